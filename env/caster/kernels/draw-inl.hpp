@@ -1,4 +1,5 @@
-// Whole pictures: blocks of 4x4 pixels at their centres, then four samples a pixel at edges.
+// Draws whole pictures: blocks of 4x4 pixels at their centres, then four samples per pixel at
+// edges.
 #if defined(TROUPE_ENV_CASTER_DRAW_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_DRAW_INL_HPP_
 #undef TROUPE_ENV_CASTER_DRAW_INL_HPP_
@@ -24,7 +25,7 @@ inline Candidates block_candidates(const RowCandidates& row, int column) {
           items_of(row.shadowed, row.shadowed.block(column))};
 }
 
-/// Pixel centres of lanes `first` and on of a block.
+/// The centres of a block's pixels, starting at pixel `first`; one per lane.
 template <bool kOrthographic, class R>
 HWY_INLINE Packet<R> block_packet(const Camera& camera, int column, int row, int first) {
   const IntOf<R> lane = lane_numbers<R>() + IntOf<R>(first);
@@ -84,7 +85,7 @@ private:
     }
   }
 
-  /// Beyond the picture everything is as at its border, so that borders are no edges.
+  /// Continues the border's keys outside the picture, so that borders do not count as edges.
   void copy_margins(int row) {
     std::int32_t* keys = picture_.keys.data();
     const int top = row * kBlockSide;
@@ -101,7 +102,7 @@ private:
                   keys + picture_.at(pad, frame_.height - 1), bytes);
   }
 
-  /// Bits of the pixels of each block in this row of blocks that differ from a neighbour.
+  /// For each block in this row of blocks, finds the pixels that differ from a neighbour, as bits.
   void find_edges(const RowCandidates& candidates, int row) {
     const std::int32_t* keys = picture_.keys.data();
     std::fill(picture_.edges.begin(), picture_.edges.end(), 0U);
@@ -147,7 +148,7 @@ private:
     return inside;
   }
 
-  /// A batch of up to 16 pixels of one row of blocks, wherever they are.
+  /// A batch of up to 16 pixels from anywhere in one row of blocks.
   struct Batch {
     alignas(64) std::int32_t x[kBlockPixels];
     alignas(64) std::int32_t y[kBlockPixels];

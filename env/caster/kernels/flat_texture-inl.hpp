@@ -1,5 +1,6 @@
-// Flat textures sampled level by level: the lanes of a packet are on one or two levels of detail,
-// so that a level's sizes are numbers, not gathered ones. The same bits as sample_flat().
+// Samples flat textures one level at a time. The lanes of a packet need only one or two levels of
+// detail, so the size of a level is a scalar instead of a gathered vector. The results are equal to
+// those of sample_flat() bit for bit.
 #if defined(TROUPE_ENV_CASTER_FLAT_TEXTURE_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_FLAT_TEXTURE_INL_HPP_
 #undef TROUPE_ENV_CASTER_FLAT_TEXTURE_INL_HPP_
@@ -13,7 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
-/// The first of the two texels that a repeating coordinate lies between, and the second's weight.
+/// For a repeating coordinate, returns the first of the two adjacent texels and sets the weight of
+/// the second one.
 template <class R>
 HWY_INLINE R first_texel(R coordinate, R size, R& weight) {
   const R place = (coordinate - floor(coordinate)) * size - R(0.5F);
@@ -22,7 +24,7 @@ HWY_INLINE R first_texel(R coordinate, R size, R& weight) {
   return select(low < R(0.0F), size - R(1.0F), low);
 }
 
-/// Bilinear on one level: the weight of the second of two colours, 0 to 255.
+/// Bilinear lookup in one level: the weight of the second colour, 0 to 255.
 template <class R>
 HWY_INLINE R sample_weight(const TextureView& texture, R u, R v, int level) {
   const auto l = static_cast<std::size_t>(level);
@@ -39,7 +41,7 @@ HWY_INLINE R sample_weight(const TextureView& texture, R u, R v, int level) {
   return upper + (lower - upper) * y_weight;
 }
 
-/// Trilinear, for the lanes of `wanted`; a texture of two colours.
+/// Trilinear lookup in a two-colour texture, for the lanes of `wanted`.
 template <class R>
 HWY_INLINE Vec3<R> sample_two_colours(const TextureView& texture, R u, R v, R level_of_detail,
                                       MaskOf<R> wanted) {

@@ -1,5 +1,6 @@
-// Rays and height fields (height_field.hpp), once for every number type R of lanes-inl.hpp, in the
-// geom's frame. A ray's parameter t counts lengths of its direction, which need not be 1.
+// Intersects rays with height fields (height_field.hpp), for every number type R of lanes-inl.hpp,
+// in the geom's frame. A ray's parameter t is in lengths of its direction, which need not be a unit
+// vector.
 #if defined(TROUPE_ENV_CASTER_HEIGHT_FIELD_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_HEIGHT_FIELD_INL_HPP_
 #undef TROUPE_ENV_CASTER_HEIGHT_FIELD_INL_HPP_
@@ -16,25 +17,25 @@ namespace HWY_NAMESPACE {
 
 template <class R>
 struct FieldHit {
-  R t;            // before: the farthest that counts; after: of the hit, where there is one
-  Vec3<R> normal; // unit, outward, of the triangle or wall
+  R t;            // in: the limit; out: of the hit, if there is one
+  Vec3<R> normal; // of the triangle or wall; outward unit vector
 };
 
-/// Part of a level: which square.
+/// A square of a level.
 struct FieldSquare {
   std::int32_t level;
   std::int32_t row;
   std::int32_t column;
 };
 
-/// Squares of one cell that a lane of `mask` may meet between t_near and far(), roughly nearest
-/// first; `visit(row, column)` returns whether to go on.
+/// Visits the single-cell squares that a lane of `mask` may hit between t_near and far(), roughly
+/// from near to far. `visit(row, column)` returns whether to continue.
 template <class R, class Far, class Visit>
 HWY_INLINE void walk_field(const HeightFieldView& field, const BoxRays<R>& rays, R t_near,
                            MaskOf<R> mask, const Far& far, const Visit& visit) {
   if (field.heights == nullptr || none(mask))
     return;
-  // Quarters in the order in which the packet's first ray passes them.
+  // The packet's first ray determines the order of the four quarters.
   const std::uint32_t lanes = bits(mask);
   float along_x;
   float along_y;
@@ -77,7 +78,7 @@ HWY_INLINE void walk_field(const HeightFieldView& field, const BoxRays<R>& rays,
     const int below_level = square.level - 1;
     const int below_rows = ((field.rows - 2) >> below_level) + 1;
     const int below_columns = ((field.columns - 2) >> below_level) + 1;
-    for (int i = 0; i < 4; ++i) { // farthest first: the stack turns them over
+    for (int i = 0; i < 4; ++i) { // farthest first, since the stack reverses the order
       const int r = 2 * square.row + ((i & 1) == 0 ? far_row : 1 - far_row);
       const int c = 2 * square.column + ((i & 2) == 0 ? far_column : 1 - far_column);
       if (r < below_rows && c < below_columns)
@@ -86,7 +87,8 @@ HWY_INLINE void walk_field(const HeightFieldView& field, const BoxRays<R>& rays,
   }
 }
 
-/// The corners of a cell: of least x and y, then +x, +y, both.
+/// The corners of a cell: the one with the smallest x and y, the next in x, the next in y, and the
+/// next in both.
 struct FieldCell {
   float corner[4][3];
 };
@@ -105,8 +107,8 @@ HWY_INLINE FieldCell field_cell(const HeightFieldView& field, int row, int colum
   return cell;
 }
 
-/// The lanes in which the point on a wall (across: where along it; z) is part of the wall, whose
-/// upper edge follows the border's heights.
+/// Returns the lanes whose point on a wall's plane is on the wall. The point is (across, z), with
+/// `across` measured along the wall; the wall's upper edge follows the heights of the border.
 template <class R>
 HWY_INLINE MaskOf<R> on_wall(const HeightFieldView& field, R across, R z, float half, float step,
                              int count, std::int32_t first, std::int32_t stride) {
@@ -120,8 +122,9 @@ HWY_INLINE MaskOf<R> on_wall(const HeightFieldView& field, R across, R z, float 
   return (abs(across) <= R(half)) & (z <= top) & (z >= R(-field.bottom));
 }
 
-/// Walls and floor, for lanes of `mask`. kBothSides: inside counts, too. `found(t, axis, side,
-/// lanes)` is called with the lanes that meet one between t_near and far().
+/// Intersects the walls and the floor with the lanes of `mask`. With kBothSides, hits from inside
+/// also count. Calls `found(t, axis, side, lanes)` with the lanes that hit a side between t_near
+/// and far().
 template <bool kBothSides, class R, class Far, class Found>
 HWY_INLINE void meet_field_sides(const HeightFieldView& field, const BoxRays<R>& rays, R t_near,
                                  MaskOf<R> mask, const Far& far, const Found& found) {
@@ -159,8 +162,8 @@ HWY_INLINE void meet_field_sides(const HeightFieldView& field, const BoxRays<R>&
     found(t, 2, -1.0F, lanes);
 }
 
-/// Nearest outer side of surface, walls and floor of each lane of `mask` with t_near < t < hit.t.
-/// With kBothSides the inner sides count, too.
+/// Finds the nearest hit of each lane of `mask` with the outside of the surface, walls and floor,
+/// t_near < t < hit.t. With kBothSides, hits from inside also count.
 template <bool kBothSides = false, class R>
 HWY_INLINE void intersect_field(const HeightFieldView& field, const Vec3<R>& o, const Vec3<R>& d,
                                 R t_near, MaskOf<R> mask, FieldHit<R>& hit) {
@@ -182,7 +185,7 @@ HWY_INLINE void intersect_field(const HeightFieldView& field, const Vec3<R>& o, 
       const MaskOf<R> closer = mask & meeting.inside & (meeting.t > t_near) & (meeting.t < hit.t);
       if (none(closer))
         continue;
-      // z over x and y: its slopes give the normal.
+      // The slopes of z along x and y give the normal.
       const float* flank = half == 0 ? b : c;
       const float dx = (half == 0 ? flank[2] - a[2] : b[2] - c[2]) / field.step[0];
       const float dy = (half == 0 ? c[2] - b[2] : flank[2] - a[2]) / field.step[1];
@@ -199,7 +202,7 @@ HWY_INLINE void intersect_field(const HeightFieldView& field, const Vec3<R>& o, 
       });
 }
 
-/// Lanes of `mask` whose ray meets any part, from either side, with t_near < t < t_far.
+/// Returns the lanes of `mask` whose ray hits any part, from either side, with t_near < t < t_far.
 template <class R>
 HWY_INLINE MaskOf<R> field_between(const HeightFieldView& field, const Vec3<R>& o, const Vec3<R>& d,
                                    R t_near, R t_far, MaskOf<R> mask) {
@@ -222,15 +225,14 @@ HWY_INLINE MaskOf<R> field_between(const HeightFieldView& field, const Vec3<R>& 
   return met;
 }
 
-// ---- what a pixel's samples see of the surface
+// ---- the samples of a pixel on the surface
 //
-// OpenGL lights each sample by the triangle under it, but at the pixel's centre, where that
-// triangle's plane may lie above or below the surface. Far away, where triangles are smaller than
-// pixels, that decides what a height field looks like: colours are means of several triangles', and
-// where a plane is below the surface its light is shadowed (speckles around lamps).
+// OpenGL lights each sample with the triangle under it, but at the pixel's centre, where that
+// triangle's plane may be above or below the surface. This decides what a height field looks like
+// at a distance, where triangles are smaller than pixels: colours are means over several triangles,
+// and where the plane is below the surface, its light is shadowed (speckles around lamps).
 
-/// The plane of the surface's triangle over (x, y): z = height + slope_x * (x' - x) + slope_y *
-/// (y' - y).
+/// The plane of the triangle at (x, y): z = height + slope_x * (x' - x) + slope_y * (y' - y).
 template <class R>
 struct FieldFacet {
   R height;
@@ -261,7 +263,7 @@ HWY_INLINE FieldFacet<R> field_facet(const HeightFieldView& field, R x, R y) {
           dy * R(1.0F / field.step[1])};
 }
 
-/// Outward unit normal of the surface, or of the wall or floor that `point` is on.
+/// The outward unit normal of the surface, wall or floor at `point`.
 template <class R>
 HWY_INLINE Vec3<R> field_normal(const HeightFieldView& field, const Vec3<R>& point) {
   const R zero(0.0F);
@@ -287,13 +289,13 @@ HWY_INLINE Vec3<R> field_normal(const HeightFieldView& field, const Vec3<R>& poi
 template <class R>
 struct FieldSample {
   Vec3<R> normal;
-  Vec3<R> point;    // of the pixel's centre ray on the sample's triangle's plane
-  R above;          // metres by which that is above the surface
-  MaskOf<R> inside; // false: nothing better is known than the centre itself
+  Vec3<R> point;    // where the pixel's centre ray meets the plane of the sample's triangle
+  R above;          // height of the point above the surface, metres
+  MaskOf<R> inside; // false: use the pixel's centre instead
 };
 
-/// One sample of a pixel whose centre ray (o, centre) meets the surface at `point`, facing
-/// `normal`; `d` is the sample's ray.
+/// Makes one sample of a pixel. The pixel's centre ray (centre_o, centre_d) meets the surface at
+/// `point`, with normal `normal`; (o, d) is the sample's ray.
 template <class R>
 HWY_INLINE FieldSample<R> field_sample(const HeightFieldView& field, const Vec3<R>& o,
                                        const Vec3<R>& d, const Vec3<R>& centre_o,
@@ -305,7 +307,7 @@ HWY_INLINE FieldSample<R> field_sample(const HeightFieldView& field, const Vec3<
   R t = dot(normal, point - o) / select(inside, slope, -one);
   Vec3<R> at = o + d * t;
   FieldFacet<R> facet = field_facet(field, at.x, at.y);
-  // Toward the triangle that the sample's ray meets: from plane to plane.
+  // Approaches the triangle that the sample's ray meets, from one plane to the next.
   for (int step = 0; step < 2; ++step) {
     slope = d.z - facet.slope_x * d.x - facet.slope_y * d.y;
     inside = inside & (slope < R(-1e-4F));

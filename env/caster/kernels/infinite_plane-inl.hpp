@@ -1,12 +1,12 @@
-// The far end of MuJoCo's world, once for every number type R of lanes-inl.hpp: where the sky
-// stands before what is behind it, how far an infinite plane really goes, and the haze that hides
-// its edge.
+// The far end of MuJoCo's world, for every number type R of lanes-inl.hpp: where the sky hides
+// distant objects, where an infinite plane ends, and the haze that hides its edge.
 //
-// MuJoCo moves an infinite plane along with the camera in steps of its texture (mjv_updateScene
-// does, so that the geom's position is already right) and draws a square of it. The sky is a
-// cylinder around the camera, upright in the world, of radius and half height .7 far planes. Haze,
-// only over the first plane that is infinite both ways and only where there is a sky, is a cone
-// between plane and horizon: clear, white, clear again.
+// MuJoCo moves an infinite plane along with the camera in steps of its texture and draws a square
+// of it. The geom's position is already correct, because mjv_updateScene moves it. The sky is a
+// cylinder around the camera, upright in the world, whose radius and half height are .7 times the
+// far plane's distance. The haze is a cone between the plane and the horizon, transparent at both
+// ends and white in between. Only the first plane that is infinite in both directions has haze, and
+// only if there is a sky.
 #if defined(TROUPE_ENV_CASTER_INFINITE_PLANE_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_INFINITE_PLANE_INL_HPP_
 #undef TROUPE_ENV_CASTER_INFINITE_PLANE_INL_HPP_
@@ -22,32 +22,34 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
-inline constexpr float kSkyFarPlanes = 0.7F; // the sky's distance, of the far plane's
-inline constexpr float kPlaneLines = 200;    // of the grid of an infinite plane, each way
+inline constexpr float kSkyFarPlanes = 0.7F; // distance of the sky / distance of the far plane
+inline constexpr float kPlaneLines = 200;    // grid lines of an infinite plane in each direction
 
-/// Half of the square (metres) that an infinite plane is drawn as, along an axis where its texture
-/// repeats `repeat` times (per 2 metres; 0: there is no texture). `far`: of the camera, metres.
+/// Returns half the side (metres) of the square that stands for an infinite plane, along an axis on
+/// which its texture repeats `repeat` times per 2 metres (0: no texture). `far`: distance of the
+/// camera's far plane, metres.
 HWY_INLINE float infinite_plane_half(float far, float repeat) {
   const float period = repeat > 0 ? 2 / repeat : 2.1F * far / (kPlaneLines - 2);
   return (2.1F * far + 2 * period) * .5F;
 }
 
-/// Parameter at which a ray in direction `d` (world) from the camera meets the sky.
+/// The parameter at which a ray from the camera in world direction `d` meets the sky.
 template <class R>
 HWY_INLINE R sky_distance(const Vec3<R>& d, float far) {
   const R across = sqrt(d.x * d.x + d.y * d.y);
   return R(kSkyFarPlanes * far) / max(max(across, abs(d.z)), R(1e-20F));
 }
 
-/// Numbers of the haze that do not depend on the ray.
+/// The numbers of the haze that do not depend on the ray.
 struct Haze {
-  float distance = 0;  // metres from the camera to the cone's outer end
-  float elevation = 0; // of the camera above the plane, in those
-  float slope = 0;     // map.haze: how much of the radius the cone takes
-  float ridge = 0;     // its height (0 at the plane, 1 at the horizon) where it is thickest
+  float distance = 0;  // from the camera to the cone's outer end, metres
+  float elevation = 0; // height of the camera above the plane / `distance`
+  float slope = 0;     // map.haze: the part of the radius that the cone covers
+  float ridge = 0;     // height where it is thickest; 0 is the plane, 1 the horizon
 };
 
-/// `above`: metres from the plane up to the camera; below it there is no haze (distance 0).
+/// `above`: the camera's height above the plane, metres. Below the plane there is no haze (distance
+/// 0).
 HWY_INLINE Haze make_haze(float far, float above, float map_haze) {
   Haze haze;
   if (!(above > 0) || !(map_haze > 0))
@@ -63,15 +65,16 @@ HWY_INLINE Haze make_haze(float far, float above, float map_haze) {
 template <class R>
 struct HazeSeen {
   R opacity; // 0 to 1
-  R t;       // of the ray, where the haze is
+  R t;       // the ray's parameter at the haze
 };
 
-/// The haze on a ray in direction `d` of the plane's frame (z is its normal) before something at
-/// parameter t (the sky included).
+/// The haze in front of an object (or the sky) at parameter t of a ray. `d`: the ray's direction in
+/// the plane's frame, whose z axis is the normal.
 template <class R>
 HWY_INLINE HazeSeen<R> haze_before(const Haze& haze, const Vec3<R>& d, R t) {
   const R across = sqrt(d.x * d.x + d.y * d.y);
-  // The cone at height h is 1 - slope * (1 - h) away; h = 1 + s * d.z / elevation at parameter s.
+  // At height h, the cone's distance is 1 - slope * (1 - h). The ray's height at parameter s is h =
+  // 1 + s * d.z / elevation.
   const R down = d.z * R(1.0F / haze.elevation);
   const R s = R(1.0F) / max(across - down * R(haze.slope), R(1e-20F));
   const R h = R(1.0F) + s * down;

@@ -1,17 +1,19 @@
-// Numbers that are one float or a vector of them, with the same operators and functions, so that a
-// formula is written once as a template over its number type `R`: `Real` (all lanes of the
+// Number types with the same operators and functions for one float and for a vector of floats. A
+// formula is written once, as a template over its number type `R`: `Real` (all lanes of the
 // processor's vectors, at most 16) or plain `float` (a GPU thread, a test).
 //
 //   R          float      Real
-//   MaskOf<R>  bool       Mask        comparisons give it; & | ! andnot any all none bits select
+//   MaskOf<R>  bool       Mask        result of comparisons; & | ! andnot any all none bits select
 //   IntOf<R>   int32_t    Integer     + - * & | ^ << >> (arithmetic), comparisons
 //   kLanes<R>  1          4, 8 or 16
 //
-// Every operation rounds as IEEE single precision does and none is fused, so that each lane
-// computes the same bits whatever the width; compile with -ffp-contract=off (nvcc: -fmad=false).
-// min and max return their second operand when one is NaN. Included once per instruction set,
-// inside the translation unit of hwy/foreach_target.h; no include guard but the toggle. Without
-// vectors and Highway, once, where TROUPE_CASTER_FLOATS is defined (floats.hpp): there, R is float.
+// Every operation is rounded to IEEE single precision and none are fused, so that a lane's result
+// is the same, bit for bit, for every vector width. Compile with -ffp-contract=off (nvcc:
+// -fmad=false). min and max return their second operand if either one is NaN.
+//
+// The translation unit of hwy/foreach_target.h includes this file once per instruction set, so the
+// toggle replaces the include guard. Where TROUPE_CASTER_FLOATS is defined (floats.hpp), the file
+// is included once, without vectors and Highway, and R is float.
 #if defined(TROUPE_ENV_CASTER_LANES_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_LANES_INL_HPP_
 #undef TROUPE_ENV_CASTER_LANES_INL_HPP_
@@ -57,7 +59,7 @@ using IntOf = typename LaneTraits<R>::IntType;
 template <class R>
 inline constexpr int kLanes = LaneTraits<R>::kCount;
 
-// ---- what vectors-inl.hpp has for vectors, for one float
+// ---- for one float, the functions that vectors-inl.hpp has for vectors
 
 HWY_INLINE float min(float a, float b) {
   return a < b ? a : b;
@@ -143,7 +145,7 @@ HWY_INLINE std::int32_t gather(const std::int32_t* table, std::int32_t index) {
   return table[index];
 }
 
-// ---- memory: kLanes<R> consecutive numbers, any alignment
+// ---- memory: kLanes<R> consecutive numbers with any alignment
 
 HWY_INLINE void store(float value, float* to) {
   *to = value;
@@ -190,7 +192,7 @@ HWY_INLINE void store(Real value, float* to) {
 HWY_INLINE void store(Integer value, std::int32_t* to) {
   hn::StoreU(value.v, IntegerTag(), to);
 }
-/// 0, 1, 2, … lane by lane.
+/// 0, 1, 2, … in the lanes.
 template <class R>
 HWY_INLINE IntOf<R> lane_numbers() {
   if constexpr (std::is_same_v<R, float>)
@@ -198,7 +200,7 @@ HWY_INLINE IntOf<R> lane_numbers() {
   else
     return IntOf<R>(hn::Iota(IntegerTag(), 0));
 }
-/// The lanes whose bit is set.
+/// The lanes whose bits are set.
 template <class R>
 HWY_INLINE MaskOf<R> mask_of_bits(std::uint32_t lanes) {
   if constexpr (std::is_same_v<R, float>) {
@@ -211,7 +213,7 @@ HWY_INLINE MaskOf<R> mask_of_bits(std::uint32_t lanes) {
 }
 #endif
 
-/// Number of the lowest bit that is set; one must be.
+/// The index of the lowest set bit; there must be one.
 HWY_INLINE int lowest_bit(std::uint64_t bits) {
 #ifdef __CUDA_ARCH__
   return __ffsll(static_cast<long long>(bits)) - 1;
@@ -219,7 +221,7 @@ HWY_INLINE int lowest_bit(std::uint64_t bits) {
   return std::countr_zero(bits);
 #endif
 }
-/// And of the highest.
+/// The index of the highest set bit; there must be one.
 HWY_INLINE int highest_bit(std::uint64_t bits) {
 #ifdef __CUDA_ARCH__
   return 63 - __clzll(static_cast<long long>(bits));
@@ -243,28 +245,30 @@ HWY_INLINE R square(R a) {
   return a * a;
 }
 
-/// A whole number between -2^22 and 2^22 as an integer; others are rounded, to even.
+/// Rounds to the nearest integer, ties to even. `whole` must be between -2^22 and 2^22.
 template <class R>
 HWY_INLINE IntOf<R> small_integer(R whole) {
   return bits_of(whole + R(12582912.0F)) - IntOf<R>(0x4b400000);
 }
 
-/// log2 of a positive normal number, to 4e-6 absolute; others give some finite number.
+/// log2 of a positive normal number, with an absolute error up to 4e-6. Other arguments give some
+/// finite number.
 template <class R>
 HWY_INLINE R log2(R a) {
   const IntOf<R> pattern = bits_of(a);
-  // Mantissa in [sqrt(1/2), sqrt(2)): the exponent moves where the mantissa passes sqrt(2).
+  // The mantissa is in [sqrt(1/2), sqrt(2)): the exponent changes where the mantissa reaches
+  // sqrt(2).
   const IntOf<R> shifted = pattern - IntOf<R>(0x3f3504f3);
   const R exponent = to_real(shift_right<23>(shifted));
   const R m = from_bits((shifted & IntOf<R>(0x007fffff)) + IntOf<R>(0x3f3504f3));
-  const R z = (m - R(1.0F)) / (m + R(1.0F)); // artanh series of log((1+z)/(1-z))
+  const R z = (m - R(1.0F)) / (m + R(1.0F)); // artanh series of log((1 + z) / (1 - z))
   const R z2 = z * z;
   const R series =
       R(2.88539008F) + z2 * (R(0.961796694F) + z2 * (R(0.577078016F) + z2 * R(0.412198583F)));
   return exponent + z * series;
 }
 
-/// 2 to the power of a, to 3e-7 relative; clamped to normal numbers.
+/// 2 to the power of a, with a relative error up to 3e-7; clamped to normal numbers.
 template <class R>
 HWY_INLINE R exp2(R a) {
   const R clamped = clamp(a, R(-126.0F), R(126.0F));
@@ -284,7 +288,7 @@ HWY_INLINE R exp2(R a) {
   return from_bits(bits_of(series) + shift_left<23>(to_integer(whole)));
 }
 
-/// a to the power of `exponent`; 0 where a is 0 or less.
+/// a to the power of `exponent`; 0 if a is not positive.
 template <class R>
 HWY_INLINE R power(R a, R exponent) {
   return keep_if(a > R(0.0F), exp2(log2(max(a, R(1e-30F))) * exponent));
@@ -320,7 +324,7 @@ template <class R>
 HWY_INLINE Vec3<R> cross(const Vec3<R>& a, const Vec3<R>& b) {
   return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
 }
-/// Of length 1; a vector shorter than 1e-18 becomes nearly zero, never NaN.
+/// Scales a vector to length 1. A vector shorter than 1e-18 becomes almost zero, never NaN.
 template <class R>
 HWY_INLINE Vec3<R> normalized(const Vec3<R>& a) {
   return a * (R(1.0F) / sqrt(max(dot(a, a), R(1e-36F))));

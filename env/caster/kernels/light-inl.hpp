@@ -1,4 +1,4 @@
-// Light on surfaces, in the shape's frame: OpenGL's fixed function, as MuJoCo sets it up.
+// Lighting of surfaces in the shape's frame: OpenGL's fixed-function model, as MuJoCo sets it up.
 #if defined(TROUPE_ENV_CASTER_LIGHT_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_LIGHT_INL_HPP_
 #undef TROUPE_ENV_CASTER_LIGHT_INL_HPP_
@@ -13,15 +13,15 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
-/// A point that light falls on.
+/// A lit point of a surface.
 template <class R>
 struct Surface {
-  Vec3<R> point, normal, view; // view: unit, to the eye
-  Vec3<R> direction;           // along the ray, scaled by its parameter
+  Vec3<R> point, normal, view; // view: unit vector to the eye
+  Vec3<R> direction;           // the ray's direction times its parameter
 };
 
-/// What one light gives there, before the colours: the share of its ambient, diffuse and specular
-/// light, and where it faces the surface.
+/// The contribution of one light at a point, without the colours: the factors of its ambient,
+/// diffuse and specular light, and whether the surface faces the light.
 template <class R>
 struct Brightness {
   R ambient, diffuse, specular;
@@ -37,7 +37,7 @@ HWY_INLINE R whole_power(R base, int exponent) {
   return result;
 }
 
-/// N.a; kFlat: the normal is the shape's z axis.
+/// N.a. With kFlat, the normal is the shape's z axis.
 template <bool kFlat, class R>
 HWY_INLINE R along_normal(const Surface<R>& surface, const Vec3<R>& a) {
   if constexpr (kFlat)
@@ -46,7 +46,7 @@ HWY_INLINE R along_normal(const Surface<R>& surface, const Vec3<R>& a) {
     return dot(surface.normal, a);
 }
 
-/// (N.H)^(2 half_exponent) with H halfway between the light and the eye, without a square root.
+/// (N.H)^(2 half_exponent), where H is halfway between the light and the eye. Needs no square root.
 template <bool kFlat, class R>
 HWY_INLINE R shine(const Shape& shape, const Surface<R>& surface, const Vec3<R>& toward, R facing) {
   const Vec3<R> halfway = toward + surface.view;
@@ -103,7 +103,8 @@ HWY_INLINE Brightness<R> brightness(const Shape& shape, const Light& light, cons
   return result;
 }
 
-/// Adds the light's colours; what a mirror shows has `scale` of the light that is not specular.
+/// Adds the light's colours. With kScaled, for what a mirror shows, all but the specular part is
+/// multiplied by `scale`.
 template <bool kScaled, class R>
 HWY_INLINE void add_light(Vec3<R>& sum, const LocalLight& local, const Brightness<R>& b, R scale) {
   const R diffuse = kScaled ? b.diffuse * scale : b.diffuse;
@@ -131,7 +132,8 @@ HWY_INLINE Vec3<R> at_most_one(const Vec3<R>& colour) {
 
 // ---- planes are lit at the vertices of their mesh
 
-/// Line number (as PlaneAxis::line) left of each x, and how far x is to the next one.
+/// For each x, finds the line (as in PlaneAxis::line()) to its left, and the fraction of the way to
+/// the next line.
 template <class R>
 HWY_INLINE void find_cell(const PlaneAxis& axis, R x, IntOf<R>& line, R& part) {
   const R start = R(-axis.size + axis.pad);
@@ -146,8 +148,8 @@ HWY_INLINE void find_cell(const PlaneAxis& axis, R x, IntOf<R>& line, R& part) {
   line = small_integer(cell + R(1.0F));
 }
 
-/// The brightness of a spot light on a plane from its table of vertices. Each quad is two triangles
-/// along the diagonal from right-bottom to left-top.
+/// The brightness of a spot light on a plane, interpolated from the table of its vertices. Each
+/// quad is two triangles, divided by the diagonal from the bottom right to the top left.
 template <class R, class Table>
 HWY_INLINE Brightness<R> table_brightness(const Shape& shape, const Table& table,
                                           const LocalLight& local, const Vec3<R>& point) {
@@ -173,12 +175,12 @@ HWY_INLINE Brightness<R> table_brightness(const Shape& shape, const Table& table
   const R part_x = select(upper, R(1.0F) - x, x);
   const R part_y = select(upper, R(1.0F) - y, y);
   const IntOf<R> base = select(inside, row * columns + column, IntOf<R>(0));
-  // Near the camera a packet is often in one cell.
+  // Near the camera, all lanes of a packet are often in the same cell.
   alignas(64) std::int32_t cells[kLanes<R>];
   store(base, cells);
   const std::int32_t cell = cells[lowest_bit(bits(inside))];
   const bool one_cell = none(andnot(inside, base == IntOf<R>(cell)));
-  // The corner of the right angle, and its neighbours along x and y.
+  // The vertex at the right angle, and its neighbours along x and y.
   const IntOf<R> corner = select(upper, base + columns + IntOf<R>(1), base);
   const IntOf<R> along_x = select(upper, base + columns, base + IntOf<R>(1));
   const IntOf<R> along_y = select(upper, base + IntOf<R>(1), base + columns);

@@ -1,4 +1,4 @@
-// Where rays from anywhere first meet a solid, from outside or inside, in the solid's frame.
+// Finds where rays first hit a solid, from outside or inside, in the solid's frame.
 #if defined(TROUPE_ENV_CASTER_MEET_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_MEET_INL_HPP_
 #undef TROUPE_ENV_CASTER_MEET_INL_HPP_
@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
-/// The first of two parameters that is not behind the ray's origin.
+/// The first of two parameters that is not behind the ray's origin; kNowhere if both are behind it.
 template <class R>
 HWY_INLINE R first_ahead(R from, R to) {
   return select(from >= R(0.0F), from, select(to >= R(0.0F), to, R(kNowhere)));
@@ -24,7 +24,7 @@ HWY_INLINE R first_ahead(const Interval<R>& in) {
   return select(in.from <= in.to, first_ahead(in.from, in.to), R(kNowhere));
 }
 
-/// From > to where the ray misses.
+/// The interval in which the ray is inside the ball; empty (from > to) if it misses.
 template <class R>
 HWY_INLINE Interval<R> ball_interval(const Ray<R>& ray, R inverse_squared, R radius) {
   const R middle = -dot(ray.o, ray.d) * inverse_squared;
@@ -35,7 +35,7 @@ HWY_INLINE Interval<R> ball_interval(const Ray<R>& ray, R inverse_squared, R rad
   return {select(near, middle - reach, R(kNowhere)), select(near, middle + reach, -R(kNowhere))};
 }
 
-/// A capsule is its side, where |z| <= half, and the halves of two balls beyond.
+/// A capsule consists of its side, where |z| <= half, and a half ball at each end.
 template <class R>
 HWY_INLINE R meet_capsule(const Ray<R>& ray, R inverse_squared, R radius, R half) {
   const Interval<R> side = cylinder_interval(ray, radius, R(kNowhere));
@@ -61,7 +61,7 @@ HWY_INLINE R meet_capsule(const Ray<R>& ray, R inverse_squared, R radius, R half
   return first;
 }
 
-/// From its front alone; a size of 0 is no end.
+/// Only the front can be hit. A size of 0 means infinite.
 template <class R>
 HWY_INLINE R meet_plane(const Ray<R>& ray, const std::array<float, 3>& size) {
   const R t = -ray.o.z / not_zero(ray.d.z);
@@ -73,7 +73,7 @@ HWY_INLINE R meet_plane(const Ray<R>& ray, const std::array<float, 3>& size) {
   return select(inside, t, R(kNowhere));
 }
 
-/// For lanes of `wanted`, up to `limit`; kNowhere where the ray meets nothing.
+/// Finds hits up to `limit` for the lanes of `wanted`; kNowhere where a ray hits nothing.
 template <class R>
 HWY_NOINLINE R meet_triangles(const Solid& solid, const Ray<R>& ray, R limit, MaskOf<R> wanted) {
   const R zero(0.0F);
@@ -115,14 +115,14 @@ HWY_INLINE R meet(const Solid& solid, const Ray<R>& ray, R limit, MaskOf<R> want
   }
 }
 
-/// Lanes whose ray comes into the ball around the solid before `limit`.
+/// The lanes whose ray enters the solid's bounding sphere before `limit`.
 template <class R>
 HWY_INLINE MaskOf<R> nears(const Solid& solid, const Ray<R>& ray, R inverse_squared, R limit) {
   const Vec3<R> to =
       broadcast<R>(solid.position.data()) + broadcast<R>(solid.centre.data()) - ray.o;
   const R along = clamp(dot(to, ray.d) * inverse_squared, R(0.0F), limit);
   const Vec3<R> off = to - ray.d * along;
-  const R reach(solid.radius * 1.0001F + 1e-5F); // rounding must not lose a hit
+  const R reach(solid.radius * 1.0001F + 1e-5F); // a margin, so that rounding loses no hit
   return dot(off, off) <= reach * reach;
 }
 
@@ -138,16 +138,16 @@ HWY_INLINE Ray<R> in_frame_of(const Solid& solid, const Ray<R>& ray) {
   return {turned(o), turned(ray.d)};
 }
 
-/// A cone around all rays of a packet, whose origins are within `spread` of its apex.
+/// A cone around all rays of a packet. The origins of the rays are within `spread` of its apex.
 struct PacketCone {
   Vec3<float> apex;
-  Vec3<float> axis;  // unit
-  float cosine = -1; // of half its opening
+  Vec3<float> axis;  // unit vector
+  float cosine = -1; // of half the opening angle
   float sine = 0;
   float spread = 0;
 };
 
-/// `valid`: bits of the lanes that count, at least one.
+/// `valid`: bits of the lanes to include, at least one.
 template <class R>
 HWY_INLINE PacketCone packet_cone(const Ray<R>& ray, R inverse_length, std::uint32_t valid) {
   alignas(64) float lane[6][kLanes<R>];
@@ -176,12 +176,12 @@ HWY_INLINE PacketCone packet_cone(const Ray<R>& ray, R inverse_length, std::uint
     if ((valid >> i & 1) != 0)
       cosine = min(cosine,
                    cone.axis.x * lane[3][i] + cone.axis.y * lane[4][i] + cone.axis.z * lane[5][i]);
-  cone.cosine = cosine - 1e-4F; // rounding
+  cone.cosine = cosine - 1e-4F; // a margin for rounding
   cone.sine = sqrt(max(1.0F - cone.cosine * cone.cosine, 0.0F));
   return cone;
 }
 
-/// Calls visit(solid) for those whose balls the cone touches.
+/// Calls visit(solid) for the solids whose bounding spheres the cone touches.
 template <class R, class Visit>
 HWY_INLINE void for_each_in_cone(const SolidSet& set, const PacketCone& cone, const Visit& visit) {
   for (std::size_t at = 0; at < set.solids.size(); at += static_cast<std::size_t>(kLanes<R>)) {
@@ -202,14 +202,14 @@ HWY_INLINE void for_each_in_cone(const SolidSet& set, const PacketCone& cone, co
   }
 }
 
-/// The packet of rays from number `at` on.
+/// Casts the packet of rays that starts at index `at`.
 template <class R>
 HWY_INLINE void meet_packet(const SolidSet& set, const SolidRays& rays, std::size_t at) {
   const auto number = [&](std::size_t k)
                           HWY_ATTR { return load<R>(rays.rays + k * rays.pitch + at); };
   const Ray<R> ray{{number(0), number(1), number(2)}, {number(3), number(4), number(5)}};
   const R squared = dot(ray.d, ray.d);
-  // False, too, where a number is not finite.
+  // Also false if a number is not finite.
   const MaskOf<R> valid =
       (squared > R(0.0F)) & (squared < R(kNowhere)) & (dot(ray.o, ray.o) < R(kNowhere));
   const R inverse_squared = R(1.0F) / select(valid, squared, R(1.0F));

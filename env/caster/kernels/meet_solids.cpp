@@ -3,7 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "env/caster/kernels/meet_solids.cpp"
 #include <hwy/foreach_target.h>
-// After foreach_target.h, once for each instruction set.
+// Must come after foreach_target.h; compiled once per instruction set.
 #include "env/caster/kernels/meet-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();

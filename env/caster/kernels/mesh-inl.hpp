@@ -1,6 +1,6 @@
-// Rays and triangles: packets of rays against one tree of boxes (bvh.hpp), once for every number
-// type R of lanes-inl.hpp. Rays, points and normals are in the mesh's frame; skins' is the world.
-// A ray's parameter t counts lengths of its direction, which need not be 1.
+// Intersects rays with triangles: packets of rays with one tree of boxes (bvh.hpp), for every
+// number type R of lanes-inl.hpp. Rays, points and normals are in the mesh's frame. A ray's
+// parameter t is in lengths of its direction, which need not be a unit vector.
 #if defined(TROUPE_ENV_CASTER_MESH_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_MESH_INL_HPP_
 #undef TROUPE_ENV_CASTER_MESH_INL_HPP_
@@ -15,10 +15,11 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
-/// How much a triangle reaches beyond its edges, so that no ray slips between two: of its size.
+/// How far a triangle extends beyond its edges, relative to its size, so that no ray slips between
+/// two triangles.
 inline constexpr float kEdgeReach = 1e-5F;
 
-/// The rays of a packet, ready for boxes.
+/// The rays of a packet, prepared for tests with boxes.
 template <class R>
 struct BoxRays {
   Vec3<R> o;
@@ -35,7 +36,7 @@ HWY_INLINE BoxRays<R> make_box_rays(const Vec3<R>& o, const Vec3<R>& d) {
   return {o, d, {inverse(d.x), inverse(d.y), inverse(d.z)}};
 }
 
-/// Lanes that are inside the box at some t from t_near to t_far.
+/// The lanes that are inside the box at some t from t_near to t_far.
 template <class R>
 HWY_INLINE MaskOf<R> meets_box(const BoxRays<R>& rays, const Vec3<R>& low, const Vec3<R>& high,
                                R t_near, R t_far) {
@@ -50,21 +51,22 @@ HWY_INLINE MaskOf<R> meets_box(const BoxRays<R>& rays, const Vec3<R>& low, const
   cut(low.x, high.x, rays.o.x, rays.inverse.x);
   cut(low.y, high.y, rays.o.y, rays.inverse.y);
   cut(low.z, high.z, rays.o.z, rays.inverse.z);
-  // Boxes may be flat, and rounding must not lose triangles in them.
+  // A margin: boxes may be flat, and rounding must not lose the triangles in them.
   return from <= to + abs(to) * R(1e-6F);
 }
 
-/// Where rays meet the plane of a triangle a, a + e1, a + e2.
+/// Where rays meet the plane of the triangle a, a + e1, a + e2.
 template <class R>
 struct TriangleMeeting {
-  MaskOf<R> inside; // and front or back as asked, and not parallel
+  MaskOf<R> inside; // inside the triangle, from a side that counts, and not parallel to it
   R t;
   R first; // weights of the second and third corner
   R second;
 };
 
-/// Whether a triangle turns its back on the point that all rays come from (null: they come from
-/// several): meet_triangle<false>() would find them to meet it at no t > 0, sixteen times as dear.
+/// Whether a triangle faces away from `eye`, the common origin of all rays (null if they have
+/// several). meet_triangle<false>() would find no hit at t > 0 either, but costs sixteen times as
+/// much.
 HWY_INLINE bool turned_away(const float* eye, const float* pa, const float* pb, const float* pc) {
   if (eye == nullptr)
     return false;
@@ -75,7 +77,7 @@ HWY_INLINE bool turned_away(const float* eye, const float* pa, const float* pb, 
   return -dot(c, n) <= 0;
 }
 
-/// With kBothSides the back counts, too; otherwise only the side from which the corners turn left.
+/// Without kBothSides, only the front counts, where the corners are in counter-clockwise order.
 template <bool kBothSides, class R>
 HWY_INLINE TriangleMeeting<R> meet_triangle(const Vec3<R>& o, const Vec3<R>& d, const float* pa,
                                             const float* pb, const float* pc) {
@@ -87,7 +89,7 @@ HWY_INLINE TriangleMeeting<R> meet_triangle(const Vec3<R>& o, const Vec3<R>& d, 
   const Vec3<R> n = lanes(normal);
   const Vec3<R> c{R(pa[0]) - o.x, R(pa[1]) - o.y, R(pa[2]) - o.z};
   const Vec3<R> r = cross(d, c);
-  const R against = -dot(n, d); // > 0: the ray comes from the front
+  const R against = -dot(n, d); // > 0 if the ray comes from the front
   R first = dot(r, lanes(e2));
   R second = -dot(r, lanes(e1));
   R along = -dot(c, n);
@@ -110,11 +112,11 @@ HWY_INLINE TriangleMeeting<R> meet_triangle(const Vec3<R>& o, const Vec3<R>& d, 
   return meeting;
 }
 
-/// The nearest triangle that is seen from its front.
+/// The nearest hit with a triangle.
 template <class R>
 struct MeshHit {
-  R t;               // before: the farthest that counts; after: of the hit, where there is one
-  IntOf<R> triangle; // in the tree's order; -1: none
+  R t;               // in: the limit; out: of the hit, if there is one
+  IntOf<R> triangle; // in the tree's order; -1 if there is no hit
   R first;           // weights of its second and third corner
   R second;
 };
@@ -124,14 +126,14 @@ HWY_INLINE MeshHit<R> no_mesh_hit(R t_far) {
   return {t_far, IntOf<R>(-1), R(0.0F), R(0.0F)};
 }
 
-/// Visits leaves that may hold something for a lane of `mask` between t_near and far(), roughly
-/// nearest first; `visit(first, count)` returns whether to go on.
+/// Visits the leaves that a lane of `mask` may hit between t_near and far(), roughly from near to
+/// far. `visit(first, count)` returns whether to continue.
 template <class R, class Far, class Visit>
 HWY_INLINE void walk_bvh(const MeshView& mesh, const BoxRays<R>& rays, R t_near, MaskOf<R> mask,
                          const Far& far, const Visit& visit) {
   if (mesh.nodes == nullptr || none(mask))
     return;
-  // Children in the order in which the packet's first ray passes their middles.
+  // The packet's first ray determines the order of the two children, by their middles.
   const std::uint32_t lanes = bits(mask);
   float along[3];
   if constexpr (std::is_same_v<R, float>) {
@@ -170,9 +172,9 @@ HWY_INLINE void walk_bvh(const MeshView& mesh, const BoxRays<R>& rays, R t_near,
   }
 }
 
-/// Nearest front face of each lane of `mask` with t_near < t < hit.t; t_near is at least 0. Other
-/// lanes stay. With kBothSides backs count, too. `eye`: o, where it is the same for all lanes and
-/// fronts alone count; null otherwise.
+/// Finds the nearest front face of each lane of `mask` with t_near < t < hit.t, where t_near is at
+/// least 0. Other lanes do not change. With kBothSides, back faces also count. `eye`: o, if it is
+/// the same for all lanes and only front faces count; otherwise null.
 template <bool kBothSides = false, class R>
 HWY_INLINE void intersect_mesh(const MeshView& mesh, const Vec3<R>& o, const Vec3<R>& d, R t_near,
                                MaskOf<R> mask, MeshHit<R>& hit, const float* eye = nullptr) {
@@ -201,7 +203,8 @@ HWY_INLINE void intersect_mesh(const MeshView& mesh, const Vec3<R>& o, const Vec
       });
 }
 
-/// Lanes of `mask` whose ray meets any triangle, from either side, with t_near < t < t_far.
+/// Returns the lanes of `mask` whose ray hits any triangle, from either side, with t_near < t <
+/// t_far.
 template <class R>
 HWY_INLINE MaskOf<R> mesh_between(const MeshView& mesh, const Vec3<R>& o, const Vec3<R>& d,
                                   R t_near, R t_far, MaskOf<R> mask) {
@@ -222,20 +225,21 @@ HWY_INLINE MaskOf<R> mesh_between(const MeshView& mesh, const Vec3<R>& o, const 
   return met;
 }
 
-/// What shading needs of a hit.
+/// The properties of a hit that shading needs.
 template <class R>
 struct MeshSurface {
-  // The corners' unit normals mixed and not made unit again: OpenGL lights corners and mixes
-  // colours, and a light's share is the mixed normal's product with its direction.
+  // The interpolated unit normals of the corners, not normalized again. OpenGL lights the corners
+  // and interpolates the colours, so a light's factor is the product of the interpolated normal and
+  // the light's direction.
   Vec3<R> normal;
-  Vec3<R> flat; // unit, of the triangle
-  R u;          // texture coordinates, 0 when the mesh has none
+  Vec3<R> flat; // unit normal of the triangle
+  R u;          // texture coordinates; 0 if the mesh has none
   R v;
   Vec3<R> du; // their change per metre
   Vec3<R> dv;
 };
 
-/// Lanes without a hit get some numbers.
+/// Lanes without a hit contain arbitrary numbers.
 template <class R>
 HWY_INLINE MeshSurface<R> mesh_surface(const MeshView& mesh, const MeshHit<R>& hit) {
   const IntOf<R> triangle = max(hit.triangle, IntOf<R>(0));
@@ -275,7 +279,7 @@ HWY_INLINE MeshSurface<R> mesh_surface(const MeshView& mesh, const MeshHit<R>& h
   coordinates(2, u2, v2);
   surface.u = u0 * third + u1 * hit.first + u2 * hit.second;
   surface.v = v0 * third + v1 * hit.first + v2 * hit.second;
-  // Gradients of the two weights on the triangle's plane.
+  // The gradients of the two weights on the triangle's plane.
   const R inverse = R(1.0F) / max(dot(across, across), R(1e-30F));
   const Vec3<R> first = cross(e2, across) * inverse;
   const Vec3<R> second = cross(across, e1) * inverse;
@@ -284,8 +288,8 @@ HWY_INLINE MeshSurface<R> mesh_surface(const MeshView& mesh, const MeshHit<R>& h
   return surface;
 }
 
-/// Finds the hit again whose t is known (of the same ray): the first triangle that the ray meets
-/// within a hundred-thousandth of t.
+/// Finds the hit of a ray again from its t: the nearest triangle within a relative tolerance of
+/// 1e-5.
 template <class R>
 HWY_INLINE MeshHit<R> mesh_hit_at(const MeshView& mesh, const Vec3<R>& o, const Vec3<R>& d, R t,
                                   MaskOf<R> mask, const float* eye = nullptr) {

@@ -2,7 +2,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "env/caster/kernels/perspective.cpp"
 #include <hwy/foreach_target.h>
-// After foreach_target.h, once for each instruction set.
+// Must come after foreach_target.h; compiled once per instruction set.
 #include "env/caster/kernels/projection-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();

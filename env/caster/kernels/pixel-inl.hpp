@@ -1,4 +1,4 @@
-// Pixels: where they are, the sky in them, and the mean of their samples at edges.
+// Pixels: their positions, the sky behind them, and the mean of their samples at edges.
 #if defined(TROUPE_ENV_CASTER_PIXEL_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_PIXEL_INL_HPP_
 #undef TROUPE_ENV_CASTER_PIXEL_INL_HPP_
@@ -21,7 +21,7 @@ HWY_INLINE R pixel_v(const Camera& camera, R y) {
   return R(camera.v0) - (y + R(.5F)) * R(camera.dv);
 }
 
-/// Packed colours of the sky of `shader`'s frame, which must have one, at the centres of pixels.
+/// The packed colours of the sky at pixel centres. The frame of `shader` must have a sky.
 template <class R, bool kOrthographic, class Scene>
 HWY_INLINE IntOf<R> sky_colour(const Shader<kOrthographic, Scene>& shader, R column, R row) {
   const Camera& camera = shader.frame.camera;
@@ -47,8 +47,8 @@ HWY_INLINE IntOf<R> luma(IntOf<R> colour) {
   return shift_right<8>(sum);
 }
 
-/// What is seen at the centres of pixels (keys; equal numbers, equal things) and its packed
-/// colours, row after row.
+/// The keys and packed colours at the centres of pixels, row by row. Equal keys mean that pixels
+/// show the same thing.
 struct PixelGrid {
   const std::int32_t* keys;
   const std::int32_t* colours;
@@ -60,11 +60,11 @@ template <class R>
 struct Samples {
   Packet<R> packet[4];
   Seen<R> seen[4];
-  MaskOf<R> pending[4]; // have no colour yet
+  MaskOf<R> pending[4]; // samples without a colour
   IntOf<R> colour[4];
 };
 
-/// Gives a sample of the floor that a neighbour's centre shows the neighbour's colour.
+/// Gives samples of the floor the colour of a neighbouring pixel whose centre shows the same.
 template <class R>
 HWY_INLINE void take_from_neighbours(const PixelGrid& grid, int floor_shape, const Seen<R>& seen,
                                      IntOf<R> index, MaskOf<R>& found, IntOf<R>& result) {
@@ -79,8 +79,8 @@ HWY_INLINE void take_from_neighbours(const PixelGrid& grid, int floor_shape, con
   }
 }
 
-/// Shades the first sample of each pixel that has no colour, which is then that of all of the
-/// pixel's samples of the same thing, until all have one.
+/// Shades the first sample without a colour of each pixel and gives its colour to all of the
+/// pixel's samples with the same key, until every sample has a colour.
 template <class R, bool kOrthographic, class Scene>
 HWY_INLINE void shade_samples(const Shader<kOrthographic, Scene>& shader,
                               const Candidates& candidates, IntOf<R> sky, MaskOf<R> pending,
@@ -114,9 +114,10 @@ HWY_INLINE void shade_samples(const Shader<kOrthographic, Scene>& shader,
   }
 }
 
-/// The mean of four samples of pixels (x, y), which are at `index` of the grid. One of what the
-/// pixel's centre shows has the centre's colour; one of the floor that a neighbour's centre shows
-/// has the neighbour's; others are shaded. `sky()` gives the packed colours of the sky.
+/// The mean of four samples of the pixels (x, y), which have index `index` in the grid. A sample
+/// with the same key as the pixel's centre gets the centre's colour. A sample of the floor with the
+/// same key as a neighbour's centre gets the neighbour's colour. All others are shaded. `sky()`
+/// returns the packed colours of the sky.
 template <class R, bool kOrthographic, class Scene, class Sky>
 HWY_INLINE IntOf<R> smooth_pixels(const Shader<kOrthographic, Scene>& shader,
                                   const Candidates& candidates, const PixelGrid& grid, IntOf<R> x,

@@ -1,4 +1,4 @@
-// What a picture needs before its pixels: the sky, and the vertices of planes under spot lights.
+// Prepares a picture before its pixels: the sky, and the vertices of planes under spot lights.
 #if defined(TROUPE_ENV_CASTER_PREPARE_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_PREPARE_INL_HPP_
 #undef TROUPE_ENV_CASTER_PREPARE_INL_HPP_
@@ -35,7 +35,7 @@ inline std::array<float, 19> sky_numbers(const Frame& frame) {
   return numbers;
 }
 
-/// The sky of all pixels; kept while the camera does not turn.
+/// Draws the sky at all pixels. The result is kept while the camera does not turn.
 template <bool kOrthographic>
 void draw_sky(const Frame& frame, Picture& picture) {
   const std::array<float, 19> now = sky_numbers(frame);
@@ -47,19 +47,19 @@ void draw_sky(const Frame& frame, Picture& picture) {
       const Real column = to_real(lane_numbers<Real>() + Integer(x));
       const Real row(static_cast<float>(y));
       store(sky_colour<Real>(shader, column, row),
-            picture.sky.data() + picture.at(x, y)); // the margin holds a vector
+            picture.sky.data() + picture.at(x, y)); // the margin has room for a vector
     }
   picture.sky_numbers = now;
   picture.sky_known = true;
 }
 
-/// Where a spot light's cone meets the plane z = 0: low and high along x and y. False when part of
-/// it does not.
+/// Finds the bounds along x and y of a spot light's cone on the plane z = 0. Returns false if a
+/// part of the cone does not meet the plane.
 inline bool cone_footprint(const Light& light, const LocalLight& local, float low[2],
                            float high[2]) {
   const float* axis = local.axis.data();
   const float least = std::abs(axis[0]) < .7F ? 1.0F : 0.0F;
-  float side[3] = {0, -axis[2], axis[1]}; // axis x (1, 0, 0), or x (0, 1, 0)
+  float side[3] = {0, -axis[2], axis[1]}; // the cross product of axis and (1, 0, 0) or (0, 1, 0)
   if (least == 0.0F) {
     side[0] = axis[2];
     side[1] = 0;
@@ -79,7 +79,7 @@ inline bool cone_footprint(const Light& light, const LocalLight& local, float lo
   }
   for (int i = 0; i < kRim; ++i) {
     const float angle = 6.2831853F * static_cast<float>(i) / kRim;
-    const float a = 1.01F * sine * std::cos(angle); // outside the circle between two points
+    const float a = 1.01F * sine * std::cos(angle); // the margin covers the arc between two points
     const float b = 1.01F * sine * std::sin(angle);
     float d[3];
     for (int k = 0; k < 3; ++k)
@@ -96,7 +96,7 @@ inline bool cone_footprint(const Light& light, const LocalLight& local, float lo
   return true;
 }
 
-/// The last line that is not right of x, from 0 on.
+/// The last line that is not to the right of x; at least 0.
 inline int line_before(const PlaneAxis& axis, float x) {
   if (!(x > -axis.size + axis.pad))
     return 0;
@@ -104,7 +104,7 @@ inline int line_before(const PlaneAxis& axis, float x) {
   return 1 + static_cast<int>(std::min(cell, static_cast<float>(axis.cells)));
 }
 
-/// Sets the window of lines around the cone. False when it is too large for a table.
+/// Sets the window of lines around the cone. Returns false if it is too large for a table.
 inline bool set_window(const Shape& plane, const float low[2], const float high[2],
                        LightTable& table) {
   constexpr int kMostVertices = 40000;
@@ -130,14 +130,14 @@ void fill_table(const Frame& frame, const Shape& plane, LightTable& table) {
   const auto l = static_cast<std::size_t>(table.light);
   const std::size_t size =
       static_cast<std::size_t>(table.count[0]) * static_cast<std::size_t>(table.count[1]);
-  constexpr std::size_t kSpare = 16; // a vector may be stored beyond the end
+  constexpr std::size_t kSpare = 16; // the last vector may be stored past the end
   for (auto* values : {&table.ambient, &table.diffuse, &table.specular})
     if (values->size() < size + kSpare)
       values->resize(size + kSpare);
   const Vec3<Real> eye = broadcast<Real>(plane.ray.origin.data());
   const Vec3<Real> backward = -broadcast<Real>(plane.ray.forward.data());
   const auto& strength = plane.lights[l].specular;
-  // Half a level of 255 is invisible.
+  // Less than half of one of 255 levels is invisible.
   const Real least(.5F / 255 / std::max({strength[0], strength[1], strength[2], 1e-6F}));
   Mask shines = no_lanes<Real>();
   for (int row = 0; row < table.count[1]; ++row)
@@ -161,7 +161,7 @@ void fill_table(const Frame& frame, const Shape& plane, LightTable& table) {
   table.shines = any(shines);
 }
 
-/// MuJoCo lights planes at the vertices of a grid: where a spot light's cone is, that shows.
+/// MuJoCo lights planes at the vertices of a grid, which is visible where a spot light's cone is.
 template <bool kOrthographic>
 void make_tables(Frame& frame) {
   std::size_t used = 0;

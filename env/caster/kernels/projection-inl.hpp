@@ -19,8 +19,8 @@ void draw_picture(Frame& frame, Picture& picture) {
   Drawing<kOrthographic>(frame, picture).draw();
 }
 
-/// Distances and numbers of what the first `count` shapes show at the pixels' centres; null: not
-/// wanted.
+/// Finds the distance and index of the visible one of the first `count` shapes at each pixel's
+/// centre. A null output is skipped.
 template <bool kOrthographic>
 void look(const Frame& frame, Picture& picture, int count, float* distances, std::int32_t* shapes) {
   const Tracer<kOrthographic> tracer{frame};

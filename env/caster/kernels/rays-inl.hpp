@@ -1,4 +1,4 @@
-// Rays of a packet of pixels, and where they meet the shapes that have a formula.
+// The rays of a packet of pixels, and their intersections with shapes.
 #if defined(TROUPE_ENV_CASTER_RAYS_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_RAYS_INL_HPP_
 #undef TROUPE_ENV_CASTER_RAYS_INL_HPP_
@@ -15,18 +15,19 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
-inline constexpr float kNowhere = 3e38F; // the parameter of a ray that meets nothing
+inline constexpr float kNowhere = 3e38F; // the parameter of a ray that hits nothing
 inline constexpr float kTiny = 1e-20F;
-// What may darken itself does so from here on: about as far as MuJoCo's shadow map is off.
-inline constexpr float kShadowPart = 2e-3F;  // of the way to a light
-inline constexpr float kShadowStart = 1e-2F; // metres, to a directional light
+// Meshes and height fields, which may shadow themselves, cast shadows only from this distance on,
+// which is about the error of MuJoCo's shadow map.
+inline constexpr float kShadowPart = 2e-3F;  // fraction of the distance to a light
+inline constexpr float kShadowStart = 1e-2F; // in metres, for a directional light
 
-/// Where the rays of a packet go through the picture.
+/// Where the rays of a packet pass through the picture.
 template <class R>
 struct Packet {
   R u, v;
   R squared;         // |direction|^2
-  R inverse_squared; // 1 / that
+  R inverse_squared; // 1 / squared
   R inverse_length;
 };
 
@@ -62,13 +63,13 @@ HWY_INLINE Vec3<R> point_at(const Ray<R>& ray, R t) {
   return ray.o + ray.d * t;
 }
 
-/// Away from zero, so that its inverse is finite.
+/// Moves a number away from zero, so that its inverse is finite.
 template <class R>
 HWY_INLINE R not_zero(R a) {
   return select(abs(a) < R(kTiny), copysign(R(kTiny), a), a);
 }
 
-// ---- nearest hits: the parameter where the ray enters, kNowhere when it does not. Measured from
+// ---- nearest hits: the parameter at which the ray enters, kNowhere if it misses. Computed from
 // the point of closest approach, because cameras may be far away.
 
 template <class R>
@@ -108,7 +109,7 @@ struct Interval {
   R from, to;
 };
 
-/// Where the ray is between -half and half along one axis.
+/// The interval in which the ray is between -half and half along one axis.
 template <class R>
 HWY_INLINE Interval<R> slab(R origin, R direction, R half) {
   const R inverse = R(1.0F) / not_zero(direction);
@@ -125,7 +126,7 @@ HWY_INLINE Interval<R> box_interval(const Ray<R>& ray, const std::array<float, 3
   return {max(max(x.from, y.from), z.from), min(min(x.to, y.to), z.to)};
 }
 
-/// Empty (from > to) where the ray misses.
+/// The interval in which the ray is inside the cylinder; empty (from > to) if it misses.
 template <class R>
 HWY_INLINE Interval<R> cylinder_interval(const Ray<R>& ray, R radius, R half) {
   const R a = max(ray.d.x * ray.d.x + ray.d.y * ray.d.y, R(kTiny));
@@ -142,20 +143,21 @@ HWY_INLINE Interval<R> cylinder_interval(const Ray<R>& ray, R radius, R half) {
 
 template <class R>
 HWY_INLINE R enter_plane(const Ray<R>& ray, const Shape& shape) {
-  // From behind, too; the sign of the direction does not matter.
+  // Both sides count; the sign of the direction does not matter.
   const R t = -ray.o.z / not_zero(ray.d.z);
   const MaskOf<R> inside = (t > R(0.0F)) & (abs(ray.o.x + t * ray.d.x) <= R(shape.size[0]))
                            & (abs(ray.o.y + t * ray.d.y) <= R(shape.size[1]));
   return select(inside, t, R(kNowhere));
 }
 
-/// Where all rays of the camera begin; null: each somewhere else.
+/// The common origin of all camera rays; null if they have different ones.
 template <bool kOrthographic>
 HWY_INLINE const float* common_origin(const RayFrame& frame) {
   return kOrthographic ? nullptr : frame.origin.data();
 }
 
-/// Meshes, skins and height fields: loops of their own, not worth copying to each place of use.
+/// Meshes, skins and height fields. Not inlined, because the loops are too large to copy to every
+/// call.
 template <class R>
 HWY_NOINLINE R enter_triangles(const Shape& shape, const Ray<R>& ray, R limit, const float* eye) {
   const R zero(0.0F);
@@ -170,8 +172,8 @@ HWY_NOINLINE R enter_triangles(const Shape& shape, const Ray<R>& ray, R limit, c
   return select(hit.triangle < IntOf<R>(0), R(kNowhere), hit.t);
 }
 
-/// Where the packet's rays enter the shape, kNowhere where they do not; `frame` is the camera in
-/// the shape's frame, mirrored or not. Hits beyond `limit` need not be found.
+/// The parameters at which the packet's rays enter the shape; kNowhere where they miss. `frame` is
+/// the camera, mirrored or not, in the shape's frame. Hits beyond `limit` may be missed.
 template <bool kOrthographic, class R>
 HWY_INLINE R enter(const Shape& shape, const RayFrame& frame, const Packet<R>& packet,
                    R limit = R(kNowhere)) {
@@ -200,8 +202,8 @@ HWY_INLINE R enter(const Shape& shape, const RayFrame& frame, const Packet<R>& p
   }
 }
 
-// ---- anything between: whether the way from `ray.o` along `ray.d`, up to parameter `last`, passes
-// through the shape.
+// ---- occlusion: whether the ray from `ray.o` along `ray.d` passes through the shape before
+// parameter `last`.
 
 template <class R>
 HWY_INLINE MaskOf<R> passes_ball(const Ray<R>& ray, R last, R radius) {
@@ -220,7 +222,8 @@ HWY_INLINE MaskOf<R> passes_capsule(const Ray<R>& ray, R last, R radius, R half)
       clamp(-(ray.o.x * ray.d.x + ray.o.y * ray.d.y) / flat, zero, last); // nearest to the axis
   const R z = clamp(ray.o.z + first * ray.d.z, -half, half);
   const Ray<R> moved{{ray.o.x, ray.o.y, ray.o.z - z}, ray.d};
-  const R t = clamp(-dot(moved.o, moved.d) / squared, zero, last); // nearest to that point
+  const R t =
+      clamp(-dot(moved.o, moved.d) / squared, zero, last); // nearest to the point at z on the axis
   const Vec3<R> nearest = point_at(ray, t);
   const R off = nearest.z - clamp(nearest.z, -half, half);
   return nearest.x * nearest.x + nearest.y * nearest.y + off * off < radius * radius;
@@ -241,7 +244,7 @@ HWY_NOINLINE MaskOf<R> darkens_triangles(const Shape& shape, const Ray<R>& ray, 
   return mesh_between(shape.mesh, ray.o, ray.d, first, last, wanted);
 }
 
-/// Whether the shape is between the point (in its frame) and the light, for lanes of `wanted`.
+/// For the lanes of `wanted`: whether the shape is between `point` (in its frame) and the light.
 template <class R>
 HWY_INLINE MaskOf<R> darkens(const Shape& shape, const Vec3<R>& point, int light, bool directional,
                              MaskOf<R> wanted) {
@@ -275,7 +278,8 @@ HWY_INLINE MaskOf<R> darkens(const Shape& shape, const Vec3<R>& point, int light
 
 // ---- normals
 
-/// Unit, outward, at a point of the surface in the shape's frame (ellipsoids: the scaled frame).
+/// The outward unit normal at a point of the surface in the shape's frame (for ellipsoids, the
+/// scaled frame).
 template <class R>
 HWY_INLINE Vec3<R> normal_at(const Shape& shape, const Vec3<R>& point) {
   const R zero(0.0F);
@@ -299,7 +303,7 @@ HWY_INLINE Vec3<R> normal_at(const Shape& shape, const Vec3<R>& point) {
             select(on_end, copysign(R(1.0F), point.z), zero)};
   }
   case ShapeKind::box: {
-    const R x = R(shape.size[0]) - abs(point.x); // below each face
+    const R x = R(shape.size[0]) - abs(point.x); // depth below each face
     const R y = R(shape.size[1]) - abs(point.y);
     const R z = R(shape.size[2]) - abs(point.z);
     const MaskOf<R> on_x = (x <= y) & (x <= z);

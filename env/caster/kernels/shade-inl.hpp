@@ -1,4 +1,4 @@
-// The colour of what a packet of rays sees.
+// The colours that a packet of rays shows.
 #if defined(TROUPE_ENV_CASTER_SHADE_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_SHADE_INL_HPP_
 #undef TROUPE_ENV_CASTER_SHADE_INL_HPP_
@@ -16,7 +16,7 @@ namespace HWY_NAMESPACE {
 
 template <class R>
 HWY_INLINE IntOf<R> pack(const Vec3<R>& colour) {
-  // Adding 2^23 rounds to the nearest level, which is then in the lowest byte.
+  // Adding 2^23 rounds to the nearest level and leaves it in the lowest byte.
   const R one(1.0F), levels(255.0F), shift(8388608.0F);
   const IntOf<R> byte(255);
   const IntOf<R> red = bits_of(min(colour.x, one) * levels + shift) & byte;
@@ -33,7 +33,7 @@ HWY_INLINE Vec3<R> unpack(IntOf<R> colour) {
           to_real(shift_right<16>(colour) & byte) * scale};
 }
 
-/// Where in a pixel the samples are, from its centre: to the right, up.
+/// The offset of a sample from the pixel's centre, to the right and up, in pixels.
 struct SamplePlace {
   float across;
   float above;
@@ -45,8 +45,8 @@ HWY_INLINE SamplePlace sample_place(int sample) {
   return kPlaces[sample];
 }
 
-/// Metres that a height field's sample may be below its surface and not be in its shadow: the
-/// offset of MuJoCo's shadow map some metres below a lamp, which grows with the slope.
+/// How far (metres) a sample of a height field may be below the surface without being shadowed by
+/// it. This is the bias of MuJoCo's shadow map a few metres below a lamp; it grows with the slope.
 template <class R>
 HWY_INLINE R field_bias(const Vec3<R>& normal) {
   const R steep = sqrt(max(R(1.0F) - normal.z * normal.z, R(0.0F)));
@@ -58,7 +58,7 @@ struct Shader {
   const Scene& frame;
   Tracer<kOrthographic, Scene> tracer{frame};
 
-  /// The lanes of `lit` that no caster is between.
+  /// The lanes of `lit` that have no caster between them and the light.
   template <class R>
   HWY_INLINE MaskOf<R> unshadowed(const Candidates& candidates, int receiver, int light,
                                   const Packet<R>& packet, R t, MaskOf<R> lit) const {
@@ -125,7 +125,7 @@ struct Shader {
     return apply_texture<kOrthographic>(frame, shape, surface, from, t, given, wanted, sum);
   }
 
-  /// The mean of a pixel's four samples of a height field.
+  /// The mean light of a pixel's four samples on a height field.
   template <class R>
   HWY_NOINLINE Vec3<R> light_samples(const Candidates& candidates, int number,
                                      const Packet<R>& packet, R t, MaskOf<R> wanted,
@@ -165,7 +165,8 @@ struct Shader {
     return sum * R(0.25F);
   }
 
-  /// All lights on a surface; `open(light, lit)` gives the lanes of `lit` without a shadow.
+  /// Adds up all lights on a surface. `open(light, lit)` returns the lanes of `lit` that are not in
+  /// shadow.
   template <As kAs, class R, class Open>
   HWY_INLINE Vec3<R> light_surface(int number, const Surface<R>& surface, MaskOf<R> wanted,
                                    const Open& open) const {
@@ -199,7 +200,8 @@ struct Shader {
     return sum;
   }
 
-  /// Calls visit(number, lanes) for each number that the lanes hold, negative ones excepted.
+  /// Calls visit(number, lanes) once for each distinct number in the lanes of `wanted`, except
+  /// negative ones.
   template <class R, class Visit>
   HWY_INLINE void for_each_number(IntOf<R> numbers, MaskOf<R> wanted, Visit&& visit) const {
     alignas(64) std::int32_t each[kLanes<R>];
@@ -213,7 +215,7 @@ struct Shader {
     }
   }
 
-  /// Packed colours of what the lanes of `wanted` see; `sky` where that is nothing.
+  /// The packed colours of what the lanes of `wanted` show; `sky` where they show nothing.
   template <class R>
   HWY_INLINE IntOf<R> colour(const Candidates& candidates, const Packet<R>& packet,
                              const Seen<R>& seen, MaskOf<R> wanted, IntOf<R> sky) const {
@@ -234,7 +236,7 @@ struct Shader {
     return pack(result);
   }
 
-  /// What remains of a colour at parameter t.
+  /// Blends a colour at parameter t with the fog.
   template <class R>
   HWY_INLINE Vec3<R> through_fog(const Vec3<R>& colour, R t) const {
     const Fog& fog = frame.fog;
@@ -245,7 +247,7 @@ struct Shader {
     return grey + (colour - grey) * clear;
   }
 
-  /// Adds what the mirror shows.
+  /// Adds the mirror image.
   template <class R>
   HWY_INLINE void add_image(const Candidates& candidates, const Packet<R>& packet,
                             const Seen<R>& seen, MaskOf<R> wanted, Vec3<R>& result) const {
@@ -273,7 +275,8 @@ struct Shader {
     result = result + (colour - result) * before.opacity;
   }
 
-  /// Transparent shapes, nearest first and then once more, farthest first, as MuJoCo does.
+  /// Blends transparent shapes as MuJoCo does: from near to far, and then a second time from far to
+  /// near.
   template <bool kMirrored, class R>
   HWY_INLINE void blend_transparent(const Candidates& candidates, const Packet<R>& packet,
                                     const Seen<R>& seen, Vec3<R>& result) const {

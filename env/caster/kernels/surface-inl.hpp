@@ -1,4 +1,4 @@
-// Points, normals and textures of the surfaces that rays meet.
+// Points, normals and textures of the surfaces that rays hit.
 #if defined(TROUPE_ENV_CASTER_SURFACE_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_SURFACE_INL_HPP_
 #undef TROUPE_ENV_CASTER_SURFACE_INL_HPP_
@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
-/// Normals, and texture coordinates where the mesh has some, of the triangles at parameter t.
+/// The normals of the triangles at parameter t, and their texture coordinates if the mesh has any.
 template <class R>
 HWY_NOINLINE Vec3<R> triangle_normal(const Shape& shape, const Ray<R>& ray, const float* eye, R t,
                                      MaskOf<R> wanted, TexturePlace<R>& given) {
@@ -26,8 +26,8 @@ HWY_NOINLINE Vec3<R> triangle_normal(const Shape& shape, const Ray<R>& ray, cons
   return surface.normal;
 }
 
-/// What light falls on, for the lanes of `wanted`; `given` is set for meshes and skins alone.
-/// `eye`: common_origin() of the ray.
+/// The surface at parameter t, for the lanes of `wanted`. Sets `given` only for meshes and skins.
+/// `eye`: common_origin() of the rays.
 template <class R>
 HWY_INLINE Surface<R> surface_at(const Shape& shape, const Ray<R>& ray, const float* eye, R t,
                                  const Packet<R>& packet, MaskOf<R> wanted,
@@ -46,8 +46,8 @@ HWY_INLINE Surface<R> surface_at(const Shape& shape, const Ray<R>& ray, const fl
   return surface;
 }
 
-/// A finite plane's texture of two colours, where the steps to the neighbouring pixels are simple:
-/// a step s of the ray's direction d moves the point by (s - d s.z / d.z) t.
+/// Samples the two-colour texture of a finite plane, for which the step to a neighbouring pixel is
+/// simple: a step s of the ray's direction d moves the point by (s - d s.z / d.z) t.
 template <bool kOrthographic, class R>
 HWY_INLINE Vec3<R> sample_plane(const Shape& shape, const Surface<R>& surface, R t,
                                 MaskOf<R> wanted) {
@@ -66,7 +66,7 @@ HWY_INLINE Vec3<R> sample_plane(const Shape& shape, const Surface<R>& surface, R
   return sample_two_colours(*shape.texture, u, v, log2(texels), wanted);
 }
 
-/// The colour times the shape's texture; `rays` is the camera in the shape's frame.
+/// Multiplies the colour by the shape's texture. `rays` is the camera in the shape's frame.
 template <bool kOrthographic, class R, class Scene>
 HWY_INLINE Vec3<R> apply_texture(const Scene& frame, const Shape& shape, const Surface<R>& surface,
                                  const RayFrame& rays, R t, const TexturePlace<R>& given,

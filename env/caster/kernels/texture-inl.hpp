@@ -1,9 +1,9 @@
-// Texture lookups, once for every number type R of lanes-inl.hpp: filtering as OpenGL's
+// Texture lookups, for every number type R of lanes-inl.hpp, filtered as with OpenGL's
 // GL_LINEAR_MIPMAP_LINEAR without anisotropy.
 //
-// Texture coordinates: 1 is the whole texture, v grows with the rows. A level of detail is log2 of
-// texels per pixel, in the direction where they are most. Lookups are safe for any numbers, NaN
-// included; lanes that are not requested hold some colour.
+// Texture coordinates span the texture from 0 to 1; v increases with the rows. The level of detail
+// is log2 of the texels per pixel, in the direction that has most of them. Lookups are safe for any
+// numbers, including NaN. Lanes that are not requested get an arbitrary colour.
 #if defined(TROUPE_ENV_CASTER_TEXTURE_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_TEXTURE_INL_HPP_
 #undef TROUPE_ENV_CASTER_TEXTURE_INL_HPP_
@@ -27,7 +27,7 @@ struct Texel {
 
 // ---- flat textures
 
-/// Level of detail from the change of u and v per pixel, to the right (x) and downward (y).
+/// The level of detail from the changes of u and v per pixel, to the right (x) and downwards (y).
 template <class R>
 HWY_INLINE R texture_level(const TextureView& texture, R du_dx, R dv_dx, R du_dy, R dv_dy) {
   const R along_u = max(abs(du_dx), abs(du_dy)) * R(texture.width_texels[0]);
@@ -35,8 +35,8 @@ HWY_INLINE R texture_level(const TextureView& texture, R du_dx, R dv_dx, R du_dy
   return log2(max(max(along_u, along_v), R(1e-20F)));
 }
 
-/// Red, green, blue and alpha (0 to 255) of four texels, mixed by the weights of the second column
-/// and row.
+/// Interpolates the red, green, blue and alpha (0 to 255) of four texels with the weights of the
+/// second column and row.
 template <class R>
 HWY_INLINE Texel<R> mix_texels(IntOf<R> a, IntOf<R> b, IntOf<R> c, IntOf<R> d, R column, R row) {
   const IntOf<R> low(0xff);
@@ -56,7 +56,8 @@ HWY_INLINE Texel<R> mix_texels(IntOf<R> a, IntOf<R> b, IntOf<R> c, IntOf<R> d, R
   return texel;
 }
 
-/// A coordinate's first texel (-1 to size - 1) and how far it is to the second, repeating.
+/// The first texel of a repeating coordinate (-1 to size - 1) and the fraction of the way to the
+/// second one.
 template <class R>
 struct TexelPlace {
   IntOf<R> first;
@@ -70,8 +71,8 @@ HWY_INLINE TexelPlace<R> place_texel(R coordinate, R size) {
   return {to_integer(low), clamp(place - low, R(0.0F), R(1.0F))};
 }
 
-/// Bilinear, on the given level of each lane: 0 to 255; the weight of the second colour, in all
-/// four numbers, when there are two.
+/// Bilinear lookup in each lane's level: colours from 0 to 255, or for a two-colour texture the
+/// weight of the second colour in all four components.
 template <class R>
 HWY_INLINE Texel<R> sample_level(const TextureView& texture, R u, R v, IntOf<R> level) {
   const R width = gather(texture.width_texels.data(), level);
@@ -113,7 +114,7 @@ HWY_INLINE Texel<R> mix_levels(const Texel<R>& near, const Texel<R>& far, R weig
           near.alpha + (far.alpha - near.alpha) * weight};
 }
 
-/// From 0 to 255 to 0 to 1, and from a weight to a colour.
+/// Scales colours from 0 to 255 to 0 to 1, and converts weights to colours.
 template <class R>
 HWY_INLINE Texel<R> finish_texel(const TextureView& texture, const Texel<R>& texel) {
   const R unit(1.0F / 255.0F);
@@ -127,7 +128,7 @@ HWY_INLINE Texel<R> finish_texel(const TextureView& texture, const Texel<R>& tex
   return {{mix(0), mix(1), mix(2)}, mix(3)};
 }
 
-/// Trilinear; repeats in both directions.
+/// Trilinear lookup; the texture repeats in both directions.
 template <class R>
 HWY_INLINE Texel<R> sample_flat(const TextureView& texture, R u, R v, R level_of_detail) {
   const R last(static_cast<float>(texture.levels - 1));
@@ -144,7 +145,7 @@ HWY_INLINE Texel<R> sample_flat(const TextureView& texture, R u, R v, R level_of
 
 // ---- cube textures
 
-/// A direction's face (0 to 5) and its coordinates there, before they are divided by `major`.
+/// The face (0 to 5) of a direction and its coordinates there, not yet divided by `major`.
 template <class R>
 struct CubePlace {
   IntOf<R> face;
@@ -153,7 +154,7 @@ struct CubePlace {
   R major;
 };
 
-/// Components of `a` chosen as by the face of `of`: (across, down, along the face's axis).
+/// The components of `a` relative to the face of `of`: across, down, along the face's axis.
 template <class R>
 HWY_INLINE Vec3<R> cube_components(const Vec3<R>& of, const Vec3<R>& a) {
   const R x = abs(of.x);
@@ -185,7 +186,7 @@ HWY_INLINE IntOf<R> cube_face(const Vec3<R>& d) {
   return select(along_x, side(d.x, 0), select(y >= z, side(d.y, 2), side(d.z, 4)));
 }
 
-/// Level of detail of a lookup in direction `d` that changes by dd_dx and dd_dy per pixel.
+/// The level of detail of a lookup in direction `d`, which changes by dd_dx and dd_dy per pixel.
 template <class R>
 HWY_INLINE R cube_level(const TextureView& texture, const Vec3<R>& d, const Vec3<R>& dd_dx,
                         const Vec3<R>& dd_dy) {
@@ -207,7 +208,7 @@ HWY_INLINE Texel<R> sample_cube_level(const TextureView& texture, IntOf<R> face,
   const R size = gather(texture.width_texels.data(), level);
   const IntOf<R> pitch = gather(texture.width.data(), level) + IntOf<R>(2);
   const IntOf<R> base = gather(texture.offset.data(), level) + face * pitch * pitch;
-  // u and v are in [-1, 1], so that places are in [-1/2, size - 1/2]; NaN becomes -1/2.
+  // u and v are in [-1, 1], so the results are in [-1/2, size - 1/2]. NaN becomes -1/2.
   const R x = clamp((u + R(1.0F)) * R(0.5F) * size - R(0.5F), R(-0.5F), size - R(0.5F));
   const R y = clamp((v + R(1.0F)) * R(0.5F) * size - R(0.5F), R(-0.5F), size - R(0.5F));
   const R column = floor(x);
@@ -219,7 +220,7 @@ HWY_INLINE Texel<R> sample_cube_level(const TextureView& texture, IntOf<R> face,
                        gather(texels, at + pitch + one), x - column, y - row);
 }
 
-/// Trilinear, filtered across the cube's edges. `d` need not have length 1.
+/// Trilinear lookup, filtered across the cube's edges. `d` need not be a unit vector.
 template <class R>
 HWY_INLINE Texel<R> sample_cube(const TextureView& texture, const Vec3<R>& d, R level_of_detail) {
   const Vec3<R> at = cube_components(d, d);
@@ -239,7 +240,7 @@ HWY_INLINE Texel<R> sample_cube(const TextureView& texture, const Vec3<R>& d, R 
   return finish_texel(texture, mix_levels(a, sample_cube_level(texture, face, u, v, far), weight));
 }
 
-/// The sky in a direction of the world that changes by dd_dx and dd_dy per pixel: 0 to 1.
+/// The sky in world direction `d`, which changes by dd_dx and dd_dy per pixel: 0 to 1.
 template <class R>
 HWY_INLINE Vec3<R> sample_sky(const TextureView& sky, const Vec3<R>& d, const Vec3<R>& dd_dx,
                               const Vec3<R>& dd_dy) {
@@ -248,10 +249,10 @@ HWY_INLINE Vec3<R> sample_sky(const TextureView& sky, const Vec3<R>& d, const Ve
   return sample_cube(sky, turned(d), level).colour;
 }
 
-// ---- both
+// ---- flat and cube textures
 
-/// The texture of a shape at `point`, facing `normal`, of which the neighbouring pixels are dp_dx
-/// and dp_dy away (metres; surface_step()). `given` is read only for layout `given`.
+/// The texture of a shape at `point` with normal `normal`. The neighbouring pixels are dp_dx and
+/// dp_dy away (metres; see surface_step()). `given` is used only for layout `given`.
 template <class R>
 HWY_INLINE Texel<R> sample_texture(const TextureView& texture, const TextureMapping& mapping,
                                    const Vec3<R>& point, const Vec3<R>& normal,

@@ -1,6 +1,6 @@
-// The position of a shape's point on its texture, once for every number type R of lanes-inl.hpp.
-// Texture coordinates: 1 is the whole texture, v grows with the rows. Safe for any numbers, NaN
-// included.
+// Maps points of a shape to its texture, for every number type R of lanes-inl.hpp. Texture
+// coordinates span the texture from 0 to 1; v increases with the rows. Safe for any numbers,
+// including NaN.
 #if defined(TROUPE_ENV_CASTER_TEXTURE_PLACE_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_TEXTURE_PLACE_INL_HPP_
 #undef TROUPE_ENV_CASTER_TEXTURE_PLACE_INL_HPP_
@@ -22,16 +22,17 @@ struct TexturePlace {
   R v;
   Vec3<R> du;
   Vec3<R> dv;
-  Vec3<R> flat{}; // of meshes and skins: the triangle's unit normal, whatever it is lit by
+  Vec3<R> flat{}; // unit normal of the triangle in meshes and skins, which may differ from the
+                  // shading normal
 };
 
-/// Angle of (x, y) from the x axis in turns, [0, 1); to 1e-5. 0 for (0, 0).
+/// The angle of (x, y) from the x axis in turns, [0, 1), with an error up to 1e-5. 0 for (0, 0).
 template <class R>
 HWY_INLINE R turns(R y, R x) {
   const R ax = abs(x);
   const R ay = abs(y);
   const R ratio = min(ax, ay) / max(max(ax, ay), R(1e-30F));
-  const R s = ratio * ratio; // arctangent in [0, 1], odd polynomial
+  const R s = ratio * ratio; // odd polynomial for the arctangent in [0, 1]
   const R series =
       ratio
       * (R(0.999866F)
@@ -44,7 +45,7 @@ HWY_INLINE R turns(R y, R x) {
   return select(whole >= R(1.0F), R(0.0F), whole);
 }
 
-/// Longitude in turns at unit coordinates p, its change per unit.
+/// Longitude of p in turns and its change per unit.
 template <class R>
 HWY_INLINE void place_longitude(const Vec3<R>& p, R& u, Vec3<R>& du) {
   u = turns(p.y, p.x);
@@ -52,7 +53,7 @@ HWY_INLINE void place_longitude(const Vec3<R>& p, R& u, Vec3<R>& du) {
   du = {-p.y * scale, p.x * scale, R(0.0F)};
 }
 
-/// Latitude in turns, [-1/4, 1/4], at a point of the unit sphere, its change per unit.
+/// Latitude of a point on the unit sphere in turns, [-1/4, 1/4], and its change per unit.
 template <class R>
 HWY_INLINE void place_latitude(const Vec3<R>& p, R& turns_up, Vec3<R>& change) {
   const R across = sqrt(p.x * p.x + p.y * p.y);
@@ -92,8 +93,8 @@ HWY_INLINE TexturePlace<R> place_on_sphere(const Vec3<R>& p) {
   return place;
 }
 
-/// p: x and y by the radius, z by the half length of the tube; `ratio`: that half length by the
-/// radius.
+/// `p`: x and y divided by the radius, z divided by the half length of the tube. `ratio`: half
+/// length / radius.
 template <class R>
 HWY_INLINE TexturePlace<R> place_on_capsule(const Vec3<R>& p, R ratio) {
   const R zero(0.0F);
@@ -127,7 +128,7 @@ HWY_INLINE TexturePlace<R> place_on_cylinder(const Vec3<R>& p, const Vec3<R>& no
   return place;
 }
 
-/// Scales given coordinates (a mesh's own) or unit ones as the material asks.
+/// Applies the material's scale to a mesh's own coordinates or to unit coordinates.
 template <class R>
 HWY_INLINE TexturePlace<R> scale_place(const TextureMapping& mapping,
                                        const TexturePlace<R>& place) {
@@ -136,8 +137,9 @@ HWY_INLINE TexturePlace<R> scale_place(const TextureMapping& mapping,
   return {place.u * u, place.v * v, place.du * u, place.dv * v};
 }
 
-/// Coordinates at `point` (metres, shape's frame) of a surface that faces `normal`. For layouts
-/// none, given and both cubes there is nothing to compute: use scale_place() and cube_direction().
+/// The coordinates at `point` (metres, in the shape's frame) of a surface with normal `normal`.
+/// Does not support the layouts none, given, cube and cube_capsule; use scale_place() and
+/// cube_direction() for them.
 template <class R>
 HWY_INLINE TexturePlace<R> place_texture(const TextureMapping& mapping, const Vec3<R>& point,
                                          const Vec3<R>& normal) {
@@ -174,7 +176,7 @@ HWY_INLINE TexturePlace<R> place_texture(const TextureMapping& mapping, const Ve
   return scale_place(mapping, place);
 }
 
-/// Direction of a cube lookup at `point`; `scale` is its change per metre, component by component.
+/// The direction of a cube lookup at `point`. `scale` is its change per metre in each component.
 template <class R>
 HWY_INLINE Vec3<R> cube_direction(const TextureMapping& mapping, const Vec3<R>& point,
                                   Vec3<R>& scale) {
@@ -193,8 +195,8 @@ HWY_INLINE Vec3<R> cube_direction(const TextureMapping& mapping, const Vec3<R>& 
   return d;
 }
 
-/// How the point hit moves on the surface's tangent plane when the ray's direction changes by
-/// `step` (per pixel): `t` is the ray's parameter there, `d` its direction.
+/// How the hit point moves on the surface's tangent plane if the ray's direction changes by `step`
+/// (per pixel). `t` is the ray's parameter at the hit, `d` its direction.
 template <class R>
 HWY_INLINE Vec3<R> surface_step(const Vec3<R>& normal, const Vec3<R>& d, R t, const Vec3<R>& step) {
   const R along = dot(normal, d);

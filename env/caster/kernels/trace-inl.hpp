@@ -1,4 +1,4 @@
-// What a packet of rays sees.
+// Finds what a packet of rays shows.
 #if defined(TROUPE_ENV_CASTER_TRACE_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_TRACE_INL_HPP_
 #undef TROUPE_ENV_CASTER_TRACE_INL_HPP_
@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
-/// The items whose bit is set, of one kind of candidates.
+/// A set of candidates: the items whose bits are set.
 struct ItemSet {
   const std::int32_t* items;
   const std::uint64_t* masks; // [words]; bit i is items[i]
@@ -25,7 +25,7 @@ struct ItemSet {
       for (std::uint64_t left = masks[word]; left != 0; left &= left - 1)
         visit(items[word * 64 + lowest_bit(left)]);
   }
-  /// The same until a visit is true.
+  /// Calls visit(item) for each item until it returns true.
   template <class Visit>
   HWY_INLINE void for_each_until(Visit&& visit) const {
     for (int word = 0; word < words; ++word)
@@ -57,19 +57,19 @@ struct Candidates {
 template <class R>
 struct Seen {
   R t;                         // of the nearest opaque shape
-  IntOf<R> shape;              // its number, -1: none
-  R mirrored_t;                // of what its mirror shows
-  IntOf<R> mirrored;           // -1: none
-  IntOf<R> key;                // of all that is seen
-  bool through = false;        // something transparent is before it, somewhere in the packet
-  bool through_mirror = false; // or in its mirror
+  IntOf<R> shape;              // its index; -1 if there is none
+  R mirrored_t;                // of what it mirrors
+  IntOf<R> mirrored;           // index of the mirrored shape; -1 if there is none
+  IntOf<R> key;                // differs between pixels that show different things
+  bool through = false;        // some lane has a transparent shape in front
+  bool through_mirror = false; // some lane has one in the mirror image
 };
 
 template <bool kOrthographic, class Scene = Frame>
 struct Tracer {
   const Scene& frame;
 
-  /// Opaque shapes nearest to the camera.
+  /// Finds the nearest opaque shapes.
   template <class R>
   HWY_INLINE void nearest(const Candidates& candidates, const Packet<R>& packet, Seen<R>& seen,
                           int limit) const {
@@ -89,7 +89,7 @@ struct Tracer {
     seen.shape = shape;
   }
 
-  /// The sky stands before what is far away.
+  /// The sky hides what is farther away than the sky.
   template <class R>
   HWY_INLINE void hide_behind_sky(const Packet<R>& packet, Seen<R>& seen) const {
     const MaskOf<R> hidden = seen.t > sky_distance(world_direction(packet), frame.camera.far);
@@ -107,7 +107,7 @@ struct Tracer {
            + broadcast<R>(camera.up.data()) * packet.v;
   }
 
-  /// What the mirror shows, where it is what is seen.
+  /// Finds what the mirror shows, in the lanes where the mirror itself is visible.
   template <class R>
   HWY_INLINE void mirror(const Candidates& candidates, const Packet<R>& packet,
                          Seen<R>& seen) const {
@@ -171,8 +171,8 @@ struct Tracer {
     key = select(lanes, wrapped_product(key, IntOf<R>(0x01000193)) ^ IntOf<R>(number), key);
   }
 
-  /// Calls visit(number, t, lanes) for the transparent shapes before what is seen, or before what
-  /// its mirror shows, nearest first or farthest first.
+  /// Calls visit(number, t, lanes) for the transparent shapes in front of the visible shape, or in
+  /// front of its mirror image, from near to far or from far to near.
   template <bool kMirrored, bool kFarthestFirst = false, class R, class Visit>
   HWY_INLINE void for_each_transparent(const Candidates& candidates, const Packet<R>& packet,
                                        const Seen<R>& seen, Visit&& visit) const {

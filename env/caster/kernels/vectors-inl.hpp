@@ -1,5 +1,6 @@
-// Real, Integer and Mask: vectors of at most 16 lanes of the processor's, with operators and
-// functions that lanes-inl.hpp has for one float, too; its rules hold here. Included by that alone.
+// Real, Integer and Mask: vectors of up to 16 lanes of the processor, with the operators and
+// functions that lanes-inl.hpp also defines for one float. The rules in lanes-inl.hpp apply; only
+// that file includes this one.
 #if defined(TROUPE_ENV_CASTER_VECTORS_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_VECTORS_INL_HPP_
 #undef TROUPE_ENV_CASTER_VECTORS_INL_HPP_
@@ -80,7 +81,7 @@ HWY_INLINE Mask operator==(Real a, Real b) {
 HWY_INLINE Mask operator!=(Real a, Real b) {
   return {hn::Ne(a.v, b.v)};
 }
-// b, where one of the two is NaN: everywhere what x86's instructions do.
+// Returns b if either one is NaN, on every processor as x86's instructions do.
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 HWY_INLINE Real min(Real a, Real b) {
   return hn::Min(a.v, b.v);
@@ -105,7 +106,7 @@ HWY_INLINE Real sqrt(Real a) {
 HWY_INLINE Real floor(Real a) {
   return hn::Floor(a.v);
 }
-/// Magnitude of `a`, sign of `b`.
+/// The magnitude of `a` with the sign of `b`.
 HWY_INLINE Real copysign(Real a, Real b) {
   return hn::CopySign(a.v, b.v);
 }
@@ -132,16 +133,16 @@ HWY_INLINE Integer operator|(Integer a, Integer b) {
 HWY_INLINE Integer operator^(Integer a, Integer b) {
   return hn::Xor(a.v, b.v);
 }
-/// By the same number of bits in each lane.
+/// Shifts every lane by the same number of bits.
 template <int kBits>
 HWY_INLINE Integer shift_left(Integer a) {
   return hn::ShiftLeft<kBits>(a.v);
 }
 template <int kBits>
-HWY_INLINE Integer shift_right(Integer a) { // of the sign, too
+HWY_INLINE Integer shift_right(Integer a) { // arithmetic
   return hn::ShiftRight<kBits>(a.v);
 }
-/// By another number of bits (0 to 31) in each lane.
+/// Shifts each lane by its own number of bits (0 to 31).
 HWY_INLINE Integer shift_left(Integer a, Integer bits) {
   return hn::Shl(a.v, bits.v);
 }
@@ -195,7 +196,7 @@ HWY_INLINE bool none(Mask a) {
 HWY_INLINE bool all(Mask a) {
   return hn::AllTrue(RealTag(), a.m);
 }
-/// Bit i is lane i.
+/// Bit i stands for lane i.
 HWY_INLINE std::uint32_t bits(Mask a) {
   std::uint8_t bytes[8] = {};
   hn::StoreMaskBits(RealTag(), a.m, bytes);
@@ -207,16 +208,16 @@ HWY_INLINE Real select(Mask condition, Real yes, Real no) {
 HWY_INLINE Integer select(Mask condition, Integer yes, Integer no) {
   return hn::IfThenElse(hn::RebindMask(IntegerTag(), condition.m), yes.v, no.v);
 }
-/// Zero where the condition fails.
+/// `value` where the condition holds, 0 elsewhere.
 HWY_INLINE Real keep_if(Mask condition, Real value) {
   return hn::IfThenElseZero(condition.m, value.v);
 }
 
-/// Toward zero; the number must fit.
+/// Rounds toward zero; the number must fit.
 HWY_INLINE Integer to_integer(Real a) {
   return hn::ConvertTo(IntegerTag(), a.v);
 }
-/// To the nearest, ties to even; the number must fit.
+/// Rounds to the nearest integer, ties to even; the number must fit.
 HWY_INLINE Integer to_nearest(Real a) {
   return hn::NearestInt(a.v);
 }

@@ -3,7 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "env/caster/kernels/write_bytes.cpp"
 #include <hwy/foreach_target.h>
-// After foreach_target.h, once for each instruction set.
+// Must come after foreach_target.h; compiled once per instruction set.
 #include "env/caster/kernels/pixel-inl.hpp"
 #include "env/caster/picture.hpp"
 
@@ -26,7 +26,7 @@ void write_bytes_of_target(const std::int32_t* colours, int count, int shift, bo
   int x = 0;
   for (; x + kLanes<Real> <= count; x += kLanes<Real>)
     hn::StoreU(hn::DemoteTo(Bytes(), hn::And(one(colours + x), byte.v)), Bytes(), out + x);
-  if (x < count) { // the picture has a margin
+  if (x < count) { // otherwise there is room in the picture's margin
     HWY_ALIGN std::uint8_t rest[kLanes<Real>];
     hn::StoreU(hn::DemoteTo(Bytes(), hn::And(one(colours + x), byte.v)), Bytes(), rest);
     std::copy_n(rest, count - x, out + x);
