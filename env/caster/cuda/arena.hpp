@@ -7,16 +7,16 @@
 
 namespace troupe::env::caster {
 
-/// Allocates consecutive pieces of a block of memory that its reader sees at another address.
-/// Without a block (null) it only counts.
+/// Allocates consecutive pieces of a memory block that its reader accesses at another address.
+/// Without a block (null), it only counts the bytes.
 class Arena {
 public:
   Arena(std::byte* block, const std::byte* seen) : block_(block), seen_(seen) {}
 
   template <class T>
   struct Piece {
-    T* here;                 // to write to; null when only counting
-    std::span<const T> seen; // for the reader
+    T* here;                 // writable; null when only counting
+    std::span<const T> seen; // the same at the reader's address
   };
 
   template <class T>

@@ -17,10 +17,10 @@ constexpr const char* kModuleFile = "libtroupe_caster_cuda.so";
 
 struct LoadedModule {
   const CudaModule* module = nullptr;
-  std::string reason; // why there is none
+  std::string reason; // why the module is missing
 };
 
-/// Loads the module once; it stays for the rest of the process.
+/// Loads the module once; it stays loaded until the process exits.
 const LoadedModule& loaded_module() {
   static const LoadedModule loaded = []() -> LoadedModule {
     void* library = ::dlopen(kModuleFile, RTLD_NOW | RTLD_LOCAL);

@@ -52,7 +52,8 @@ void BatchDrawing::draw(std::span<const mjModel* const> models,
   device_.finish(host);
 }
 
-/// False: a frame did not fit into its room.
+/// Builds (optionally), packs and queues all frames. Returns false if a frame did not fit into its
+/// room.
 bool BatchDrawing::pass(bool build, std::span<const mjModel* const> models,
                         std::span<const mjData* const> states) {
   for (const auto& piece : pieces_)
@@ -86,13 +87,13 @@ bool BatchDrawing::pass(bool build, std::span<const mjModel* const> models,
   }
   workers_.finish();
   if (lacks_room_ || failed_)
-    device_.finish({}); // what was queued reads the staging memory
+    device_.finish({}); // the queued work reads the staging memory
   if (failed_)
     std::rethrow_exception(std::exchange(failure_, nullptr));
   return !lacks_room_;
 }
 
-/// For the largest frame of all, and somewhat larger ones.
+/// Makes room for frames slightly larger than the current largest one.
 void BatchDrawing::make_room() {
   std::size_t most = 0;
   for (std::size_t i = 0; i < frames_.environments(); ++i)

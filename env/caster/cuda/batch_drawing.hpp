@@ -15,29 +15,30 @@
 
 namespace troupe::env::caster {
 
-/// The pictures of a batch on a device, piece by piece: while the device draws one piece, threads
-/// build the frames of the next. One caller at a time.
+/// Draws the pictures of a batch on a device, piece by piece: while the device draws one piece,
+/// threads build the frames of the next one. Not thread-safe.
 class BatchDrawing {
 public:
-  /// `threads` build frames, the caller among them where it is 1. `device` must outlive this.
-  /// Throws std::invalid_argument (threads, and what BatchFrames refuses).
+  /// `threads` threads build frames; with 1, the calling thread does. `device` must outlive this
+  /// object. Throws std::invalid_argument if there are no threads, and as BatchFrames does.
   BatchDrawing(std::shared_ptr<const CasterModel> model, int environments,
                const CastOptions& options, int threads, CudaDevice& device);
 
   std::size_t environments() const { return frames_.environments(); }
   std::size_t bytes() const { return frames_.format().bytes() * frames_.environments(); }
 
-  /// As BatchCaster::draw().
+  /// See BatchCaster::draw().
   void draw(std::span<const mjModel* const> models, std::span<const mjData* const> states,
             std::span<std::uint8_t> host);
 
 private:
-  /// Consecutive environments whose frames travel in one block: views, then `room_` bytes each.
+  /// Consecutive environments whose frames are sent in one block: the views, then `room_` bytes per
+  /// frame.
   struct Piece {
     std::size_t first = 0;
     std::size_t count = 0;
     CudaDevice::Staging staging;
-    std::atomic<std::size_t> left{0}; // frames to come
+    std::atomic<std::size_t> left{0}; // frames not yet packed
   };
 
   Piece& piece_of(std::size_t environment) { return *pieces_[environment / kPieceSize]; }
@@ -47,19 +48,19 @@ private:
   void make_room();
   void pack(std::size_t environment);
   void queue(std::size_t number);
-  void fail(); // with the current exception
+  void fail(); // records the current exception
 
   static constexpr std::size_t kPieceSize = 128;
   CudaDevice& device_;
   BatchFrames frames_;
   bool effects_;
-  std::size_t room_ = 0; // for one frame
+  std::size_t room_ = 0; // bytes per frame
   std::vector<std::unique_ptr<Piece>> pieces_;
   std::atomic<bool> lacks_room_{false};
   std::atomic<bool> failed_{false};
   std::mutex mutex_; // guards failure_
   std::exception_ptr failure_;
-  WorkerThreads workers_; // last: they use all of the above
+  WorkerThreads workers_; // must be last: the threads use all members above
 };
 
 } // namespace troupe::env::caster

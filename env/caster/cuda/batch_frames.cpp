@@ -50,7 +50,7 @@ std::span<const LightTableView> put_tables(Arena& arena, const Frame& frame) {
   return tables.seen;
 }
 
-/// Marks the blocks in which something thin is visible.
+/// Marks the blocks that may show a thin shape.
 std::span<const std::uint8_t> put_thin(Arena& arena, const Frame& frame) {
   const auto columns = static_cast<std::size_t>(frame.block_columns);
   const std::size_t count = columns * static_cast<std::size_t>(frame.block_rows);
@@ -79,14 +79,14 @@ MeshView put_skin(Arena& arena, KeptScene* kept, const MeshView& skin) {
   return view;
 }
 
-/// Bytes of a shape with so many lights.
+/// The bytes of a shape with this many lights.
 std::size_t shape_bytes(std::size_t lights) {
   static_assert(offsetof(Shape, lights) + sizeof(Shape::lights) <= sizeof(Shape));
   const std::size_t used = offsetof(Shape, lights) + lights * sizeof(LocalLight);
   return (used + alignof(Shape) - 1) / alignof(Shape) * alignof(Shape);
 }
 
-/// `kept`: null when only counting.
+/// `kept` is null when only counting.
 StridedView<Shape> put_shapes(Arena& arena, KeptScene* kept, const Frame& frame) {
   const std::size_t stride = shape_bytes(frame.lights.size());
   const auto bytes = arena.take<std::byte>(stride * frame.shapes.size());
@@ -153,7 +153,7 @@ struct BatchFrames::Environment {
 BatchFrames::BatchFrames(std::shared_ptr<const CasterModel> model, int environments,
                          const CastOptions& options, SceneMemory& memory)
     : model_(std::move(model)) {
-  const RayCaster same_rules(model_, options); // throws
+  const RayCaster same_rules(model_, options); // throws if the options are invalid
   if (environments < 1)
     throw std::invalid_argument("environments: " + std::to_string(environments)
                                 + " is out of range; a batch needs at least 1");

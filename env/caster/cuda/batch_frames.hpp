@@ -12,13 +12,14 @@
 
 namespace troupe::env::caster {
 
-/// The frames of N environments of one model, each as one block of bytes with pointers that are
-/// valid at the reader's address. Several threads may call it, each for environments of its own;
-/// allocates only when a state shows more than any before.
+/// The frames of N environments of one model. Each is packed as one block of bytes with pointers
+/// that are valid at the reader's address. Several threads may call it at once, for different
+/// environments. Allocates only if a state shows more than any earlier one.
 class BatchFrames {
 public:
-  /// Throws std::invalid_argument (environments, and what RayCaster refuses). `memory` must outlive
-  /// this, and allow calls from any thread, one at a time.
+  /// Throws std::invalid_argument if there are no environments, row_stride is not 0 or RayCaster
+  /// would reject the options. `memory` must outlive this object. It is called from any thread, but
+  /// only from one at a time.
   BatchFrames(std::shared_ptr<const CasterModel> model, int environments,
               const CastOptions& options, SceneMemory& memory);
   ~BatchFrames();
@@ -26,16 +27,18 @@ public:
   std::size_t environments() const { return environments_.size(); }
   const PictureFormat& format() const { return format_; }
 
-  /// Throws std::invalid_argument when there are not as many states, or models, as environments.
-  /// `models`: each environment's (RayCaster says which may differ how), or one for all.
+  /// Throws std::invalid_argument unless there is one state per environment, and one model per
+  /// environment or one for all. RayCaster says how the models may differ.
   void check(std::span<const mjModel* const> models, std::span<const mjData* const> states) const;
   void build(std::size_t environment, const mjModel& model, const mjData& data);
 
-  // Of the frame that was built last.
+  // The functions below refer to the frame that was built last for the environment.
   std::size_t bytes(std::size_t environment) const { return bytes_[environment]; }
-  std::size_t words(std::size_t environment) const; // of 64 candidates, in its three sets
+  std::size_t words(std::size_t environment)
+      const; // mask words of its three candidate sets, 64 candidates per word
   bool orthographic(std::size_t environment) const;
-  /// Writes to `block` (aligned to 64, of bytes() bytes), which the reader sees at `seen`.
+  /// Writes the frame to `block` (bytes() bytes, aligned to 64), which the reader accesses at
+  /// `seen`.
   FrameView pack(std::size_t environment, std::byte* block, const std::byte* seen);
 
 private:
@@ -43,7 +46,7 @@ private:
 
   std::shared_ptr<const CasterModel> model_;
   PictureFormat format_;
-  std::shared_mutex mutex_; // of kept_: exclusive while anything new is kept
+  std::shared_mutex mutex_; // guards kept_; exclusive when something new is kept
   std::unique_ptr<KeptScene> kept_;
   std::vector<std::unique_ptr<Environment>> environments_;
   std::vector<std::size_t> bytes_;

@@ -32,7 +32,7 @@ private:
   int before_ = 0;
 };
 
-/// Memory of the current device, or pinned memory of the host.
+/// Owns memory of the current device or pinned host memory.
 template <cudaError_t (*kFree)(void*)>
 class Block {
 public:
@@ -102,7 +102,7 @@ public:
     auto& [staged, packed] = pieces_[piece];
     if (bytes > staged.bytes()) {
       const CurrentDevice current(device_);
-      staged = {}; // before the larger one
+      staged = {}; // free the old block before allocating the larger one
       staged = allocate(bytes);
       packed = {};
       void* at = nullptr;
@@ -114,7 +114,7 @@ public:
 
   void begin(std::size_t piece, std::size_t staged, Launch launch) override {
     const CurrentDevice current(device_);
-    const cudaStream_t stream = streams_[piece % kStreams]; // one copies while the other draws
+    const cudaStream_t stream = streams_[piece % kStreams]; // one copies while another draws
     must(cudaMemcpyAsync(pieces_[piece].staged.data(), pieces_[piece].packed.data(), staged,
                          cudaMemcpyHostToDevice, stream),
          "cudaMemcpyAsync of the states");

@@ -1,5 +1,5 @@
-// The kernel: a block of threads draws a tile of one picture, a thread the centre of a pixel. The
-// pixels at edges are listed; then a thread draws one of their four samples.
+// The kernel. A thread block draws a tile of one picture, and each thread draws the centre of one
+// pixel. The pixels at edges are listed; then each of their four samples gets a thread.
 #pragma once
 
 #define TROUPE_CASTER_FLOATS
@@ -14,7 +14,7 @@ namespace {
 
 using namespace of_device_floats;
 
-/// Bits of the set's items that touch the area, by all threads of a warp.
+/// Sets the bits of the set's items that touch the area. All threads of a warp call it.
 __device__ void collect(const SpanSetView& set, const BlockArea& area, int lane,
                         std::uint64_t* masks) {
   auto* halves = reinterpret_cast<std::uint32_t*>(masks); // low half first
@@ -28,11 +28,11 @@ __device__ void collect(const SpanSetView& set, const BlockArea& area, int lane,
 }
 
 constexpr unsigned kAllLanes = ~0U;
-constexpr int kLanes = 32;      // of a warp
-constexpr int kTilesAtOnce = 2; // of a multiprocessor; with more the registers do not suffice
+constexpr int kLanes = 32;      // threads in a warp
+constexpr int kTilesAtOnce = 2; // per multiprocessor; more would need too many registers
 
-/// The mean of a pixel's four samples, as smooth_pixels() makes it; four lanes beside each other
-/// have one each. All lanes of a warp call it, those without a pixel with `active` false.
+/// The mean of a pixel's four samples, as in smooth_pixels(). Four adjacent lanes have one sample
+/// each. All lanes of a warp must call it; lanes without a pixel pass false for `active`.
 template <bool kOrthographic>
 __device__ std::int32_t mean_of_four(const FrameView& frame, const Candidates& candidates,
                                      const PixelGrid& grid, TilePixel pixel, int index, int lane,
@@ -56,7 +56,7 @@ __device__ std::int32_t mean_of_four(const FrameView& frame, const Candidates& c
       take_from_neighbours<float>(grid, frame.floor, seen, index, found, colour);
     pending = !found;
   }
-  // The first sample that shows a thing is shaded for all that show it.
+  // The first sample that shows a thing is shaded for all samples that show it.
   const unsigned waiting = __ballot_sync(kAllLanes, pending) >> first;
   const unsigned through = __ballot_sync(kAllLanes, seen.through) >> first & 15;
   const unsigned mirrored = __ballot_sync(kAllLanes, seen.through_mirror) >> first & 15;
@@ -84,7 +84,7 @@ __device__ std::int32_t mean_of_four(const FrameView& frame, const Candidates& c
   return (((red_blue + 0x00020002) >> 2) & 0x00ff00ff) | (green + 2) >> 2 << 8;
 }
 
-/// Appends the tile's index of each pixel that needs samples; by all threads of a warp.
+/// Appends the index in the tile of each pixel that needs samples. All threads of a warp call it.
 __device__ void list_edge(bool edge, int index, int lane, int* count, std::uint8_t* edges) {
   const unsigned found = __ballot_sync(kAllLanes, edge);
   int begin = 0;
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kTileSide* kTileSide, kTilesAtOnce)
   __shared__ int edge_count;
   const FrameView& frame = frames[blockIdx.z];
   if (frame.camera.orthographic != kOrthographic)
-    return; // the whole block
+    return; // all threads of the block return
   const int tile_x = static_cast<int>(blockIdx.x);
   const int tile_y = static_cast<int>(blockIdx.y);
   const int lane = static_cast<int>(threadIdx.y) * kGroupWidth + static_cast<int>(threadIdx.x);

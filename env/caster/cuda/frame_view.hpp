@@ -6,12 +6,13 @@
 
 #include "env/caster/frame.hpp"
 
-// A Frame as the formulas read it where there is no std::vector: the same names, spans into memory
-// that the reader can reach (the device's, for its kernels).
+// A Frame for formulas compiled without std::vector. The members have the same names, and are spans
+// of memory that the reader can access (for kernels, the device's memory).
 
 namespace troupe::env::caster {
 
-/// Values that begin `stride` bytes apart: of each there are only so many bytes.
+/// Values that start every `stride` bytes. `stride` may be less than sizeof(T): then the end of
+/// each value is missing.
 template <class T>
 class StridedView {
 public:
@@ -38,12 +39,12 @@ struct LightTableView : LightWindow {
 
 struct SpanSetView {
   std::span<const SpanItem> items;
-  std::span<const std::int32_t> numbers; // items' numbers, in their order
+  std::span<const std::int32_t> numbers; // SpanItem::item of each item
   std::span<const BlockRange> ranges;
 };
 
 struct FrameView : FrameNumbers {
-  StridedView<Shape> shapes; // without the lights that the frame has not
+  StridedView<Shape> shapes; // each has only as many lights as the frame
   std::span<const Light> lights;
   SpanSetView visible;
   SpanSetView mirrored;
@@ -52,10 +53,10 @@ struct FrameView : FrameNumbers {
   std::span<const std::int32_t> caster_first;
   std::span<const std::int32_t> caster_list;
   std::span<const LightTableView> tables;
-  std::span<const std::uint8_t> thin; // [block rows, block columns] as RowCandidates::thin
+  std::span<const std::uint8_t> thin; // [block rows, block columns]; see RowCandidates::thin
 };
 
-/// Where a picture's bytes go: dense, [channels, height, width] or [height, width, channels].
+/// The layout of a picture's bytes: dense, [channels, height, width] or [height, width, channels].
 struct PictureFormat {
   int height = 0;
   int width = 0;

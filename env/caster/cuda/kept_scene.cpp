@@ -47,7 +47,7 @@ bool KeptScene::has(const Frame& frame, const MovingParts& parts) const {
   for (const Shape& shape : frame.shapes) {
     if (shape.kind != ShapeKind::mesh && shape.kind != ShapeKind::skin)
       continue;
-    // What comes with a mesh is kept together with it.
+    // The other arrays of a mesh are kept together with its triangles.
     const void* with = shape.mesh.triangles;
     if (shape.kind == ShapeKind::mesh && shape.mesh.node_count > 0)
       with = shape.mesh.nodes;
@@ -67,7 +67,7 @@ MeshView KeptScene::still_parts(const MeshView& skin) {
   view.normal_corners = keep(skin.normal_corners, 4 * triangles);
   view.coordinates = keep(skin.coordinates, 2 * static_cast<std::size_t>(skin.coordinate_count));
   view.coordinate_corners = keep(skin.coordinate_corners, 4 * triangles);
-  view.triangles = keep(skin.triangles, triangles); // last: has() looks for it
+  view.triangles = keep(skin.triangles, triangles); // last, because has() looks for it
   return view;
 }
 
@@ -75,7 +75,8 @@ MeshView KeptScene::mesh(const MeshView& mesh) {
   MeshView view = still_parts(mesh);
   view.vertices = keep(mesh.vertices, 4 * static_cast<std::size_t>(mesh.vertex_count));
   view.normals = keep(mesh.normals, 4 * static_cast<std::size_t>(mesh.normal_count));
-  view.nodes = keep(mesh.nodes, static_cast<std::size_t>(mesh.node_count)); // last, likewise
+  view.nodes = keep(mesh.nodes,
+                    static_cast<std::size_t>(mesh.node_count)); // last, because has() looks for it
   return view;
 }
 

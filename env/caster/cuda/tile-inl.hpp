@@ -1,6 +1,6 @@
-// Pictures in tiles of kTileSide x kTileSide threads, a pixel each: what a thread of the kernel
-// does. With effects the tiles overlap by a pixel on each side, because edges are where neighbours
-// show something else.
+// The work of one thread of the kernel: a picture is drawn in tiles of kTileSide x kTileSide
+// threads, with one thread per pixel. With effects, the tiles overlap by one pixel on each side,
+// because finding an edge needs the neighbours' keys.
 #if defined(TROUPE_ENV_CASTER_CUDA_TILE_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_CUDA_TILE_INL_HPP_
 #undef TROUPE_ENV_CASTER_CUDA_TILE_INL_HPP_
@@ -16,18 +16,18 @@ namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
 inline constexpr int kTileSide = 16;
-// Threads that share a list of candidates: a warp.
+// The threads that share a list of candidates, which are a warp.
 inline constexpr int kGroupWidth = 8;
 inline constexpr int kGroupHeight = 4;
-inline constexpr int kGroups = 8; // of a tile: two beside each other, four above each other
-inline constexpr int kBlock = 4;  // pixels of a block of SpanSet, each way
+inline constexpr int kGroups = 8; // per tile: two columns of four
+inline constexpr int kBlock = 4;  // side of a SpanSet's block in pixels
 
-/// Pixels from one tile to the next.
+/// The distance between two tiles in pixels.
 HWY_INLINE int tile_step(bool effects) {
   return effects ? kTileSide - 2 : kTileSide;
 }
 
-/// A thread's pixel, which may be beyond the picture's border.
+/// The pixel of a thread; it may be outside the picture.
 struct TilePixel {
   int x;
   int y;
@@ -40,12 +40,12 @@ HWY_INLINE TilePixel tile_pixel(const FrameNumbers& frame, int tile_x, int tile_
   return {tile_x * step - margin + across, tile_y * step - margin + down};
 }
 
-/// The pixel itself, or the nearest one of the picture: beyond its border everything is as there.
+/// Returns the pixel, or the nearest one inside the picture, which continues its border outside.
 HWY_INLINE TilePixel inside_picture(const FrameNumbers& frame, TilePixel pixel) {
   return {min(max(pixel.x, 0), frame.width - 1), min(max(pixel.y, 0), frame.height - 1)};
 }
 
-/// Blocks that a group's pixels are in, both ends included.
+/// The blocks that contain a group's pixels, both ends included.
 struct BlockArea {
   int first_column;
   int last_column;
@@ -60,7 +60,7 @@ HWY_INLINE BlockArea group_area(const FrameNumbers& frame, TilePixel first) {
   return {low.x / kBlock, high.x / kBlock, low.y / kBlock, high.y / kBlock};
 }
 
-/// Whether item `number` of the set may be seen in one of the blocks.
+/// Whether item `number` of the set may cover one of the blocks.
 HWY_INLINE bool touches(const SpanSetView& set, std::size_t number, const BlockArea& area) {
   const SpanItem& item = set.items[number];
   const int last = min(area.last_row, item.last_row);
@@ -78,7 +78,7 @@ HWY_INLINE int mask_words(const SpanSetView& set) {
   return static_cast<int>((set.items.size() + 63) / 64);
 }
 
-/// Candidates whose masks, those of the three sets one after the other, are at `masks`.
+/// The candidates of a group. `masks` has the masks of the three sets, one after the other.
 HWY_INLINE Candidates group_candidates(const FrameView& frame, const std::uint64_t* masks) {
   const int visible = mask_words(frame.visible);
   const int mirrored = mask_words(frame.mirrored);
@@ -100,7 +100,7 @@ struct Centre {
   std::int32_t colour;
 };
 
-/// What the pixel's centre shows.
+/// Finds what the pixel's centre shows.
 template <bool kOrthographic>
 HWY_INLINE Centre draw_centre(const FrameView& frame, const Candidates& candidates,
                               TilePixel pixel) {
@@ -115,7 +115,7 @@ HWY_INLINE Centre draw_centre(const FrameView& frame, const Candidates& candidat
   return {seen.key, shader.colour(candidates, packet, seen, true, sky)};
 }
 
-/// Whether the pixel, which is at `index` of the tile's centres, is the mean of four samples.
+/// Whether the pixel needs four samples. `index` is its index in the tile's grid.
 HWY_INLINE bool needs_samples(const FrameView& frame, const PixelGrid& grid, TilePixel pixel,
                               int index) {
   if (!frame.effects)
@@ -129,7 +129,7 @@ HWY_INLINE bool needs_samples(const FrameView& frame, const PixelGrid& grid, Til
   return frame.thin[block] != 0;
 }
 
-/// Whether the thread's pixel is its tile's to write.
+/// Whether the thread's tile writes this pixel.
 HWY_INLINE bool owns_pixel(const FrameNumbers& frame, TilePixel pixel, int across, int down) {
   const int margin = frame.effects ? 1 : 0;
   return across >= margin && across < kTileSide - margin && down >= margin
