@@ -11,7 +11,7 @@ namespace troupe::env {
 
 namespace {
 
-/// Instruction sets that this processor has and the kernels are compiled for.
+/// The instruction sets that this processor has and the kernels are compiled for.
 std::int64_t compiled_targets() {
   return hwy::SupportedTargets() & HWY_TARGETS;
 }
@@ -49,12 +49,12 @@ void CastRenderer::draw_objects(std::int32_t* out) {
 
 std::string CastRenderer::cast_description() {
   const std::int64_t targets = compiled_targets();
-  hwy::GetChosenTarget().Update(targets); // SupportedTargets() forgets what was chosen
+  hwy::GetChosenTarget().Update(targets); // SupportedTargets() resets the choice
   return std::string("ray caster, ") + hwy::TargetName(targets & -targets) + " vectors";
 }
 
 void draw_with_vectors(const std::string& name) {
-  hwy::DisableTargets(0); // re-enables all
+  hwy::DisableTargets(0); // enables all of them again
   const std::int64_t supported = compiled_targets();
   std::string names;
   for (int bit = 0; bit < 63; ++bit) { // better targets have lower bits

@@ -5,7 +5,7 @@
 
 namespace troupe::env {
 
-/// The ray caster (env/caster/) behind the interface of renderers: no OpenGL, any thread.
+/// The ray caster (env/caster/) as a Renderer. Needs no OpenGL. May be used on any thread.
 class CastRenderer : public Renderer {
 public:
   CastRenderer(Physics& physics, const PixelOptions& options,
@@ -26,10 +26,10 @@ private:
   RayCaster caster_;
 };
 
-/// Draws with other vectors than the processor's best from here on, for measurements and tests:
-/// "AVX3", "AVX2", "SSE4", "EMU128" (none) and others of Highway's targets. Of the whole
-/// process; no other thread may be drawing. Throws std::invalid_argument when the processor or this
-/// program does not have them. The pictures stay the same.
+/// Switches the whole process to other vectors than the processor's best, for measurements and
+/// tests: "AVX3", "AVX2", "SSE4", "EMU128" (no vectors) or another of Highway's targets. The
+/// pictures stay the same. No other thread may be drawing. Throws std::invalid_argument if the
+/// processor or this program does not support them.
 void draw_with_vectors(const std::string& name);
 
 } // namespace troupe::env

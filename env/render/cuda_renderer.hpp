@@ -7,11 +7,12 @@
 
 namespace troupe::env {
 
-/// The ray caster whose colour pictures the first CUDA device draws; depths and segmentations are
-/// drawn by the processor. Any thread.
+/// The ray caster with colour pictures drawn by the first CUDA device. Depths and segmentations are
+/// drawn by the processor. May be used on any thread.
 class CudaRenderer final : public CastRenderer {
 public:
-  /// Also throws std::runtime_error with BatchCaster::unavailable()'s text.
+  /// Throws as CastRenderer does, and std::runtime_error with the text of
+  /// BatchCaster::unavailable().
   CudaRenderer(Physics& physics, const PixelOptions& options,
                PixelLayout layout = PixelLayout::channels_first);
 
@@ -22,7 +23,7 @@ public:
 private:
   void draw_colour(std::uint8_t* out) override;
 
-  BatchCaster batch_; // of one environment
+  BatchCaster batch_; // has one environment
 };
 
 } // namespace troupe::env

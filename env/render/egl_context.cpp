@@ -12,8 +12,8 @@ namespace troupe::env {
 
 namespace {
 
-// The few names of EGL that are needed (Khronos registry), declared here so that no header needs to
-// be installed and nothing is linked by accident.
+// The part of EGL that is needed (from the Khronos registry). It is declared here so that no header
+// has to be installed and nothing is linked by accident.
 using Display = void*;
 using Config = void*;
 using Context = void*;
@@ -34,7 +34,7 @@ constexpr std::array<Int, 19> kConfig = {0x3024, 8,      0x3023, 8,
                                          kNone};
 constexpr std::array<Int, 5> kTinySurface = {0x3057, 16, 0x3056, 16, kNone}; // width, height
 
-/// libEGL, never unloaded: drivers do not survive it.
+/// libEGL. It is never unloaded, because drivers do not survive that.
 struct EglLibrary {
   void* (*get_proc_address)(const char*) = nullptr;
   Display (*get_display)(void*) = nullptr;
@@ -139,7 +139,8 @@ public:
     context_ = egl_.create_context(display_, config, nullptr, nullptr);
     if (context_ == nullptr)
       throw std::runtime_error("no OpenGL context");
-    surface_ = egl_.create_pbuffer(display_, config, kTinySurface.data()); // MuJoCo draws elsewhere
+    surface_ = egl_.create_pbuffer(display_, config,
+                                   kTinySurface.data()); // required, but MuJoCo draws elsewhere
     try {
       make_current();
       describe(candidate.name, egl_.get_proc_address);
@@ -180,7 +181,8 @@ std::shared_ptr<GlContext> make_egl_context() {
   for (const Candidate& candidate : candidates(egl)) {
     try {
       auto context = std::make_shared<EglContext>(egl, candidate);
-      // Only now may MuJoCo see the library: its loader looks eglGetProcAddress up in the process.
+      // MuJoCo's loader looks up eglGetProcAddress in the process. It must see the library only
+      // now.
       dlopen("libEGL.so.1", RTLD_NOW | RTLD_GLOBAL);
       return context;
     } catch (const std::runtime_error& error) {

@@ -6,7 +6,7 @@
 
 namespace troupe::env {
 
-/// A thread's OpenGL state: a context is bound to a thread.
+/// The OpenGL state of a thread, since a context is bound to a thread.
 struct GlThread {
   std::weak_ptr<GlContext> egl;
   std::weak_ptr<GlContext> osmesa;
@@ -27,7 +27,7 @@ using Make = std::shared_ptr<GlContext> (*)();
 std::shared_ptr<GlContext> get_or_make(std::weak_ptr<GlContext>& known, Make make) {
   if (auto context = known.lock())
     return context;
-  static std::mutex making; // drivers load and initialise in there
+  static std::mutex making; // drivers are loaded and initialised under this lock
   const std::lock_guard lock(making);
   auto context = make();
   known = context;
@@ -77,7 +77,7 @@ void draw_on_calling_thread() {
 }
 
 std::shared_ptr<GlContext> gl_of_this_thread(GlBackend backend) {
-  if (backend == GlBackend::automatic) // whichever this thread already has
+  if (backend == GlBackend::automatic) // use the one that this thread already has
     for (const auto& known : {this_thread.egl, this_thread.osmesa})
       if (auto context = known.lock())
         return context;

@@ -19,7 +19,7 @@ void check_sizes(std::size_t a, std::size_t b, std::size_t expected) {
                                 + " numbers cannot be compared as " + std::to_string(expected));
 }
 
-/// Sums over a window of one channel: of a, b, a², b², ab.
+/// Sums of a, b, a², b² and ab over a window of one channel.
 struct Sums {
   std::int64_t a = 0;
   std::int64_t b = 0;

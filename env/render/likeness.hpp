@@ -6,8 +6,8 @@
 
 namespace troupe::env {
 
-/// How alike two pictures are. Pictures are [height, width, channels] of equal sizes; pure
-/// functions, any thread. They throw std::invalid_argument when sizes do not fit.
+/// The size of the pictures that the functions below compare, [height, width, channels]. The
+/// functions are pure and thread-safe, and throw std::invalid_argument if sizes do not match.
 struct PictureShape {
   int height = 0;
   int width = 0;
@@ -16,33 +16,34 @@ struct PictureShape {
   std::size_t numbers() const;
 };
 
-/// Structural similarity (Wang and others, 2004) as scikit-image's structural_similarity() with
-/// channel_axis and data_range 255: windows of 7x7 equal weights inside the picture, sample
-/// covariance, K1 .01, K2 .03; the mean over windows and channels. 1: equal. At least 7x7 pixels.
+/// Returns the structural similarity (Wang and others, 2004), as scikit-image's
+/// structural_similarity() with channel_axis and data_range 255: windows of 7x7 equal weights
+/// inside the picture, sample covariance, K1 .01, K2 .03. It is the mean over windows and channels;
+/// 1 means equal. Pictures must have at least 7x7 pixels.
 double structural_similarity(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b,
                              const PictureShape& shape);
 
-/// In levels of 255.
+/// The unit is one of 255 levels.
 double mean_absolute_difference(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b);
 
-/// min(255, factor * |a - b|) of every number.
+/// Writes min(255, factor * |a - b|) for every number.
 void difference_picture(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b,
                         int factor, std::span<std::uint8_t> out);
 
-/// Depths and segmentations of the same view, [height, width] and [height, width, 2]. A pixel is
-/// away from edges when its 3x3 neighbourhood (cut off at the border) is all of one object in the
-/// first segmentation.
+/// The comparison of two depth pictures, [height, width], and two segmentations, [height, width,
+/// 2], of the same view. A pixel is away from edges if its 3x3 neighbourhood (cut off at the
+/// border) shows a single object in the first segmentation.
 struct ShapeLikeness {
   std::size_t inner_pixels = 0;   // away from edges
-  std::size_t same_object = 0;    // of them
-  std::size_t depth_pixels = 0;   // away from edges, the same object in both, not background
+  std::size_t same_object = 0;    // inner pixels with the same object in both
+  std::size_t depth_pixels = 0;   // of these, pixels that do not show the background
   double depth_error_sum = 0;     // |b - a| / a
-  double depth_error_maximum = 0; // infinite when one is not finite
-  std::size_t depth_within = 0;   // of them, off by at most kDepthTolerance
+  double depth_error_maximum = 0; // infinite if an error is not finite
+  std::size_t depth_within = 0;   // depth pixels with an error of at most kDepthTolerance
 
-  double agreement() const; // same_object / inner_pixels, 1 when there are none
+  double agreement() const; // same_object / inner_pixels; 1 if there are none
   double depth_error_mean() const;
-  double depth_share_within() const; // 1 when there are none
+  double depth_share_within() const; // depth_within / depth_pixels; 1 if there are none
   void add(const ShapeLikeness& other);
 };
 

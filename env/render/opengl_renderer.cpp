@@ -10,10 +10,10 @@ namespace troupe::env {
 
 namespace {
 
-/// Pixels. A small picture without effects is drawn with half the facets: its time goes to
-/// vertices, and the mean pixel moves by at most a quarter of a grey level (env/README.md).
+/// In pixels. Small pictures without effects are drawn with half the facets, because vertices take
+/// most of their time. The mean pixel changes by at most a quarter of a grey level (env/README.md).
 constexpr int kSmallPicture = 128;
-constexpr int kSceneGeoms = 2000; // beyond what any model of the suite shows
+constexpr int kSceneGeoms = 2000; // more than any model of the suite shows
 
 } // namespace
 
@@ -23,7 +23,7 @@ public:
   DrawContext(const Physics& physics, const PixelOptions& options, const OpenglQuality& quality,
               std::shared_ptr<GlContext> gl)
       : gl_(std::move(gl)), compiled_(physics.compiled()) {
-    mjModel model = physics.model(); // a view: only options are changed
+    mjModel model = physics.model(); // a view, in which only options are changed
     model.vis.global.offwidth = options.width;
     model.vis.global.offheight = options.height;
     if (!options.effects) {
@@ -58,7 +58,7 @@ public:
       gl_->make_current();
       mjr_freeContext(&context_);
     } catch (const std::exception&) {
-      // Held by another thread: its objects end with the context.
+      // Another thread uses the context; these objects end with the context.
     }
   }
 
@@ -66,14 +66,15 @@ public:
   DrawContext& operator=(const DrawContext&) = delete;
 
   GlContext& gl() const { return *gl_; }
-  /// With its frame buffer bound: contexts of one OpenGL context take it from each other.
+  /// Binds the frame buffer and returns the context. DrawContexts of one OpenGL context compete for
+  /// it.
   const mjrContext& bind() {
     gl_->make_current();
     mjr_setBuffer(mjFB_OFFSCREEN, &context_);
     return context_;
   }
 
-  /// OpenGL holds the heights of the last upload, which may be another episode's or environment's.
+  /// OpenGL has the heights of the last upload, which may be from another episode or environment.
   void upload_height_fields(const mjModel& model) {
     const std::span<const float> present(model.hfield_data,
                                          static_cast<std::size_t>(model.nhfielddata));
@@ -86,9 +87,9 @@ public:
 
 private:
   std::shared_ptr<GlContext> gl_;
-  std::shared_ptr<const CompiledModel> compiled_; // keeps the shared table's key alive
+  std::shared_ptr<const CompiledModel> compiled_; // keeps the key of the shared table valid
   mjrContext context_;
-  std::vector<float> heights_; // last uploaded, of all height fields
+  std::vector<float> heights_; // all height fields, as last uploaded
 };
 
 namespace {
@@ -122,7 +123,7 @@ struct OpenglRenderer::Impl {
         rgb(static_cast<std::size_t>(options.height) * static_cast<std::size_t>(options.width)
             * 3) {
     mjv_defaultOption(&option);
-    option.flags[mjVIS_RANGEFINDER] = 0; // as in dm_control: else its rays are drawn
+    option.flags[mjVIS_RANGEFINDER] = 0; // as in dm_control; otherwise its rays are drawn
     mjv_defaultPerturb(&perturb);
     mjv_defaultCamera(&camera);
     if (camera_number < 0) {
@@ -143,7 +144,7 @@ struct OpenglRenderer::Impl {
 
   ~Impl() { mjv_freeScene(&scene); }
 
-  /// Draws the present state off-screen.
+  /// Draws the current state off-screen.
   const mjrContext& render(Physics& physics) {
     const mjrContext& drawn = context->bind();
     context->upload_height_fields(physics.model());
@@ -159,9 +160,9 @@ struct OpenglRenderer::Impl {
   mjvOption option;
   mjvPerturb perturb;
   mjvCamera camera;
-  std::vector<std::uint8_t> rgb;     // as OpenGL gives it: pixels, bottom row first
-  std::vector<float> depth;          // the same; allocated at the first request
-  std::vector<std::int32_t> objects; // by segmentation number + 1: object, type
+  std::vector<std::uint8_t> rgb;     // as read from OpenGL: interleaved, bottom row first
+  std::vector<float> depth;          // the same; allocated on the first request
+  std::vector<std::int32_t> objects; // object and type, indexed by segmentation number + 1
 };
 
 OpenglRenderer::OpenglRenderer(Physics& physics, const PixelOptions& options, PixelLayout layout,

@@ -7,17 +7,17 @@
 
 namespace troupe::env {
 
-/// How finely OpenGL draws; 0: as the model says (dm_control's pictures). Others are for
+/// How finely OpenGL draws. The defaults give dm_control's pictures; other values are for
 /// measurements against exact shapes.
 struct OpenglQuality {
-  int slices = 0;            // of round shapes, half as many stacks
+  int slices = 0;            // of round shapes, with half as many stacks; 0: the model's number
   bool multisampling = true; // false: one sample at the pixel's centre
 };
 
-/// MuJoCo's OpenGL renderer. With effects the pictures equal those of dm_control bit for bit on the
-/// same driver; without, and up to 128x128 pixels, round shapes have half the facets. Depth and
-/// segmentation are dm_control's, too; an orthographic camera's depth, which dm_control gets wrong,
-/// is in metres here.
+/// MuJoCo's OpenGL renderer. With effects, the pictures equal dm_control's bit for bit on the same
+/// driver. Without effects, round shapes have half the facets in pictures of up to 128x128 pixels.
+/// Depths and segmentations are dm_control's, too, except that the depth of an orthographic camera,
+/// which dm_control gets wrong, is in metres.
 class OpenglRenderer final : public Renderer {
 public:
   OpenglRenderer(Physics& physics, const PixelOptions& options,
@@ -37,7 +37,7 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// "OpenGL by EGL, device 1 of 2: Mesa, llvmpipe (LLVM 15.0.6, 256 bits)"
+/// Returns, for example, "OpenGL by EGL, device 1 of 2: Mesa, llvmpipe (LLVM 15.0.6, 256 bits)".
 std::string describe(const GlInfo& info);
 
 } // namespace troupe::env

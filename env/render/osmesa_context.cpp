@@ -30,7 +30,8 @@ void find_osmesa_function(void* library, F& function, const char* name) {
     throw std::runtime_error(std::string("libOSMesa lacks ") + name);
 }
 
-/// Visible to the whole process: MuJoCo's loader looks OSMesaGetProcAddress up there.
+/// Loads OSMesa visibly to the whole process, because MuJoCo's loader looks up OSMesaGetProcAddress
+/// there.
 OsmesaLibrary load_osmesa() {
   if (dlsym(RTLD_DEFAULT, "eglGetProcAddress") != nullptr)
     throw std::runtime_error("this process already draws with EGL");

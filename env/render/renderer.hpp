@@ -12,16 +12,19 @@
 
 namespace troupe::env {
 
-/// What RendererKind::automatic is.
+/// The kind that RendererKind::automatic stands for.
 inline constexpr RendererKind kAutomaticRenderer = RendererKind::caster;
 
-/// Draws a Physics, into the caller's buffers, top row first. With effects the pictures are those
-/// of dm_control (shadows, reflections, 4 samples a pixel); without, none of the three:
-/// opengl_renderer.hpp (MuJoCo's own, exact), cast_renderer.hpp (the ray caster) and
-/// cuda_renderer.hpp (the same on a GPU). One thread at a time; OpenGL's belongs to the thread that
-/// made it, whose context it shares with all others there (gl_context.hpp). The Physics must
-/// outlive it. No allocation in draw() after the first. Every draw_…() throws std::invalid_argument
-/// when the buffer has another size.
+/// Draws a Physics into the caller's buffers, top row first. With effects, pictures have shadows,
+/// reflections and 4 samples per pixel, as in dm_control; without effects, none of these.
+///
+/// opengl_renderer.hpp is MuJoCo's own renderer and exact, cast_renderer.hpp the ray caster, and
+/// cuda_renderer.hpp the ray caster on a GPU.
+///
+/// Not thread-safe. An OpenGL renderer belongs to the thread that made it, and shares its context
+/// with all others on that thread (gl_context.hpp). The Physics must outlive the renderer. draw()
+/// allocates only on the first call. Every draw_…() throws std::invalid_argument if the buffer has
+/// the wrong size.
 class Renderer {
 public:
   virtual ~Renderer() = default;
@@ -31,21 +34,21 @@ public:
   int height() const { return options_.height; }
   int width() const { return options_.width; }
   int channels() const { return options_.grey ? 1 : 3; }
-  std::size_t pixels() const; // of a channel
+  std::size_t pixels() const; // per channel
   std::size_t bytes() const { return static_cast<std::size_t>(channels()) * pixels(); }
 
-  /// The present state in colour, or as Rec. 601 luma, bytes() bytes.
+  /// Draws the current state in colour or as Rec. 601 luma. `out`: bytes() bytes.
   void draw(std::span<std::uint8_t> out);
 
-  /// Distance from the camera along its axis, in metres, [height, width]; where nothing is, that of
-  /// the far clipping plane.
+  /// Writes the distance from the camera along its axis in metres, [height, width]; where there is
+  /// nothing, that of the far clipping plane.
   void draw_depth(std::span<float> metres);
 
-  /// What is seen, [height, width, 2]: object number and type (mjtObj), as mjvGeom's objid and
-  /// objtype and dm_control's segmentation; -1, -1 where nothing is.
+  /// Writes which object each pixel shows, [height, width, 2]: its index and type (mjtObj), as in
+  /// mjvGeom's objid and objtype and in dm_control; -1, -1 where there is nothing.
   void draw_segmentation(std::span<std::int32_t> out);
 
-  /// A description: "OpenGL by EGL, device 1 of 2: …, llvmpipe", "ray caster, AVX-512".
+  /// For example, "OpenGL by EGL, device 1 of 2: …, llvmpipe" or "ray caster, AVX-512".
   virtual std::string description() const = 0;
 
 protected:
@@ -54,7 +57,7 @@ protected:
   Physics& physics_;
   PixelOptions options_;
   PixelLayout layout_;
-  int camera_; // number; -1: the free one
+  int camera_; // index; -1 is the free camera
 
 private:
   virtual void draw_colour(std::uint8_t* out) = 0;
@@ -62,27 +65,29 @@ private:
   virtual void draw_objects(std::int32_t* out) = 0;
 };
 
-/// Throws std::invalid_argument (size, camera) or std::runtime_error (no OpenGL where it draws).
+/// Throws std::invalid_argument if the size or camera is invalid, and std::runtime_error if the
+/// renderer is not available on this machine.
 std::unique_ptr<Renderer> make_renderer(Physics& physics, const PixelOptions& options,
                                         PixelLayout layout = PixelLayout::channels_first);
 
-/// The renderer of these options on this thread.
+/// The renderer that these options give on this thread.
 struct RendererInfo {
   std::string description;
   bool slow = false; // OpenGL without a GPU: about a thousand times slower than the physics
 };
 
-/// Throws std::runtime_error, one line, when none works: what was tried and what to install.
+/// Throws std::runtime_error with one line if no renderer works: what was tried and what to
+/// install.
 RendererInfo renderer_info(const PixelOptions& options);
 
-/// The kind that draws: never automatic.
+/// Returns the kind that will draw; never automatic.
 RendererKind renderer_of(const PixelOptions& options);
 
-/// Number of the camera called `camera` (a name, or a number of the model's; -1 is the free
-/// camera). Throws std::invalid_argument with the list of cameras.
+/// Returns the index of a camera, given its name or index; -1 is the free camera. Throws
+/// std::invalid_argument with the list of cameras if there is none.
 int find_camera(const Physics& physics, const std::string& camera);
 
-/// Throws std::invalid_argument when height or width is not from 1 to 4096.
+/// Throws std::invalid_argument unless height and width are from 1 to 4096.
 void check_pixel_size(const PixelOptions& options);
 
 } // namespace troupe::env
