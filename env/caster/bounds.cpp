@@ -7,9 +7,8 @@ namespace troupe::env::caster {
 
 namespace {
 
-constexpr float kBlock = 4; // in pixels
-constexpr float kMargin =
-    .6F / kBlock; // in blocks; samples are up to .375 pixels from their pixel's centre
+constexpr float kBlock = 4;             // in pixels
+constexpr float kMargin = .6F / kBlock; // blocks; samples are up to .375 pixels off the centre
 
 } // namespace
 
@@ -135,10 +134,8 @@ void SpanBuilder::add_capsule(SpanSet& set, int item, const CameraPoint& a, cons
       add_everywhere(set, item);
       return;
     }
-    const float tangent =
-        std::sqrt(across) / point.z; // tangent of the centre's angle from the axis
-    const float half =
-        radius / std::sqrt(squared); // tangent of half the angle that the ball covers
+    const float tangent = std::sqrt(across) / point.z; // of the centre's angle from the axis
+    const float half = radius / std::sqrt(squared);    // tangent of half the ball's angle
     const float rest = 1 - tangent * half;
     if (rest < 1e-3F) {
       add_everywhere(set, item);

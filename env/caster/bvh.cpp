@@ -14,8 +14,7 @@ namespace {
 constexpr float kInfiniteFloat = std::numeric_limits<float>::infinity();
 constexpr int kLeafTriangles = 4;
 constexpr int kBins = 16;
-constexpr int kSahDepth =
-    32; // deeper nodes are halved, so that 2^31 triangles stay within kBvhDepth
+constexpr int kSahDepth = 32; // deeper nodes are halved: 2^31 triangles stay within kBvhDepth
 
 struct Box {
   std::array<float, 3> low{kInfiniteFloat, kInfiniteFloat, kInfiniteFloat};

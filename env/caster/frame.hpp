@@ -128,8 +128,7 @@ struct alignas(64) Shape {
   bool thin = false;    // about a pixel wide or less, so that it may fall between pixel centres
   int squarings = -1;   // log2 of half_exponent if that is a power of two; else -1
   float faintest = 0;   // the highlight is invisible where (N.H)^2 is below this
-  int first_table =
-      -1; // planes: index of its first table in Frame::tables, which has one per light
+  int first_table = -1; // planes: index in Frame::tables of the first of its tables, one per light
   RayFrame ray;
   RayFrame mirrored;
   std::array<float, 3> size{};
@@ -248,8 +247,8 @@ struct Frame : FrameNumbers {
   SpanSet shadowed;              // its items are indices into `pairs`
   std::vector<ShadowPair> pairs; // ordered by receiver, then by light
   // The shapes that may cast shadows on receivers other than planes. For shape s and light l they
-  // are the entries of caster_list from caster_first[i] up to caster_first[i + 1], i = s * lights +
-  // l.
+  // are the entries of caster_list from caster_first[i] up to caster_first[i + 1], where i is
+  // s * lights + l.
   std::vector<std::int32_t> caster_first;
   std::vector<std::int32_t> caster_list;
   std::vector<LightTable> tables;

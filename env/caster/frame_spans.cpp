@@ -127,10 +127,7 @@ void add_plane_shadow(const SpanBuilder& spans, Frame& frame, const ShadowPair& 
     highest = std::max(highest, at[2]);
     const float down = directional ? local.toward[2] : local.toward[2] - at[2];
     bounded = bounded && down > 1e-3F;
-    const float reach =
-        at[2]
-        / std::max(down,
-                   1e-3F); // how far the shadow is beyond the point, in distances from the light
+    const float reach = at[2] / std::max(down, 1e-3F); // from the point on to its shadow
     Float3 shadow{};
     for (std::size_t k = 0; k < 2; ++k)
       shadow[k] =

@@ -44,7 +44,7 @@ private:
   int lower_arm_;
   int target_;
   int tip_;
-  Tolerance near_target_; // metres between the tip and the target
+  Tolerance near_target_; // of the distance between the tip and the target, metres
 };
 
 const TaskInfo kAcrobotTasks[] = {

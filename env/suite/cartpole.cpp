@@ -10,7 +10,7 @@ namespace troupe::env {
 
 namespace {
 
-constexpr int kFirstPole = 2; // bodies: world, cart, poles
+constexpr int kFirstPole = 2; // body indices: world, cart, poles
 
 constexpr const char* kCartpoleFile = "cartpole.xml";
 
@@ -24,7 +24,7 @@ void set_position(double (&position)[3], double x, double y, double z) {
   position[2] = z;
 }
 
-/// Hangs more poles below the first, lowers the floor and moves the cameras back.
+/// Adds more poles below the first one, lowers the floor and moves the cameras back.
 void add_poles(mjSpec& spec, int poles) {
   const mjsDefault* pole =
       required(mjs_findDefault(&spec, "pole"), kCartpoleFile, "default class 'pole'");
@@ -57,7 +57,7 @@ public:
 
   void initialize_episode(Physics& physics, Random& random) const override {
     mjData& data = physics.data();
-    if (swing_up_) { // the cart in the middle, the first pole hanging down
+    if (swing_up_) { // cart in the middle, first pole hanging down
       data.qpos[0] = .01 * random.normal();
       data.qpos[1] = std::numbers::pi + .01 * random.normal();
       for (int i = 2; i < dofs_; ++i)

@@ -5,7 +5,7 @@ namespace troupe::env {
 
 namespace {
 
-constexpr double kCheetahRunSpeed = 10; // metres/second: reward 1 from here on
+constexpr double kCheetahRunSpeed = 10; // metres/second: the reward is 1 from here on
 constexpr int kSettlingSteps = 200;     // physics steps before an episode
 
 class Cheetah final : public Task {
@@ -30,7 +30,7 @@ public:
   }
 
   void observe(const Physics& physics, std::span<double> out) const override {
-    ObservationWriter writer(out); // without the horizontal position
+    ObservationWriter writer(out); // the horizontal position is not observed
     writer.put(physics.data().qpos + 1, static_cast<std::size_t>(positions_ - 1));
     writer.put(physics.data().qvel, static_cast<std::size_t>(velocities_));
   }

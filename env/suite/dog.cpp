@@ -13,13 +13,13 @@ namespace {
 
 constexpr const char* kDogFile = "dog.xml";
 constexpr double kDogTimeLimit = 15; // seconds
-constexpr double kDogWalkSpeed = 1;  // metres/second forward: reward 1 from here to twice this
+constexpr double kDogWalkSpeed = 1;  // metres/second forward: reward 1 from this to twice this
 constexpr double kTrotSpeed = 3;
 constexpr double kDogRunSpeed = 9;
-constexpr double kStandFraction = .9;      // of the default pose's heights
-constexpr double kUprightDegrees = 30;     // tilt from which the reward falls
-constexpr double kStartSpeedDeviation = 2; // of the root's horizontal and turning speeds
-constexpr double kLookDistance = 2;        // metres over which reaching for the ball is rewarded
+constexpr double kStandFraction = .9;      // of the heights in the default pose
+constexpr double kUprightDegrees = 30;     // tilt at which the reward starts to decrease
+constexpr double kStartSpeedDeviation = 2; // standard deviation; horizontal and turning speeds
+constexpr double kLookDistance = 2; // reaching for the ball is rewarded up to this distance, metres
 
 void set_floor(mjSpec& spec, double half_width) {
   double* size = mjs_asGeom(required_element(spec, mjOBJ_GEOM, "floor", kDogFile))->size;
@@ -39,7 +39,7 @@ void remove_ball(mjSpec& spec) {
                                + " cannot be removed: " + mjs_getError(&spec));
 }
 
-/// Standing, and at a speed also moving forward.
+/// The task to stand or, with a speed, to move forward.
 class Dog : public Task {
 public:
   Dog(Physics& physics, double speed)
@@ -58,7 +58,7 @@ public:
       forces_.push_back(physics.id(mjOBJ_SENSOR, name));
     for (const char* name : {"palm_L", "palm_R", "sole_L", "sole_R"})
       touch_.push_back(physics.id(mjOBJ_SENSOR, name));
-    for (const int body : {kTorso, kPelvis}) // the physics is in its default pose
+    for (const int body : {kTorso, kPelvis}) // the physics is in its default pose here
       stand_heights_.push_back(kStandFraction * height(physics, body));
     weight_ = -model.opt.gravity[2] * model.body_subtreemass[bodies_[kTorso]];
     if (model.nu != model.na)
@@ -120,7 +120,7 @@ protected:
     for (const int body : {kTorso, kPelvis})
       writer.put(height(physics, body));
     for (const int body : bodies_)
-      writer.put(data.xmat + 9 * body + 6, 3); // its axes' parts along the world's z
+      writer.put(data.xmat + 9 * body + 6, 3); // the z components of its axes in the world frame
     double velocity[3];
     com_velocity(physics, velocity);
     writer.put(velocity, 3);
@@ -160,30 +160,30 @@ protected:
 private:
   enum Part { kSkull, kTorso, kPelvis };
   struct Hinge {
-    int position; // in qpos
-    int velocity; // in qvel
+    int position; // index into qpos
+    int velocity; // index into qvel
   };
 
   double height(const Physics& physics, int part) const {
     return physics.data().xpos[3 * bodies_[static_cast<std::size_t>(part)] + 2];
   }
 
-  /// Of the centre of mass, in the torso's frame, metres/second.
+  /// The velocity of the centre of mass in the torso's frame, metres/second.
   void com_velocity(const Physics& physics, double (&out)[3]) const {
     mju_mulMatTVec3(out, physics.data().xmat + 9 * bodies_[kTorso],
                     physics.sensor(com_velocity_).data());
   }
 
-  std::array<int, 3> bodies_; // by Part
+  std::array<int, 3> bodies_; // indexed by Part
   int com_velocity_;
-  int root_;     // in qpos
-  double speed_; // metres/second; 0: standing is all
+  int root_;     // index into qpos
+  double speed_; // metres/second; 0: only stand
   std::vector<Hinge> hinges_;
   std::vector<int> inertial_;
   std::vector<int> forces_;
   std::vector<int> touch_;
-  std::vector<double> stand_heights_; // metres of torso and pelvis
-  double weight_;                     // newton
+  std::vector<double> stand_heights_; // of torso and pelvis, metres
+  double weight_;                     // in newtons
   int actuators_;
 };
 
@@ -205,7 +205,7 @@ public:
     return all;
   }
 
-  /// The ball flies from near the edge towards the middle.
+  /// Throws the ball from near the edge towards the middle.
   void initialize_episode(Physics& physics, Random& random) const override {
     Dog::initialize_episode(physics, random);
     const mjModel& model = physics.model();
@@ -215,7 +215,7 @@ public:
     position[0] = radius * std::sin(azimuth);
     position[1] = radius * std::cos(azimuth);
     position[2] = .05;
-    const double top = random.uniform(0, 3); // metres that it rises
+    const double top = random.uniform(0, 3); // height to which it rises, metres
     const double speed = random.uniform(0, 5);
     double* velocity = physics.data().qvel + model.jnt_dofadr[ball_joint_];
     velocity[0] = speed * (-std::sin(azimuth) + .05 * random.normal());
@@ -230,7 +230,7 @@ public:
     double local[3];
     in_head_frame(physics, data.geom_xpos + 3 * ball_, local);
     writer.put(local, 3);
-    double head_motion[6]; // turning, then moving
+    double head_motion[6]; // angular velocity, then linear velocity
     double ball_motion[6];
     mj_objectVelocity(&physics.model(), &data, mjOBJ_SITE, head_, head_motion, 0);
     mj_objectVelocity(&physics.model(), &data, mjOBJ_GEOM, ball_, ball_motion, 0);
@@ -260,7 +260,7 @@ public:
                                                      .upper = target_radius,
                                                      .margin = model.geom_size[3 * floor_],
                                                      .sigmoid = Sigmoid::reciprocal});
-    if (to_target < 2 * target_radius) // it may let go of a ball that it has fetched
+    if (to_target < 2 * target_radius) // it may let go of a ball that is already at the target
       reach = 1;
     return standing_reward(physics) * reach * (near_target + 1) / 2;
   }
@@ -274,14 +274,14 @@ private:
   }
 
   int head_;
-  int bites_[2]; // upper, lower
+  int bites_[2]; // upper and lower jaw
   int ball_;
   int target_;
   int ball_joint_;
   int floor_;
 };
 
-/// Without the ball, on a floor as wide as `width_speed` takes it in an episode.
+/// A task without the ball. The floor is wide enough to move at `width_speed` for a whole episode.
 TaskInfo moving(const std::string& name, double speed, double width_speed) {
   const double half_width = width_speed * kDogTimeLimit;
   return {"dog_" + name,

@@ -8,13 +8,13 @@ namespace troupe::env {
 
 namespace {
 
-constexpr int kMostFingerTries = 1000;    // for joints without a collision
-constexpr double kSpinSpeed = 15;         // radians/second of the spinner, backwards: reward 1
-constexpr double kSpinDamping = .03;      // of the spinner's hinge in the spin task
+constexpr int kMostFingerTries = 1000;    // to draw joints without a collision
+constexpr double kSpinSpeed = 15;         // radians/second backwards: the reward is 1 from here on
+constexpr double kSpinDamping = .03;      // of the spinner's hinge, in the spin task
 constexpr double kEasyTargetRadius = .07; // metres
 constexpr double kHardTargetRadius = .03;
 
-/// What spinning and turning share: all that is seen comes from sensors.
+/// The common part of the spin and turn tasks. All observations come from sensors.
 class Finger : public Task {
 public:
   explicit Finger(Physics& physics)
@@ -38,7 +38,7 @@ protected:
     double z;
   };
 
-  /// Where a framepos sensor's object is, relative to the hinge of the spinner; metres.
+  /// The position of a framepos sensor's object relative to the spinner's hinge, in metres.
   Planar from_hinge(const Physics& physics, int sensor) const {
     const auto place = physics.sensor(sensor);
     const auto hinge = physics.sensor(spinner_);
@@ -79,7 +79,7 @@ private:
   int spinner_;
 };
 
-/// The hinge's damping and what hides the sites are fields of the model.
+/// The hinge's damping and the colour that hides the sites are fields of the model.
 class Spin final : public Finger {
 public:
   explicit Spin(Physics& physics)
@@ -109,7 +109,7 @@ private:
   int hidden_[2];
 };
 
-/// The target's place and size are fields of the model: each environment has its own.
+/// The target's position and size are fields of the model, so each environment has its own.
 class Turn final : public Finger {
 public:
   Turn(Physics& physics, double target_radius)
@@ -154,7 +154,7 @@ public:
   double reward(const Physics& physics) const override { return distance(physics) <= 0; }
 
 private:
-  /// Metres from the tip to the target's surface, negative inside.
+  /// The distance from the tip to the target's surface in metres; negative inside.
   double distance(const Physics& physics) const {
     const Planar target = from_hinge(physics, target_sensor_);
     const Planar end = tip(physics);
@@ -167,7 +167,7 @@ private:
   int target_sensor_;
   double target_radius_; // metres
   Planar hinge_{};
-  double ring_radius_ = 0; // metres from the hinge to the target
+  double ring_radius_ = 0; // distance from the hinge to the target, metres
 };
 
 const TaskInfo kFingerTasks[] = {

@@ -8,9 +8,9 @@ namespace {
 constexpr const char* kJoints[] = {"tail1",         "tail_twist",     "tail2",
                                    "finright_roll", "finright_pitch", "finleft_roll",
                                    "finleft_pitch"};
-constexpr double kJointSpread = .2; // radians either way at the start
+constexpr double kJointSpread = .2; // of the initial joint angles in either direction, radians
 
-/// The target's colour or place is a field of the model: each environment has its own.
+/// The target's colour or position is a field of the model, so each environment has its own.
 class Fish final : public Task {
 public:
   Fish(Physics& physics, bool swim)
@@ -79,7 +79,7 @@ public:
 private:
   double upright(const Physics& physics) const { return body_axis(physics, torso_, kZz); }
 
-  /// From the mouth to the target in the mouth's frame, metres.
+  /// The vector from the mouth to the target in the mouth's frame, in metres.
   void mouth_to_target(const Physics& physics, double (&out)[3]) const {
     const mjData& data = physics.data();
     double global[3];
@@ -93,7 +93,7 @@ private:
   int target_;
   int velocities_;
   bool swim_;
-  std::vector<int> joints_; // in qpos
+  std::vector<int> joints_; // indices into qpos
 };
 
 const TaskInfo kFishTasks[] = {

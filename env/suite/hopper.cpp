@@ -7,9 +7,8 @@ namespace troupe::env {
 
 namespace {
 
-constexpr double kHopperStandHeight =
-    .6;                         // metres of the torso above the foot: reward 1 from here on
-constexpr double kHopSpeed = 2; // metres/second: reward 1 from here on
+constexpr double kHopperStandHeight = .6; // torso above foot, metres: the reward is 1 from here on
+constexpr double kHopSpeed = 2;           // metres/second: the reward is 1 from here on
 
 class Hopper final : public Task {
 public:
@@ -33,7 +32,7 @@ public:
   }
 
   void observe(const Physics& physics, std::span<double> out) const override {
-    ObservationWriter writer(out); // without the horizontal position
+    ObservationWriter writer(out); // the horizontal position is not observed
     writer.put(physics.data().qpos + 1, static_cast<std::size_t>(positions_ - 1));
     writer.put(physics.data().qvel, static_cast<std::size_t>(velocities_));
     for (const int sensor : touch_)

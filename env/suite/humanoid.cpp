@@ -9,7 +9,7 @@ TaskInfo humanoid(const char* name, double speed, bool pure_state = false) {
             return make_humanoid(physics,
                                  {.trunk = "torso",
                                   .trunk_velocity = "torso_subtreelinvel",
-                                  .up_entry = 8, // z of its z axis
+                                  .up_entry = 8, // z component of its z axis
                                   .limbs = {"left_hand", "left_foot", "right_hand", "right_foot"},
                                   .speed = speed,
                                   .pure_state = pure_state});

@@ -8,7 +8,7 @@ TaskInfo humanoid_cmu(const char* name, double speed) {
   return {name, "humanoid_CMU.xml", "", nullptr, 20, .02, [speed](Physics& physics) {
             return make_humanoid(physics, {.trunk = "thorax",
                                            .trunk_velocity = "thorax_subtreelinvel",
-                                           .up_entry = 7, // z of its y axis
+                                           .up_entry = 7, // z component of its y axis
                                            .limbs = {"lhand", "lfoot", "rhand", "rfoot"},
                                            .speed = speed});
           }};

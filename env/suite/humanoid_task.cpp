@@ -9,8 +9,8 @@ namespace troupe::env {
 
 namespace {
 
-constexpr double kHumanoidStandHeight = 1.4; // metres of the head: reward 1 from here on
-constexpr int kRootPositions = 7;            // of the free joint
+constexpr double kHumanoidStandHeight = 1.4; // of the head, metres: the reward is 1 from here on
+constexpr int kRootPositions = 7;            // of the root's free joint
 
 class Humanoid final : public Task {
 public:
@@ -87,7 +87,7 @@ private:
                           {.margin = 1, .sigmoid = Sigmoid::quadratic, .value_at_margin = 0});
   }
 
-  /// Standing still, or moving at the wanted speed in any direction.
+  /// Rewards standing still, or moving at `speed_` in any direction.
   double motion(const Physics& physics) const {
     const auto velocity = physics.sensor(velocity_);
     if (speed_ == 0)
@@ -104,7 +104,7 @@ private:
   int trunk_;
   int head_;
   int velocity_;
-  int up_; // in mjData.xmat
+  int up_; // index into mjData.xmat
   std::array<int, 4> limbs_{};
   int positions_;
   int velocities_;

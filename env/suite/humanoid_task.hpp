@@ -6,17 +6,17 @@
 
 namespace troupe::env {
 
-/// What distinguishes the suite's two humanoids, and their tasks from each other.
+/// The differences between the suite's two humanoids, and between the tasks of each.
 struct HumanoidOptions {
-  const char* trunk;                // the body in whose frame it sees
-  const char* trunk_velocity;       // sensor: metres/second of its subtree, in the world
-  int up_entry;                     // of the trunk's xmat: how upright it is
-  std::array<const char*, 4> limbs; // bodies: a hand and a foot, then the other side's
-  double speed;                     // metres/second to move at; 0: standing is all
-  bool pure_state = false;          // positions and velocities instead of features
+  const char* trunk;                // body whose frame the observations use
+  const char* trunk_velocity;       // sensor: metres/second of its subtree, in the world frame
+  int up_entry;                     // index into the trunk's xmat: how upright it is
+  std::array<const char*, 4> limbs; // bodies: a hand and a foot, then those of the other side
+  double speed;                     // metres/second to move at; 0: only stand
+  bool pure_state = false;          // observe positions and velocities instead of features
 };
 
-/// Stand, walk or run.
+/// Makes a task to stand, walk or run.
 std::unique_ptr<Task> make_humanoid(Physics& physics, const HumanoidOptions& options);
 
 } // namespace troupe::env

@@ -12,12 +12,13 @@ namespace {
 
 constexpr const char* kLqrFile = "lqr.xml";
 constexpr int kMostBodies = 100;
-constexpr double kLeastStiffness = 15; // newton/metre
+constexpr double kLeastStiffness = 15; // in newtons/metre
 constexpr double kMostStiffness = 25;
 constexpr double kControlCost = .1;
-constexpr double kAtRest = 1e-6; // norm of the state below which an episode ends
+constexpr double kAtRest = 1e-6; // an episode ends when the norm of the state is below this
 
-/// A chain of masses on springs, each sliding on its parent; the first ones have a motor.
+/// Adds a chain of masses on springs, each sliding relative to its parent. The first `motors`
+/// masses have a motor.
 void add_masses(mjSpec& spec, int bodies, int motors) {
   const mjsDefault* main = mjs_getSpecDefault(&spec);
   mjsBody* parent = required(mjs_findBody(&spec, "world"), kLqrFile, "world");
@@ -28,7 +29,7 @@ void add_masses(mjSpec& spec, int bodies, int motors) {
     body->pos[2] = i == 0 ? .1 : 0;
     mjs_setName(body->element, ("body_" + number).c_str());
     mjsJoint* joint = mjs_addJoint(body, main);
-    joint->stiffness[0] = (kLeastStiffness + kMostStiffness) / 2; // until an episode draws its own
+    joint->stiffness[0] = (kLeastStiffness + kMostStiffness) / 2; // each episode draws its own
     joint->damping[0] = 0;
     mjs_setName(joint->element, ("joint_" + number).c_str());
     mjs_setName(mjs_addGeom(body, main)->element, ("geom_" + number).c_str());
@@ -37,7 +38,7 @@ void add_masses(mjSpec& spec, int bodies, int motors) {
       add_motor(spec, "motor_" + number, "joint_" + number);
     parent = body;
   }
-  for (int i = 0; i + 1 < bodies; ++i) { // to be seen, not felt
+  for (int i = 0; i + 1 < bodies; ++i) { // visible, but without any effect
     mjsTendon* tendon = mjs_addTendon(&spec, main);
     mjs_setName(tendon->element, ("tendon_" + std::to_string(i)).c_str());
     for (const int end : {i, i + 1})
@@ -45,9 +46,9 @@ void add_masses(mjSpec& spec, int bodies, int motors) {
   }
 }
 
-/// dm_control draws the springs when it makes an environment, from the seed of its task; here they
-/// are drawn at the start of an episode from the seed of that: an episode is a function of its
-/// seed, and over seeds the springs are distributed alike.
+/// dm_control draws the springs when it makes an environment, from the seed of the task. Here they
+/// are drawn at the start of each episode from the episode's seed, so that an episode is a function
+/// of its seed. Over all seeds, the distribution of the springs is the same.
 class Lqr final : public Task {
 public:
   explicit Lqr(Physics& physics)
@@ -84,7 +85,7 @@ public:
     writer.put(physics.data().qvel, bodies_);
   }
 
-  /// Not bounded from below.
+  /// There is no lower bound.
   double reward(const Physics& physics) const override {
     const mjData& data = physics.data();
     const double state_cost = .5 * mju_dot(data.qpos, data.qpos, static_cast<int>(bodies_));

@@ -15,11 +15,12 @@ namespace {
 using std::numbers::pi;
 
 constexpr const char* kManipulatorFile = "manipulator.xml";
-constexpr double kClose = .01;   // metres: reward 1 up to here
-constexpr double kInHand = .1;   // probability that an episode begins with the object in the hand
-constexpr double kInTarget = .1; // … at the target
+constexpr double kClose = .01;   // metres: the reward is 1 up to here
+constexpr double kInHand = .1;   // probability that the object starts in the hand
+constexpr double kInTarget = .1; // probability that it starts at the target
 
-/// Leaves the props of one task: the object, its target and, to insert, the receptacle.
+/// Keeps only the props of one task: the object, its target and, for the insert tasks, the
+/// receptacle.
 ModelEdit keep_props(bool peg, bool insert) {
   return [peg, insert](mjSpec& spec) {
     for (const char* prop :
@@ -98,9 +99,9 @@ private:
     int b;
   };
   struct Pose {
-    double x; // metres
+    double x; // in metres
     double z;
-    double angle; // radians
+    double angle; // in radians
   };
 
   static void place_body(Physics& physics, int body, const Pose& pose) {
@@ -114,7 +115,7 @@ private:
   }
 
   Pose in_hand(Physics& physics) const {
-    physics.place(); // the hand of the arm just drawn
+    physics.place(); // updates the pose of the hand for the arm just drawn
     const double* position = physics.data().site_xpos + 3 * grasp_;
     const double* axes = physics.data().site_xmat + 9 * grasp_;
     return {position[0], position[2], pi - std::atan2(axes[6], axes[0])};
@@ -135,7 +136,8 @@ private:
       object = in_hand(physics);
     } else if (kind >= kInHand + kInTarget) {
       object = {random.uniform(-.5, .5), random.uniform(0, .7), random.uniform(0, 2 * pi)};
-      // As in dm_control it stays if this draw is refused and the next begins in hand or target.
+      // As in dm_control, this velocity stays if the draw is rejected and the object of the next
+      // one starts in the hand or at the target.
       physics.data().qvel[joints_[0].velocity] = random.uniform(-5, 5);
     }
     double* positions = physics.data().qpos;
@@ -148,10 +150,10 @@ private:
   bool peg_;
   int object_;
   int target_;
-  int receptacle_; // -1: none
+  int receptacle_; // -1 if there is none
   int grasp_;
   std::array<Joint, 3> joints_{}; // of the object: x, z, rotation
-  std::vector<SitePair> pairs_;   // that should come together
+  std::vector<SitePair> pairs_;   // the sites of a pair should come together
 };
 
 TaskInfo manipulator(const char* name, bool peg, bool insert) {

@@ -7,8 +7,8 @@
 
 namespace troupe::env {
 
-/// For edits of the suite's models (ModelEdit): `part`, or std::runtime_error that names the file
-/// and what it lacks.
+/// For edits of the suite's models (ModelEdit): returns `part`, or throws std::runtime_error that
+/// names the file and what it lacks if `part` is null.
 template <typename T>
 T* required(T* part, const std::string& file, const std::string& what) {
   if (part == nullptr)
@@ -18,14 +18,14 @@ T* required(T* part, const std::string& file, const std::string& what) {
   return part;
 }
 
-/// The element of that type and name, which the file must have.
+/// Returns the element with this type and name. Throws std::runtime_error if the file lacks it.
 inline mjsElement* required_element(mjSpec& spec, mjtObj type, const std::string& name,
                                     const std::string& file) {
   return required(mjs_findElement(&spec, type, name.c_str()), file,
                   std::string(mju_type2Str(type)) + " '" + name + "'");
 }
 
-/// A motor on a joint, with the actuator defaults of the model.
+/// Adds a motor to a joint, with the model's actuator defaults.
 inline void add_motor(mjSpec& spec, const std::string& name, const std::string& joint) {
   mjsActuator* motor = mjs_addActuator(&spec, mjs_getSpecDefault(&spec));
   mjs_setToMotor(motor);

@@ -5,8 +5,8 @@
 
 namespace troupe::env {
 
-/// A number at the start of `text`, as one writes it (no sign, no leading zero, at most 6 digits),
-/// which is removed from it; nothing when there is none.
+/// Removes a number from the start of `text` and returns it. It must be written without a sign or
+/// leading zeros, with at most 6 digits. Otherwise returns nothing.
 inline std::optional<int> take_number(std::string_view& text) {
   std::size_t digits = 0;
   int number = 0;
@@ -18,7 +18,7 @@ inline std::optional<int> take_number(std::string_view& text) {
   return number;
 }
 
-/// Removes `prefix` from `text`; false when `text` does not begin with it.
+/// Removes `prefix` from the start of `text`. Returns false if `text` does not start with it.
 inline bool take_prefix(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix))
     return false;

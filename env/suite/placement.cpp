@@ -8,9 +8,9 @@ namespace troupe::env {
 namespace {
 
 constexpr int kMostPlacementTries =
-    100000; // the rarest, four boxes and the arm, is free once in about 15
+    100000; // in the worst case, four boxes and the arm, about one draw in 15 is free
 constexpr int kMostLifts = 10000;
-constexpr double kLift = .01; // metres
+constexpr double kLift = .01; // in metres
 
 } // namespace
 

@@ -6,23 +6,25 @@
 
 namespace troupe::env {
 
-/// The arm with a hand that manipulator and stacker share; it moves in the plane of x and z.
+/// The arm with a hand that manipulator and stacker share. It moves in the x-z plane.
 class PlanarArm {
 public:
   explicit PlanarArm(const Physics& physics);
 
-  /// Limited joints uniformly in their range, the others in [-pi, pi); the finger as the thumb.
+  /// Draws limited joints uniformly from their range and the others from [-pi, pi). The finger gets
+  /// the thumb's position.
   void randomize(Physics& physics, Random& random) const;
 
-  /// Sine and cosine of each joint, joint velocities, touch as log(1 + newtons), and the hand.
+  /// The sine and cosine of each joint, the joints' velocities, touch as log(1 + newtons), and the
+  /// pose of the hand.
   std::vector<ArraySpec> observations() const;
   void observe(const Physics& physics, ObservationWriter& writer) const;
 
 private:
   struct Joint {
-    int position; // in qpos
-    int velocity; // in qvel
-    double low;   // radians
+    int position; // index into qpos
+    int velocity; // index into qvel
+    double low;   // in radians
     double high;
   };
   static constexpr std::size_t kJoints = 8;
@@ -30,19 +32,19 @@ private:
   std::array<Joint, kJoints> joints_{};
   std::array<int, kTouchSensors> touch_{};
   int hand_;
-  int finger_; // in qpos
+  int finger_; // index into qpos
   int thumb_;
 };
 
-/// x and z of a body, metres.
+/// Writes x and z of a body, in metres.
 void put_place(const Physics& physics, int body, ObservationWriter& writer);
-/// The same, and w and y of its quaternion.
+/// Writes x and z of a body, and w and y of its quaternion.
 void put_pose(const Physics& physics, int body, ObservationWriter& writer);
 
-/// Metres between two sites.
+/// The distance between two sites, in metres.
 double site_distance(const Physics& physics, int a, int b);
 
-/// Numbers of a slide or hinge in qpos and qvel.
+/// The index of a slide or hinge joint in qpos and qvel.
 int position_of(const Physics& physics, const std::string& joint);
 int velocity_of(const Physics& physics, const std::string& joint);
 

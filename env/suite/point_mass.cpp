@@ -7,10 +7,10 @@ namespace troupe::env {
 
 namespace {
 
-constexpr double kMostParallel = .9; // cosine between the two directions of the controls
+constexpr double kMostParallel = .9; // cosine between the directions of the two controls
 
-/// In the hard task each control pulls in a direction of its own, drawn again for every episode:
-/// the coefficients of the two tendons, which are fields of the model.
+/// In the hard task, each episode draws a direction for each control. The directions are the
+/// coefficients of the two tendons, which are fields of the model.
 class PointMass final : public Task {
 public:
   PointMass(Physics& physics, bool random_directions)

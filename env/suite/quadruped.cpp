@@ -19,12 +19,12 @@ constexpr const char* kQuadrupedFile = "quadruped.xml";
 constexpr double kQuadrupedTimeLimit = 20; // seconds
 constexpr double kQuadrupedWalkSpeed = .5; // metres/second
 constexpr double kQuadrupedRunSpeed = 5;
-constexpr double kEscapeFloor = 40; // metres from the middle to an edge
+constexpr double kEscapeFloor = 40; // from the middle to an edge, metres
 
 struct Scenery {
-  double floor = 0; // metres from the middle to an edge; 0: the file's
+  double floor = 0; // from the middle to an edge, metres; 0: the file's size
   bool terrain = false;
-  bool ball = false; // walls, the ball and its target
+  bool ball = false; // also the walls and the ball's target
 };
 
 ModelEdit keep_scenery(Scenery scenery) {
@@ -52,7 +52,7 @@ Quaternion random_turn(Random& random) {
   return turn;
 }
 
-/// What all four tasks share.
+/// The common part of all four tasks.
 class Quadruped : public Task {
 public:
   explicit Quadruped(Physics& physics)
@@ -103,7 +103,7 @@ protected:
         writer.put(std::asinh(value));
   }
 
-  /// 1 when the torso leans at most so far, 0 upside down.
+  /// 1 if the torso leans by at most `lean_degrees`, 0 if it is upside down.
   double upright(const Physics& physics, double lean_degrees = 0) const {
     const double level = std::cos(lean_degrees * pi / 180);
     return tolerance(body_axis(physics, torso_, kZz), {.lower = level,
@@ -127,7 +127,7 @@ protected:
     return physics.data().site_xpos + 3 * workspace_;
   }
   double forward_speed(const Physics& physics) const { return physics.sensor(velocimeter_)[0]; }
-  int root() const { return root_; } // in qpos
+  int root() const { return root_; } // index into qpos
   int workspace() const { return workspace_; }
 
 private:
@@ -216,7 +216,7 @@ public:
 private:
   static constexpr double kNothingSeen = -1;
 
-  double size_; // metres from the middle of the terrain to its edge
+  double size_; // distance from the middle of the terrain to its edge, metres
   std::vector<int> ranges_;
 };
 
@@ -281,7 +281,8 @@ public:
   }
 
 private:
-  /// 1 up to `radius` metres apart on the floor, 0 at its diagonal.
+  /// 1 if the points are at most `radius` metres apart along the floor. Decreases linearly to 0
+  /// over half the floor's diagonal beyond that.
   double near(const double* a, const double* b, double radius) const {
     const double dx = a[0] - b[0];
     const double dy = a[1] - b[1];
@@ -294,11 +295,11 @@ private:
 
   int ball_;
   int target_;
-  int ball_position_; // in qpos
-  int ball_velocity_; // in qvel
+  int ball_position_; // index into qpos
+  int ball_velocity_; // index into qvel
   int root_velocity_;
-  double floor_ = 0; // metres from the middle to an edge
-  double reach_ = 0; // metres
+  double floor_ = 0; // from the middle to an edge, metres
+  double reach_ = 0; // in metres
   double target_radius_ = 0;
 };
 

@@ -8,7 +8,7 @@ namespace troupe::env {
 
 namespace {
 
-/// The target's size and place are fields of the model: each environment has its own.
+/// The target's size and position are fields of the model, so each environment has its own.
 class Reacher final : public Task {
 public:
   Reacher(Physics& physics, double target_size)

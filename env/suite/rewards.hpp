@@ -5,8 +5,9 @@
 
 namespace troupe::env {
 
-/// How a reward falls off outside its bounds. Formulas: Tassa et al., "DeepMind Control Suite"
-/// (arXiv 1801.00690), appendix; each is 1 at distance 0 and value_at_margin at `margin`.
+/// How a reward decreases outside its bounds. Each function is 1 at distance 0 and value_at_margin
+/// at distance `margin`. Formulas: Tassa et al., "DeepMind Control Suite" (arXiv 1801.00690),
+/// appendix.
 enum class Sigmoid {
   gaussian,
   hyperbolic,
@@ -21,18 +22,19 @@ enum class Sigmoid {
 struct Tolerance {
   double lower = 0;
   double upper = 0;
-  double margin = 0; // 0: a hard indicator
+  double margin = 0; // 0: the reward is 0 outside the bounds
   Sigmoid sigmoid = Sigmoid::gaussian;
-  double value_at_margin = 0.1; // in (0, 1); 0 too for linear, quadratic, cosine
+  double value_at_margin = 0.1; // in (0, 1); may be 0 for linear, quadratic and cosine
 };
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// 1 inside [lower, upper], falling to value_at_margin at distance `margin` outside, in [0, 1].
-/// Throws std::invalid_argument on bounds, a margin or a value_at_margin out of range.
+/// Returns 1 inside [lower, upper], and a value that decreases to value_at_margin at distance
+/// `margin` outside. The result is in [0, 1]. Throws std::invalid_argument if the bounds, the
+/// margin or value_at_margin are out of range.
 double tolerance(double x, const Tolerance& t);
 
-/// The mean of the tolerances of all of `values`, of which there must be at least one.
+/// Returns the mean tolerance of `values`. Throws std::invalid_argument if there are none.
 double mean_tolerance(std::span<const double> values, const Tolerance& t);
 
 } // namespace troupe::env

@@ -11,7 +11,7 @@ namespace troupe::env {
 namespace {
 
 constexpr const char* kStackerFile = "stacker.xml";
-constexpr int kMostBoxes = 4; // in the file
+constexpr int kMostBoxes = 4; // in the model file
 
 ModelEdit keep_boxes(int boxes) {
   return [boxes](mjSpec& spec) {
@@ -77,7 +77,7 @@ public:
     put_place(physics, target_, writer);
   }
 
-  /// A box at the target, and the hand away from it.
+  /// Rewards a box at the target with the hand away from it.
   double reward(const Physics& physics) const override {
     double nearest = kInfinity;
     for (const Box& box : boxes_)
@@ -92,7 +92,7 @@ private:
   struct Box {
     int body;
     int site;
-    int positions[3]; // in qpos: x, rotation about y, z
+    int positions[3]; // indices into qpos: x, rotation about y, z
     int velocities[3];
   };
 
@@ -100,7 +100,7 @@ private:
   int target_;
   int target_site_;
   int grasp_;
-  double half_box_; // metres: half the edge of a box
+  double half_box_; // half the edge of a box, metres
   std::vector<Box> boxes_;
 };
 

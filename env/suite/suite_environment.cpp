@@ -88,8 +88,8 @@ TimeStep SuiteEnvironment::step(std::span<const double> action, std::span<std::b
   task_->after_step(physics_);
   TimeStep result{StepType::mid, task_->reward(physics_), 1};
   observe(observation);
-  const bool out_of_time = ++steps_ == spec_.episode_steps; // never when there is no limit
-  // Out of time the discount is 1 whatever the state, as in dm_control.
+  const bool out_of_time = ++steps_ == spec_.episode_steps; // never true without a limit
+  // At the time limit the discount is 1 in any state, as in dm_control.
   const auto end = out_of_time ? std::optional(1.0) : task_->termination(physics_);
   result.discount = end.value_or(1);
   running_ = !end;

@@ -9,8 +9,8 @@
 
 namespace troupe::env {
 
-/// A control-suite task as an Environment: float64 observations by name, the task's own action
-/// bounds, episodes cut by the time limit (discount 1). step() does not allocate.
+/// A control-suite task as an Environment. It has named float64 observations and the task's action
+/// bounds. The time limit ends an episode with discount 1. step() does not allocate.
 class SuiteEnvironment final : public Environment {
 public:
   SuiteEnvironment(const TaskInfo& info, const std::string& models);
@@ -22,7 +22,7 @@ public:
   std::span<const std::byte> load_state(std::span<const std::byte> in) override;
   Physics* physics() override { return &physics_; }
 
-  /// Begins an episode in the present state of the physics, after forward(); for replays.
+  /// Starts an episode in the current state of the physics, for replays. Call forward() first.
   void continue_here();
 
   const Task& task() const { return *task_; }
@@ -37,9 +37,9 @@ private:
   int physics_steps_;
   Random random_;
   std::int64_t steps_ = 0;
-  bool running_ = false;       // between a first and a last step, and no error since
-  std::vector<double> values_; // of an observation
-  std::vector<double> action_; // clipped
+  bool running_ = false;       // an episode has started and not ended, and no step has failed
+  std::vector<double> values_; // the numbers of one observation
+  std::vector<double> action_; // the clipped action
 };
 
 } // namespace troupe::env

@@ -12,10 +12,10 @@ namespace {
 constexpr const char* kSwimmerFile = "swimmer.xml";
 constexpr int kFewestLinks = 3;
 constexpr int kMostLinks = 100;
-constexpr int kRootJoints = 3;          // two slides and a hinge before the joints between links
-constexpr int kSensorsBeforeLinks = 12; // numbers of sensordata before the head's velocities
+constexpr int kRootJoints = 3;          // two slides and a hinge, before the joints between links
+constexpr int kSensorsBeforeLinks = 12; // index of the head's velocities in sensordata
 constexpr int kSensorsOfLink = 6;       // linear and angular velocity
-constexpr double kCloseTarget = .2;     // probability
+constexpr double kCloseTarget = .2;     // probability of a close target
 
 const mjsDefault* default_class(mjSpec& spec, const char* name) {
   return required(mjs_findDefault(&spec, name), kSwimmerFile,
@@ -30,7 +30,8 @@ void add_sensor(mjSpec& spec, mjtSensor type, const std::string& name, const std
   mjs_setName(sensor->element, name.c_str());
 }
 
-/// Hangs another link behind `parent`, with a joint that turns by `range_degrees` either way.
+/// Adds another link behind `parent`, with a joint that turns by up to `range_degrees` in either
+/// direction.
 mjsBody* add_link(mjSpec& spec, mjsBody* parent, int index, double range_degrees) {
   const std::string number = std::to_string(index);
   const mjsDefault* swimmer = default_class(spec, "swimmer");
@@ -49,8 +50,8 @@ mjsBody* add_link(mjSpec& spec, mjsBody* parent, int index, double range_degrees
   return body;
 }
 
-/// The head that the file has becomes a swimmer of that many links; cameras that follow it move
-/// away with its length.
+/// Adds links to the head in the file, so that the swimmer has `links` links. Cameras that track it
+/// are moved away in proportion to its length.
 void add_links(mjSpec& spec, int links) {
   mjsBody* head = required(mjs_findBody(&spec, "head"), kSwimmerFile, "body 'head'");
   mjsBody* parent = head;
@@ -70,7 +71,8 @@ void add_links(mjSpec& spec, int links) {
   }
 }
 
-/// The target's place and its light's are fields of the model: each environment has its own.
+/// The positions of the target and of its light are fields of the model, so each environment has
+/// its own.
 class Swimmer final : public Task {
 public:
   explicit Swimmer(Physics& physics)
@@ -90,7 +92,7 @@ public:
 
   void initialize_episode(Physics& physics, Random& random) const override {
     randomize_joints(physics, random);
-    const double half_width = random.uniform() < kCloseTarget ? .3 : 2; // metres
+    const double half_width = random.uniform() < kCloseTarget ? .3 : 2; // in metres
     const auto target =
         physics.own_array("geom_pos").subspan(static_cast<std::size_t>(3 * target_));
     const auto light = physics.own_array("light_pos").subspan(static_cast<std::size_t>(3 * light_));
@@ -123,7 +125,7 @@ public:
   }
 
 private:
-  /// In the head's frame, metres.
+  /// The vector from the nose to the target in the head's frame, in metres.
   void nose_to_target(const Physics& physics, double (&out)[3]) const {
     const mjData& data = physics.data();
     double global[3];
@@ -135,7 +137,7 @@ private:
   int nose_;
   int target_;
   int light_;
-  int joints_; // between links
+  int joints_; // the joints between links
 };
 
 TaskInfo swimmer(int links) {

@@ -14,50 +14,51 @@
 
 namespace troupe::env {
 
-/// A task on a simulation: how an episode begins, its observations and rewards.
-/// Stateless between calls except for constants of its model; whatever an episode randomises lives
-/// in the Physics. Called by its one SuiteEnvironment; observe() and reward() do not allocate.
+/// A task on a simulation: how an episode starts, its observations and its rewards. A task has no
+/// state except for constants of its model; everything that an episode randomises is in the
+/// Physics. Each task is used by one SuiteEnvironment. observe() and reward() do not allocate.
 class Task {
 public:
   virtual ~Task() = default;
 
-  /// float64 arrays, in dm_control's order.
+  /// Returns the specs of float64 arrays, in dm_control's order.
   virtual std::vector<ArraySpec> observations() const = 0;
 
-  /// Sets the state of a new episode on a physics that was just reset, all randomness from
-  /// `random`.
+  /// Sets the initial state of an episode. The physics has just been reset. All randomness must
+  /// come from `random`.
   virtual void initialize_episode(Physics& physics, Random& random) const = 0;
 
-  /// Before the physics steps of a control step: the action, clipped to its bounds, becomes the
-  /// control. A task that maps it otherwise, or changes the model as it runs, overrides this.
+  /// Called before the physics steps of a control step. Sets the control to the action, which is
+  /// clipped to its bounds. Tasks override this if they map actions differently or change the model
+  /// during an episode.
   virtual void before_step(Physics& physics, std::span<const double> action) const;
 
-  /// After them, before the reward and what is seen.
+  /// Called after the physics steps of a control step, before reward() and observe().
   virtual void after_step(Physics&) const {}
 
-  /// The discount with which the episode ends in this state; nothing while it continues.
+  /// Returns the discount if the episode ends in this state, otherwise nothing.
   virtual std::optional<double> termination(const Physics&) const { return {}; }
 
-  /// The arrays one after another.
+  /// Writes the arrays of observations(), one after the other.
   virtual void observe(const Physics& physics, std::span<double> out) const = 0;
   virtual double reward(const Physics& physics) const = 0;
 };
 
 inline constexpr double kNoTimeLimit = std::numeric_limits<double>::infinity();
 
-/// One row of the table of tasks. The time limit and the control time step are in seconds of the
-/// simulation; a control time step of 0 means one physics step.
+/// A row of the table of tasks. The time limit and the control time step are in simulated seconds.
+/// A control time step of 0 means one physics step.
 struct TaskInfo {
   std::string name;
   std::string xml;
-  std::string variant; // of the model, "" when it is the file's
+  std::string variant; // of the model; "" if the file is used unchanged
   ModelEdit edit;
   double time_limit_seconds;
   double control_timestep_seconds;
   std::function<std::unique_ptr<Task>(Physics& physics)> make;
 };
 
-/// For TaskInfo::make: a T of the physics and these constants.
+/// A function for TaskInfo::make: makes a T from the physics and the constants.
 template <class T, auto... kConstants>
 std::unique_ptr<Task> make_task_of(Physics& physics) {
   return std::make_unique<T>(physics, kConstants...);
@@ -65,12 +66,12 @@ std::unique_ptr<Task> make_task_of(Physics& physics) {
 
 std::span<const TaskInfo> all_tasks(); // sorted by name
 
-/// A task of the table, or one with numbers in its name: "swimmer_swimmer9" (links, 3 to 100),
-/// "lqr_lqr_4_2" (masses, 1 to 100, and motors, 1 to as many). Throws std::invalid_argument with
-/// the nearest names, or the numbers that are possible.
+/// Returns a task of the table, or a task with numbers in its name: "swimmer_swimmer9" (3 to 100
+/// links) or "lqr_lqr_4_2" (1 to 100 masses; motors from 1 to the number of masses). Throws
+/// std::invalid_argument with the nearest names or the valid numbers.
 TaskInfo find_task(const std::string& name);
 
-/// A task of any size; nothing when `name` is not of that form.
+/// Return a task of any size, or nothing if `name` does not have the domain's form.
 std::optional<TaskInfo> find_lqr(const std::string& name);
 std::optional<TaskInfo> find_swimmer(const std::string& name);
 
@@ -95,7 +96,7 @@ std::span<const TaskInfo> stacker_tasks();
 std::span<const TaskInfo> swimmer_tasks();
 std::span<const TaskInfo> walker_tasks();
 
-/// Puts numbers into an observation one after another.
+/// Writes the numbers of an observation, one after the other.
 class ObservationWriter {
 public:
   explicit ObservationWriter(std::span<double> out) : out_(out) {}
@@ -112,21 +113,23 @@ private:
   std::span<double> out_;
 };
 
-/// Columns of a rotation matrix in mjData.xmat, row first: kXz is x of the body's z axis.
+/// Indices of entries of a rotation matrix in mjData.xmat (row-major): kXz is the x component of
+/// the body's z axis.
 enum MatrixEntry { kXx = 0, kXz = 2, kZz = 8 };
 
 inline double body_axis(const Physics& physics, int body, MatrixEntry entry) {
   return physics.data().xmat[9 * body + entry];
 }
 
-/// Makes `values` a direction uniform over the sphere of their dimension (a unit quaternion uniform
-/// over rotations when there are four).
+/// Sets `values` to a direction that is uniform on the unit sphere. Four values are a unit
+/// quaternion that is uniform over rotations.
 void random_direction(std::span<double> values, Random& random);
 
-/// dm_control's randomisation of all joints: limited hinges and slides uniformly in their range,
-/// unlimited hinges in [-pi, pi), unlimited slides stay; ball joints uniformly over rotations, or
-/// about a uniform axis by an angle uniform up to their limit; free joints keep their place and
-/// turn by a normalised quaternion of four numbers uniform in [0, 1).
+/// Randomises all joints as dm_control does. Limited hinges and slides are uniform in their range.
+/// Unlimited hinges are uniform in [-pi, pi), and unlimited slides do not change. Ball joints are
+/// uniform over rotations, or, if limited, turned about a uniform axis by an angle that is uniform
+/// up to the limit. Free joints keep their position and get the normalised quaternion of four
+/// numbers that are uniform in [0, 1).
 void randomize_joints(Physics& physics, Random& random);
 
 inline ArraySpec float64_array(const char* name, std::vector<std::int64_t> shape) {

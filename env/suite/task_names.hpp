@@ -5,7 +5,7 @@
 
 namespace troupe::env {
 
-/// Names of the control suite's tasks, sorted.
+/// Returns the names of the control suite's tasks, sorted.
 std::vector<std::string> task_names();
 
 } // namespace troupe::env

@@ -61,15 +61,15 @@ void random_direction(std::span<double> values, Random& random) {
 
 namespace {
 
-/// A turn about a uniform axis by an angle uniform in [0, limit), in radians.
+/// Draws a rotation about a uniform axis by an angle uniform in [0, limit), in radians.
 void draw_limited_turn(double* quaternion, double limit, Random& random) {
   double axis[3];
   random_direction(axis, random);
   mju_axisAngle2Quat(quaternion, axis, limit * random.uniform());
 }
 
-/// dm_control draws the four numbers of a free body's quaternion in [0, 1) before it normalises
-/// them, which is not uniform over rotations; published results are for this distribution.
+/// dm_control draws the four numbers of a free body's quaternion from [0, 1) and normalises them.
+/// This is not uniform over rotations, but published results are for this distribution.
 void draw_free_turn(double* quaternion, Random& random) {
   for (int i = 0; i < 4; ++i)
     quaternion[i] = random.uniform();

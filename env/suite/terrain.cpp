@@ -10,18 +10,19 @@ namespace troupe::env {
 namespace {
 
 constexpr double kLowestBump = .15; // 1 would be smooth
-constexpr double kBumpMetres = 2;   // from bump to bump
-constexpr double kHole = .04;       // radius of the flat middle, of the half width
+constexpr double kBumpMetres = 2;   // distance between bumps
+constexpr double kHole = .04;       // radius of the flat middle relative to the half width
 
 std::size_t index(int i) {
   return static_cast<std::size_t>(i);
 }
 
-/// Coefficients of the cubic B-spline through `line`, reflected about its first and last value: the
-/// system (c[i-1] + 4 c[i] + c[i+1]) / 6 = f[i] with c[-1] = c[1], c[n] = c[n-2], by elimination.
+/// Computes the coefficients of the cubic B-spline through `line`, reflected about its first and
+/// last value. Solves (c[i-1] + 4 c[i] + c[i+1]) / 6 = f[i] with c[-1] = c[1], c[n] = c[n-2] by
+/// elimination.
 void to_spline(std::span<double> line) {
   const std::size_t n = line.size();
-  std::vector<double> above(n); // what is left of the entry above the diagonal
+  std::vector<double> above(n); // remaining entries above the diagonal
   above[0] = 2.0 / 4;
   line[0] *= 6.0 / 4;
   for (std::size_t i = 1; i < n; ++i) {
@@ -34,7 +35,7 @@ void to_spline(std::span<double> line) {
     line[i] -= above[i] * line[i + 1];
 }
 
-/// The four coefficients that make the spline's value at one place, and their weights.
+/// The four coefficients that determine the spline's value at one point, and their weights.
 struct Stencil {
   std::array<std::size_t, 4> at;
   std::array<double, 4> weight;
@@ -54,7 +55,8 @@ Stencil stencil(double x, int size) {
   return result;
 }
 
-/// Rows of [size, size] enlarged to [size, new_size], then turned over: [new_size, size].
+/// Resizes the rows of a grid [size, columns] to new_columns and transposes the result:
+/// [new_columns, size].
 std::vector<double> enlarge_rows(std::span<const double> values, int size, int columns,
                                  int new_columns) {
   std::vector<Stencil> places;

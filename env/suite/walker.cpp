@@ -5,7 +5,7 @@ namespace troupe::env {
 
 namespace {
 
-constexpr double kWalkerStandHeight = 1.2; // metres of the torso: reward 1 from here on
+constexpr double kWalkerStandHeight = 1.2; // of the torso, metres: the reward is 1 from here on
 constexpr double kWalkerWalkSpeed = 1;     // metres/second
 constexpr double kWalkerRunSpeed = 8;
 
@@ -60,7 +60,7 @@ private:
   int velocity_;
   int bodies_;
   int velocities_;
-  double speed_; // metres/second; 0: standing is all
+  double speed_; // metres/second; 0: only stand
 };
 
 const TaskInfo kWalkerTasks[] = {

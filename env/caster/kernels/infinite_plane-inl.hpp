@@ -73,8 +73,8 @@ struct HazeSeen {
 template <class R>
 HWY_INLINE HazeSeen<R> haze_before(const Haze& haze, const Vec3<R>& d, R t) {
   const R across = sqrt(d.x * d.x + d.y * d.y);
-  // At height h, the cone's distance is 1 - slope * (1 - h). The ray's height at parameter s is h =
-  // 1 + s * d.z / elevation.
+  // At height h, the cone's distance is 1 - slope * (1 - h). At parameter s, the ray's height
+  // is h = 1 + s * d.z / elevation.
   const R down = d.z * R(1.0F / haze.elevation);
   const R s = R(1.0F) / max(across - down * R(haze.slope), R(1e-20F));
   const R h = R(1.0F) + s * down;

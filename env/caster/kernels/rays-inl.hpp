@@ -222,8 +222,7 @@ HWY_INLINE MaskOf<R> passes_capsule(const Ray<R>& ray, R last, R radius, R half)
       clamp(-(ray.o.x * ray.d.x + ray.o.y * ray.d.y) / flat, zero, last); // nearest to the axis
   const R z = clamp(ray.o.z + first * ray.d.z, -half, half);
   const Ray<R> moved{{ray.o.x, ray.o.y, ray.o.z - z}, ray.d};
-  const R t =
-      clamp(-dot(moved.o, moved.d) / squared, zero, last); // nearest to the point at z on the axis
+  const R t = clamp(-dot(moved.o, moved.d) / squared, zero, last); // nearest to (0, 0, z)
   const Vec3<R> nearest = point_at(ray, t);
   const R off = nearest.z - clamp(nearest.z, -half, half);
   return nearest.x * nearest.x + nearest.y * nearest.y + off * off < radius * radius;

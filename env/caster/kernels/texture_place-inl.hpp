@@ -22,8 +22,7 @@ struct TexturePlace {
   R v;
   Vec3<R> du;
   Vec3<R> dv;
-  Vec3<R> flat{}; // unit normal of the triangle in meshes and skins, which may differ from the
-                  // shading normal
+  Vec3<R> flat{}; // meshes and skins: unit normal of the triangle, not the shading normal
 };
 
 /// The angle of (x, y) from the x axis in turns, [0, 1), with an error up to 1e-5. 0 for (0, 0).
