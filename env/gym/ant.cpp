@@ -8,7 +8,7 @@ namespace troupe::env::gym {
 
 namespace {
 
-/// A body by number or by name.
+/// Returns the index of the body with this index or name.
 int find_body(const Physics& physics, const std::string& text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -44,7 +44,7 @@ public:
     std::vector<ArraySpec> arrays{gym_array("qpos", positions_ - skipped_),
                                   gym_array("qvel", velocities_)};
     if (shows_forces_)
-      arrays.push_back(gym_array("cfrc_ext", forces_ - 6)); // not the world's
+      arrays.push_back(gym_array("cfrc_ext", forces_ - 6)); // without the world body's
     return arrays;
   }
 

@@ -6,10 +6,10 @@
 
 namespace troupe::env::gym {
 
-/// What Hopper and Walker2d share: planar legs, rewarded for speed along x while upright.
+/// The common task of Hopper and Walker2d: planar legs, rewarded for speed along x while upright.
 class Biped final : public GymTask {
 public:
-  /// `healthy_state`: the range of all numbers of the state after x and z, where the task has one.
+  /// `healthy_state`: the range for all numbers of the state after x and z, if the task has one.
   Biped(const GymOptionValues& options, const Physics& physics,
         std::optional<GymRange> healthy_state);
 
@@ -39,7 +39,7 @@ private:
   std::size_t velocities_;
 };
 
-/// The options they share, with the defaults in which they differ.
+/// Returns the common options, with the defaults that differ between the two tasks.
 std::vector<GymOptionRule> biped_options(const char* healthy_z, const char* healthy_angle);
 
 } // namespace troupe::env::gym

@@ -10,14 +10,14 @@
 
 namespace troupe::env {
 
-/// Options of one of Gym's MuJoCo tasks by the names that Gymnasium's constructors give them,
-/// values as text: "0.05"; "true" or "false"; "0.2,inf" for a range.
+/// Options of one of Gym's MuJoCo tasks, with the names of the arguments of Gymnasium's
+/// constructors. Values are text: "0.05", "true" or "false", or "0.2,inf" for a range.
 struct GymOptions {
   std::map<std::string, std::string> values{}; // options that differ from the task's defaults
-  std::string models{}; // folder of Gym's XML files; empty: where the build found them
+  std::string models{}; // folder of Gym's XML files; empty: the one that the build found
 };
 
-/// One option as documented: `rule` says which values it takes.
+/// The documentation of an option. `rule` says which values it accepts.
 struct GymOption {
   std::string name;
   std::string default_value;
@@ -25,30 +25,32 @@ struct GymOption {
   std::string help;
 };
 
-/// One of Gym's MuJoCo tasks, "Ant-v5" and so on: float64 observations by name, in an order in
-/// which one after another they are Gym's flat observation; the model's action bounds (actions
-/// outside are clipped; Gym clips the torque and charges for the unclipped action). The last step
-/// has discount 0 when the task terminates, 1 at the time limit. Throws std::invalid_argument
-/// (unknown task or option with the nearest names, a value that breaks its rule, a model that lacks
-/// what the task reads) or std::runtime_error (a model that is missing or does not compile).
+/// Makes one of Gym's MuJoCo tasks, such as "Ant-v5". Its float64 observations have names;
+/// concatenated in their order, they are Gym's flat observation. The action bounds are the model's.
+/// Actions outside the bounds are clipped, whereas Gym clips only the torque and charges for the
+/// unclipped action. The last step has discount 0 if the task terminates, and 1 at the time limit.
+///
+/// Throws std::invalid_argument for an unknown task or option (with the nearest names), a value
+/// that breaks its option's rule, or a model that lacks something that the task reads. Throws
+/// std::runtime_error if the model is missing or does not compile.
 std::unique_ptr<Environment> make_gym(const std::string& name, const GymOptions& options = {});
 
-/// Names of Gym's tasks, sorted.
+/// Returns the names of Gym's tasks, sorted.
 std::vector<std::string> gym_names();
 
-/// Options of a task; those of its reward and episode first. Throws std::invalid_argument with the
-/// nearest names when there is no such task.
+/// Returns the options of a task, starting with those of its reward and episode. Throws
+/// std::invalid_argument with the nearest names if there is no such task.
 std::vector<GymOption> gym_options(const std::string& name);
 
-/// A part of a reward under the name that it has in Gymnasium's `info`.
+/// A part of a reward, with its name in Gymnasium's `info`.
 struct RewardPart {
-  const char* name; // "reward_forward"
+  const char* name; // such as "reward_forward"
   double value;
 };
 
-/// Parts of the last step's reward of an environment that make_gym() returned (0 before the first
-/// step); valid until it is stepped again or dies. They add up to the reward, but for
-/// HumanoidStandup's constant 1. Throws std::invalid_argument for another environment.
+/// Returns the parts of the last step's reward, which are 0 before the first step. They add up to
+/// the reward, except for HumanoidStandup's constant 1. The span is valid until the environment's
+/// next step or destruction. Throws std::invalid_argument unless make_gym() made the environment.
 std::span<const RewardPart> gym_reward_parts(const Environment& environment);
 
 } // namespace troupe::env

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kKeptState = mjSTATE_INTEGRATION;
 
-/// A name that begins with '/' or '.' is a path; any other is one of Gym's models.
+/// A name that starts with '/' or '.' is a path; any other name is a file of Gym's models.
 std::shared_ptr<const CompiledModel>
 load_gym_model(const std::string& task, const std::string& xml_file, const std::string& models) {
   if (xml_file.front() == '~')
@@ -162,7 +162,7 @@ TimeStep GymEnvironment::step(std::span<const double> action, std::span<std::byt
                                 parts_);
   observe(observation);
   const bool terminated = !healthy && task_->terminates();
-  result.discount = terminated ? 0 : 1; // the time limit leaves it at 1
+  result.discount = terminated ? 0 : 1; // at the time limit it is 1
   running_ = !terminated && (spec_.episode_steps == 0 || steps_ < spec_.episode_steps);
   if (!running_)
     result.step_type = StepType::last;
@@ -192,7 +192,7 @@ std::span<const std::byte> GymEnvironment::load_state(std::span<const std::byte>
   for (RewardPart& part : parts)
     load_value(in, part.value, "reward");
   load_array<double>(in, kept, "the simulation before its last step");
-  in = physics_.load_state(in); // for the private model arrays; the state is computed again
+  in = physics_.load_state(in); // for the private model arrays; the state is computed below
   clear();
   mj_setState(&physics_.model(), &physics_.data(), kept.data(), kKeptState);
   random_ = random;

@@ -8,10 +8,12 @@
 
 namespace troupe::env::gym {
 
-/// One of Gym's tasks as an Environment. Steps as Gymnasium does: frame_skip times mj_step, then
-/// (for tasks that read contact forces) mj_rnePostConstraint. step() does not allocate.
-/// A state is saved as it was before the last physics step, which load_state() does again: so
-/// what MuJoCo derived in it is restored bit for bit, although it is older than the state.
+/// One of Gym's tasks as an Environment. A step is the same as Gymnasium's: mj_step, frame_skip
+/// times, and then mj_rnePostConstraint if the task reads contact forces. step() does not allocate.
+///
+/// save_state() saves the state before the last physics step, and load_state() repeats that step.
+/// This restores the quantities that MuJoCo derives in the step bit for bit, although they are
+/// older than the state.
 class GymEnvironment final : public Environment {
 public:
   GymEnvironment(const GymTaskInfo& info, const GymOptions& options);
@@ -23,17 +25,17 @@ public:
   std::span<const std::byte> load_state(std::span<const std::byte> in) override;
   Physics* physics() override { return &physics_; }
 
-  /// Begins an episode at these positions [nq] and velocities [nv], for replaying recordings.
+  /// Starts an episode with these positions [nq] and velocities [nv], to replay recordings.
   TimeStep reset_to(std::span<const double> qpos, std::span<const double> qvel,
                     std::span<std::byte> observation);
 
   std::span<const RewardPart> reward_parts() const { return parts_; }
 
 private:
-  void clear(); // the model's default state, nothing derived yet
-  TimeStep begin(std::span<std::byte> observation); // an episode at the physics' qpos and qvel
-  void keep_state();                                // what the next evaluation starts from
-  void evaluate();                                  // one physics step, or forward() at a reset
+  void clear(); // to the model's default state, without derived quantities
+  TimeStep begin(std::span<std::byte> observation); // starts at the physics' qpos and qvel
+  void keep_state();                                // saves the state for the next evaluate()
+  void evaluate();                                  // one physics step, or forward() after a reset
   void observe(std::span<std::byte> observation);
 
   GymOptionValues options_;
@@ -44,11 +46,11 @@ private:
   double step_seconds_;
   Random random_;
   std::int64_t steps_ = 0;
-  bool running_ = false;          // between a first and a last step, and no error since
-  std::vector<double> kept_;      // MuJoCo's integration state, see keep_state()
+  bool running_ = false;          // an episode has started and not ended, and no step has failed
+  std::vector<double> kept_;      // MuJoCo's integration state; see keep_state()
   std::vector<RewardPart> parts_; // of the last reward
-  std::vector<double> values_;    // of an observation
-  std::vector<double> action_;    // clipped
+  std::vector<double> values_;    // the numbers of one observation
+  std::vector<double> action_;    // the clipped action
 };
 
 } // namespace troupe::env::gym

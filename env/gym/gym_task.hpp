@@ -13,42 +13,44 @@
 
 namespace troupe::env::gym {
 
-/// What a task's reward is computed from, besides the physics after the step.
+/// The inputs of a task's reward, in addition to the physics after the step.
 struct GymStep {
-  std::span<const double> action; // as it was applied
-  double velocity = 0;            // metres/second along x, of what position() measures
+  std::span<const double> action; // as applied
+  double velocity = 0;            // change of position() during the step, metres/second
   bool healthy = true;            // GymTask::healthy() after the step
 };
 
-/// Turns a simulation into one of Gym's tasks. Quantities that MuJoCo derives (body positions,
-/// contact forces) are, as in Gym, those of the last evaluation inside mj_step, thus a little
-/// older than qpos and qvel. Constant after construction; nothing but the constructor allocates.
+/// Turns a simulation into one of Gym's tasks. As in Gym, the quantities that MuJoCo derives (body
+/// positions, contact forces) are from the last evaluation inside mj_step, which is slightly older
+/// than qpos and qvel. A task does not change after construction, and only the constructor
+/// allocates.
 class GymTask {
 public:
   virtual ~GymTask() = default;
 
-  /// float64 arrays which one after another are Gym's flat observation.
+  /// Returns the specs of float64 arrays, which are Gym's flat observation when concatenated.
   virtual std::vector<ArraySpec> observations() const = 0;
 
-  /// Names of the parts of the reward.
+  /// Returns the names of the parts of the reward.
   virtual std::vector<const char*> reward_parts() const = 0;
 
-  /// Whether cfrc_ext is read, so that mj_rnePostConstraint must fill it after a step.
+  /// Whether the task reads cfrc_ext. If so, mj_rnePostConstraint is called after each step to fill
+  /// it.
   virtual bool reads_contact_forces() const { return false; }
 
-  /// Changes qpos and qvel from the model's defaults to a new episode's.
+  /// Changes qpos and qvel from the model's defaults to the initial state of an episode.
   virtual void initialize_episode(Physics& physics, Random& random) const = 0;
 
-  /// x in metres of what moves forward; read before and after a step.
+  /// The x coordinate of the part that moves forward, in metres. Read before and after a step.
   virtual double position(const Physics&) const { return 0; }
 
-  /// Gym's "healthy": decides on rewards and, in most tasks, on the end.
+  /// Gym's "healthy". It affects the reward and, in most tasks, the end of the episode.
   virtual bool healthy(const Physics&) const { return true; }
 
-  /// Whether an episode that is not healthy ends.
+  /// Whether an episode ends when the task is not healthy.
   virtual bool terminates() const { return true; }
 
-  /// Fills the parts and returns the reward.
+  /// Fills `parts` and returns the reward.
   virtual double reward(const Physics& physics, const GymStep& step,
                         std::span<RewardPart> parts) const = 0;
 
@@ -58,17 +60,17 @@ public:
 /// One task of the table.
 struct GymTaskInfo {
   std::string name;                   // "Ant-v5"
-  std::vector<GymOptionRule> options; // with common_options()
+  std::vector<GymOptionRule> options; // from with_common_options()
   std::unique_ptr<GymTask> (*make)(const GymOptionValues&, const Physics&);
 };
 
-/// For GymTaskInfo::make: a T of the options, the physics and these constants.
+/// A function for GymTaskInfo::make: makes a T from the options, the physics and the constants.
 template <class T, auto... kConstants>
 std::unique_ptr<GymTask> make_gym_task_of(const GymOptionValues& options, const Physics& physics) {
   return std::make_unique<T>(options, physics, kConstants...);
 }
 
-/// `own` and what every task takes: xml_file, frame_skip, max_episode_steps.
+/// Returns `own` and the options of every task: xml_file, frame_skip, max_episode_steps.
 std::vector<GymOptionRule> with_common_options(std::vector<GymOptionRule> own, const char* xml_file,
                                                const char* frame_skip,
                                                const char* max_episode_steps = "1000");
@@ -86,7 +88,7 @@ GymTaskInfo reacher_v5();
 GymTaskInfo swimmer_v5();
 GymTaskInfo walker2d_v5();
 
-/// Throws std::invalid_argument when a model (the user's own, perhaps) has fewer positions or
+/// Throws std::invalid_argument if the model, which may be the user's own, has fewer positions or
 /// velocities than the task reads.
 void require_sizes(const Physics& physics, int positions, int velocities);
 
@@ -95,18 +97,18 @@ std::span<const double> velocities(const Physics& physics); // qvel
 std::span<double> positions(Physics& physics);
 std::span<double> velocities(Physics& physics);
 
-/// Adds to each number one draw from [-scale, scale), or from a normal distribution.
+/// Add a random number to each value, uniform in [-scale, scale) or normally distributed.
 void add_uniform_noise(std::span<double> values, double scale, Random& random);
 void add_normal_noise(std::span<double> values, double standard_deviation, Random& random);
 
 double sum_of_squares(std::span<const double> values);
 
-/// Gym's ranges of health are open intervals, but for the ant's.
+/// Gym's healthy ranges are open intervals, except for the ant's.
 inline bool inside(double value, const GymRange& range) {
   return range.low < value && value < range.high;
 }
 
-/// Writes numbers into an observation one after another.
+/// Writes the numbers of an observation, one after the other.
 class GymObservationCursor {
 public:
   explicit GymObservationCursor(std::span<double> out) : next_(out.data()) {}

@@ -6,7 +6,7 @@ namespace troupe::env::gym {
 
 namespace {
 
-constexpr double kFastestShown = 10; // velocities are clipped to it in the observation
+constexpr double kFastestShown = 10; // limit of observed velocities
 
 } // namespace
 

@@ -7,10 +7,10 @@ namespace troupe::env::gym {
 namespace {
 
 constexpr std::size_t kInertia = 10; // numbers of a body in cinert
-constexpr std::size_t kSpatial = 6;  // of a spatial velocity or force
+constexpr std::size_t kSpatial = 6;  // numbers in a spatial velocity or force
 constexpr std::size_t kRoot = 6;     // velocities of the root, which no actuator drives
 
-/// x of the centre of mass of all bodies.
+/// The x coordinate of the centre of mass of all bodies.
 double mass_centre(const Physics& physics) {
   const mjModel& model = physics.model();
   double moment = 0;

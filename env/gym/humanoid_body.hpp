@@ -4,7 +4,8 @@
 
 namespace troupe::env::gym {
 
-/// What Humanoid and HumanoidStandup share: what is seen, and the noise of a first state.
+/// The common part of Humanoid and HumanoidStandup: the observations and the noise of the initial
+/// state.
 class HumanoidBody {
 public:
   HumanoidBody(const GymOptionValues& options, const Physics& physics);
@@ -15,20 +16,20 @@ public:
 
 private:
   double noise_;
-  std::size_t skipped_; // positions not shown
+  std::size_t skipped_; // positions that are not observed
   bool shows_inertia_;
   bool shows_velocity_;
   bool shows_actuators_;
   bool shows_forces_;
   std::size_t positions_;
   std::size_t velocities_;
-  std::size_t bodies_; // but for the world
+  std::size_t bodies_; // without the world body
 };
 
-/// A weight times the squared sum of all contact forces, clipped to a range.
+/// Returns the sum of the squares of all contact forces times a weight, clipped to a range.
 double humanoid_contact_cost(const Physics& physics, double weight, const GymRange& range);
 
-/// `own` and the options of the body.
+/// Returns `own` and the options of the body.
 std::vector<GymOptionRule> with_humanoid_options(std::vector<GymOptionRule> own);
 
 } // namespace troupe::env::gym

@@ -24,7 +24,7 @@ public:
   double reward(const Physics& physics, const GymStep& step,
                 std::span<RewardPart> parts) const override {
     const double up = physics.data().qpos[2]
-                      / physics.model().opt.timestep; // as in Gym: the height, not the rise
+                      / physics.model().opt.timestep; // as in Gym, the height and not its change
     const double control = control_weight_ * sum_of_squares(step.action);
     const double impact = humanoid_contact_cost(physics, impact_weight_, impact_range_);
     parts[0].value = up;

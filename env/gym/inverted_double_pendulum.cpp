@@ -7,9 +7,9 @@ namespace troupe::env::gym {
 
 namespace {
 
-constexpr double kLowestTip = 1;     // metres; below it has fallen
-constexpr double kUprightTip = 2;    // metres; no penalty of height there
-constexpr double kLargestShown = 10; // velocities and the constraint force are clipped to it
+constexpr double kLowestTip = 1;     // metres; below this it has fallen
+constexpr double kUprightTip = 2;    // metres; no penalty at this height
+constexpr double kLargestShown = 10; // limit of observed velocities and the constraint force
 
 class InvertedDoublePendulum final : public GymTask {
 public:

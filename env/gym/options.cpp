@@ -12,9 +12,9 @@ namespace troupe::env::gym {
 
 namespace {
 
-constexpr std::size_t kLongestValue = 4096; // characters
+constexpr std::size_t kLongestValue = 4096; // in characters
 
-// Arguments of Gymnasium's constructors about drawing, which belongs to the Pixels wrapper here.
+// Arguments of Gymnasium's constructors about rendering, for which the Pixels wrapper has options.
 constexpr const char* kDrawing[] = {"render_mode", "width",         "height",
                                     "camera_id",   "camera_name",   "default_camera_config",
                                     "max_geom",    "visual_options"};
@@ -63,7 +63,7 @@ std::optional<bool> parse_flag(const std::string& padded) {
   return {};
 }
 
-/// "0.2,inf", also as Python prints it: "(0.2, inf)".
+/// Parses "0.2,inf", or the same as Python prints it: "(0.2, inf)".
 template <std::size_t kCount>
 std::optional<std::array<double, kCount>> parse_numbers(const std::string& padded) {
   std::string text = trimmed(padded);

@@ -11,18 +11,18 @@
 
 namespace troupe::env::gym {
 
-/// What an option's text must be.
+/// The valid texts of an option.
 enum class GymOptionKind : std::uint8_t {
   number,        // finite
   scale,         // finite, not negative
   probability,   // 0 to 1
-  count,         // 1 to 1000
-  episode_steps, // 1 to 1e9, or -1 for no limit
+  count,         // integer, 1 to 1000
+  episode_steps, // integer, 1 to 1e9, or -1 for no limit
   flag,          // true or false
   range,         // two numbers, the first not above the second; either may be infinite
   triple,        // three finite numbers
   choice,        // one of GymOptionRule::choices
-  text           // a name or a file, at most 4096 characters
+  text           // a name or a path, at most 4096 characters
 };
 
 /// A row of a task's table of options.
@@ -31,21 +31,22 @@ struct GymOptionRule {
   GymOptionKind kind;
   const char* default_value;
   const char* help;
-  std::vector<std::string> choices = {}; // of a choice
+  std::vector<std::string> choices = {}; // for GymOptionKind::choice
 };
 
-std::string rule_text(const GymOptionRule& rule); // "a finite number"
+std::string rule_text(const GymOptionRule& rule); // such as "a finite number"
 
 struct GymRange {
   double low = 0;
   double high = 0;
 };
 
-/// Every option of a task with its value, given or default. Built once, checked as a whole; the
-/// accessors throw std::logic_error for an option that is not in the task's table.
+/// The value of every option of a task, given or default. The constructor checks all values. The
+/// accessors throw std::logic_error for an option that is not in the task's table or has another
+/// type.
 class GymOptionValues {
 public:
-  /// Throws std::invalid_argument naming task, option, value, rule and default.
+  /// Throws std::invalid_argument that names the task, option, value, rule and default.
   GymOptionValues(const std::string& task, const std::vector<GymOptionRule>& rules,
                   const std::map<std::string, std::string>& given);
 
@@ -54,7 +55,7 @@ public:
   bool flag(const std::string& name) const { return get<bool>(name); }
   GymRange range(const std::string& name) const { return get<GymRange>(name); }
   const std::array<double, 3>& triple(const std::string& name) const { return get<Triple>(name); }
-  /// Of a text or a choice.
+  /// The value of a text or choice option.
   const std::string& text(const std::string& name) const { return get<std::string>(name); }
 
 private:

@@ -7,11 +7,11 @@ namespace troupe::env::gym {
 
 namespace {
 
-constexpr std::size_t kArm = 7;                // joints of the arm, shown
+constexpr std::size_t kArm = 7;                // joints of the arm, which are observed
 constexpr std::size_t kLoose = 4;              // the last joints: object x, y, goal x, y
 constexpr double kPusherVelocityNoise = 0.005; // of the arm, rad/s
-constexpr double kLeastDistance = 0.17;        // metres between object and goal at first
-constexpr double kObjectX = 0.3;               // the object begins in [-0.3, 0) x [-0.2, 0.2)
+constexpr double kLeastDistance = 0.17;        // initial, between object and goal, metres
+constexpr double kObjectX = 0.3;               // the object starts in [-0.3, 0) x [-0.2, 0.2)
 constexpr double kObjectY = 0.2;
 
 double distance(const double* a, const double* b) {

@@ -11,7 +11,7 @@ constexpr int kLinks = 2; // joints of the arm; the target's x and y come last
 constexpr std::size_t kTarget = 2;
 constexpr double kPositionNoise = 0.1;          // radians
 constexpr double kReacherVelocityNoise = 0.005; // rad/s
-constexpr double kReach = 0.2;                  // metres: targets are within
+constexpr double kReach = 0.2;                  // metres; targets are within this radius
 
 class Reacher final : public GymTask {
 public:

@@ -4,13 +4,13 @@
 
 namespace troupe::env::gym {
 
-/// What HalfCheetah and Swimmer share: rewarded for speed along x, charged for control, never
-/// ended.
+/// The common task of HalfCheetah and Swimmer: rewarded for speed along x and charged for control.
+/// Episodes end only at the time limit.
 class Runner final : public GymTask {
 public:
-  enum class Noise { uniform, normal }; // of the first velocities
+  enum class Noise { uniform, normal }; // of the initial velocities
 
-  /// Hides the first `hidden` positions when the options say so.
+  /// The first `hidden` positions are not observed if the options say so.
   Runner(const GymOptionValues& options, const Physics& physics, std::size_t hidden, Noise noise);
 
   std::vector<ArraySpec> observations() const override;
@@ -33,7 +33,8 @@ private:
   std::size_t velocities_;
 };
 
-/// Its options, with the task's default weight of the control cost and what is hidden.
+/// Returns the task's options. `control_weight`: default weight of the control cost. `hides`:
+/// description of the positions that are not observed.
 std::vector<GymOptionRule> runner_options(const char* control_weight, const char* hides);
 
 } // namespace troupe::env::gym
