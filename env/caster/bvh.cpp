@@ -128,7 +128,7 @@ private:
     return cut;
   }
 
-  /// Partitions at the cheapest of kBins - 1 cuts along the axis on which the triangles' middles
+  /// Partitions at the cheapest of kBins - 1 cuts along the axis on which the triangles' centres
   /// are spread the widest.
   std::size_t sah_cut(const Box& middles, std::size_t from, std::size_t to) {
     const std::size_t axis = widest(middles);

@@ -112,8 +112,9 @@ struct PlaneTexture {
   std::array<float, 2> v_up{};
 };
 
-/// A drawn object: a geom, site, tendon segment, skin or flex. Lengths are in metres. Its own frame
-/// is the geom's; the rays of an ellipsoid are in a frame scaled to the unit sphere.
+/// A drawn object: a geom, site, tendon segment, skin or flex. Lengths are in metres. The shape's
+/// own frame is that of the geom; the rays of an ellipsoid are in a frame scaled to the unit
+/// sphere.
 struct alignas(64) Shape {
   ShapeKind kind = ShapeKind::sphere;
   std::int32_t object_type = -1; // an mjtObj
@@ -227,7 +228,7 @@ struct FrameNumbers {
   int block_rows = 0;
   bool effects = true;
   int opaque = 0;
-  int floor = -2;                   // the last opaque plane; -2 if there is none
+  int floor = -2;                   // the first opaque plane; -2 if there is none
   const TextureView* sky = nullptr; // null if there is none: the background is black
   float sky_nearest = 0;            // no ray of the picture meets the sky at a smaller t
   const Shape* hazy = nullptr;      // the plane under the haze; null if there is none

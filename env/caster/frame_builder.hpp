@@ -7,8 +7,8 @@
 namespace troupe::env::caster {
 
 /// Fills `frame` from MuJoCo's scene for a picture of frame.width x frame.height pixels: the
-/// camera, the lights, and the shapes with both in their own frames. Leaves out shapes that are not
-/// finite.
+/// camera, the lights, and the shapes, with the camera and the lights in each shape's own frame.
+/// Leaves out shapes that are not finite.
 void build_shapes(const mjModel& model, const mjvScene& scene, const CasterModel& shared,
                   const MovingParts& parts, Frame& frame);
 

@@ -48,9 +48,9 @@ struct SkinBounds {
   float high[3];
 };
 
-/// A skin in its current pose, deformed as in MuJoCo: a vertex is the weighted mean of its
-/// positions under its bones, a normal is the area-weighted mean of the faces' normals, and
-/// vertices are then inflated along their normals. Not thread-safe. pose() does not allocate.
+/// A skin in its current pose, deformed as in MuJoCo. A vertex is the weighted mean of the
+/// positions that its bones give it, and a normal is the area-weighted mean of the faces' normals.
+/// Vertices are then inflated along their normals. Not thread-safe. pose() does not allocate.
 class Skin {
 public:
   explicit Skin(std::shared_ptr<const SkinModel> model);

@@ -200,8 +200,8 @@ const Rgba& look_up(const std::array<Image, 6>& faces, const std::array<double, 
   return image.at(texel(u[face]), texel(v[face]));
 }
 
-/// Appends one level: six faces with their borders. Three faces meet at a corner of the cube; the
-/// border's texel at the corner is the mean of their three.
+/// Appends one level: six faces with their borders. At a corner of the cube three faces meet, and
+/// the border has the mean of their corner texels.
 void append_cube_level(const std::array<Image, 6>& faces, std::vector<std::int32_t>& texels) {
   const int size = faces[0].width;
   for (int face = 0; face < 6; ++face)

@@ -48,11 +48,10 @@ struct Texture : TextureView {
 /// Makes the textures of `model`, in its order. Throws std::invalid_argument for sizes above 32768.
 std::vector<Texture> make_textures(const mjModel& model);
 
-/// Returns the index of the sky's texture, which is the first of type skybox, or -1 if there is
-/// none.
+/// Returns the index of the sky's texture, the first one of type skybox, or -1 if there is none.
 int find_sky(const mjModel& model);
 
-/// How texture coordinates follow from a point in the shape's frame (in metres).
+/// How to get texture coordinates from a point in the shape's frame (in metres).
 enum class TextureLayout : std::int32_t {
   none,
   planar,   // u and v are linear in x and y: infinite planes, height fields, meshes without uv

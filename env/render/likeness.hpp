@@ -23,7 +23,7 @@ struct PictureShape {
 double structural_similarity(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b,
                              const PictureShape& shape);
 
-/// The unit is one of 255 levels.
+/// Returns the mean absolute difference in levels from 0 to 255.
 double mean_absolute_difference(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b);
 
 /// Writes min(255, factor * |a - b|) for every number.

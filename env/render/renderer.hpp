@@ -65,22 +65,22 @@ private:
   virtual void draw_objects(std::int32_t* out) = 0;
 };
 
-/// Throws std::invalid_argument if the size or camera is invalid, and std::runtime_error if the
-/// renderer is not available on this machine.
+/// Makes the renderer that the options select. Throws std::invalid_argument if the size or camera
+/// is invalid, and std::runtime_error if the renderer is not available on this machine.
 std::unique_ptr<Renderer> make_renderer(Physics& physics, const PixelOptions& options,
                                         PixelLayout layout = PixelLayout::channels_first);
 
-/// The renderer that these options give on this thread.
+/// Describes the renderer that the options select on this thread.
 struct RendererInfo {
   std::string description;
   bool slow = false; // OpenGL without a GPU: about a thousand times slower than the physics
 };
 
-/// Throws std::runtime_error with one line if no renderer works: what was tried and what to
-/// install.
+/// Throws std::runtime_error with one line if the renderer does not work: what was tried and what
+/// to install.
 RendererInfo renderer_info(const PixelOptions& options);
 
-/// Returns the kind that will draw; never automatic.
+/// Returns the renderer that the options select; never automatic.
 RendererKind renderer_of(const PixelOptions& options);
 
 /// Returns the index of a camera, given its name or index; -1 is the free camera. Throws

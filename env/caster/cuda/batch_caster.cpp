@@ -17,7 +17,7 @@ constexpr const char* kModuleFile = "libtroupe_caster_cuda.so";
 
 struct LoadedModule {
   const CudaModule* module = nullptr;
-  std::string reason; // why the module is missing
+  std::string reason; // why the module could not be loaded
 };
 
 /// Loads the module once; it stays loaded until the process exits.

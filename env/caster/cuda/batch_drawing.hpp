@@ -20,7 +20,8 @@ namespace troupe::env::caster {
 class BatchDrawing {
 public:
   /// `threads` threads build frames; with 1, the calling thread does. `device` must outlive this
-  /// object. Throws std::invalid_argument if there are no threads, and as BatchFrames does.
+  /// object. Throws std::invalid_argument if `threads` is less than 1 or BatchFrames rejects an
+  /// argument.
   BatchDrawing(std::shared_ptr<const CasterModel> model, int environments,
                const CastOptions& options, int threads, CudaDevice& device);
 

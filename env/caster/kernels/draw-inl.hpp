@@ -1,5 +1,5 @@
-// Draws whole pictures: blocks of 4x4 pixels at their centres, then four samples per pixel at
-// edges.
+// Draws whole pictures: first all pixels at their centres, in blocks of 4x4, then pixels at edges
+// with four samples each.
 #if defined(TROUPE_ENV_CASTER_DRAW_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_DRAW_INL_HPP_
 #undef TROUPE_ENV_CASTER_DRAW_INL_HPP_

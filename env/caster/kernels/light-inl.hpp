@@ -103,8 +103,8 @@ HWY_INLINE Brightness<R> brightness(const Shape& shape, const Light& light, cons
   return result;
 }
 
-/// Adds the light's colours. With kScaled, for what a mirror shows, all but the specular part is
-/// multiplied by `scale`.
+/// Adds the light's colours. With kScaled, which is for mirror images, everything except the
+/// specular part is multiplied by `scale`.
 template <bool kScaled, class R>
 HWY_INLINE void add_light(Vec3<R>& sum, const LocalLight& local, const Brightness<R>& b, R scale) {
   const R diffuse = kScaled ? b.diffuse * scale : b.diffuse;

@@ -133,7 +133,7 @@ HWY_INLINE void walk_bvh(const MeshView& mesh, const BoxRays<R>& rays, R t_near,
                          const Far& far, const Visit& visit) {
   if (mesh.nodes == nullptr || none(mask))
     return;
-  // The packet's first ray determines the order of the two children, by their middles.
+  // The packet's first ray determines the order of the two children, by their centres.
   const std::uint32_t lanes = bits(mask);
   float along[3];
   if constexpr (std::is_same_v<R, float>) {

@@ -58,8 +58,8 @@ template <class R>
 struct Seen {
   R t;                         // of the nearest opaque shape
   IntOf<R> shape;              // its index; -1 if there is none
-  R mirrored_t;                // of what it mirrors
-  IntOf<R> mirrored;           // index of the mirrored shape; -1 if there is none
+  R mirrored_t;                // of the nearest mirrored shape
+  IntOf<R> mirrored;           // its index; -1 if there is none
   IntOf<R> key;                // differs between pixels that show different things
   bool through = false;        // some lane has a transparent shape in front
   bool through_mirror = false; // some lane has one in the mirror image
@@ -89,7 +89,7 @@ struct Tracer {
     seen.shape = shape;
   }
 
-  /// The sky hides what is farther away than the sky.
+  /// The sky hides shapes that are farther away.
   template <class R>
   HWY_INLINE void hide_behind_sky(const Packet<R>& packet, Seen<R>& seen) const {
     const MaskOf<R> hidden = seen.t > sky_distance(world_direction(packet), frame.camera.far);
