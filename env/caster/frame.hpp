@@ -163,10 +163,10 @@ struct Camera {
   std::array<float, 3> right{};
   std::array<float, 3> up{};
   std::array<float, 3> forward{};
-  float u0 = 0; // at the left edge of the picture
-  float v0 = 0; // at the top edge of the picture
-  float du = 0; // per pixel, to the right
-  float dv = 0; // per pixel, downwards (positive)
+  float u0 = 0; // u at the left edge of the picture
+  float v0 = 0; // v at the top edge of the picture
+  float du = 0; // change of u per pixel to the right
+  float dv = 0; // change of v per pixel downwards (positive)
   float near = 0;
   float far = 0;
 };

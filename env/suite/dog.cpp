@@ -19,7 +19,7 @@ constexpr double kDogRunSpeed = 9;
 constexpr double kStandFraction = .9;      // of the heights in the default pose
 constexpr double kUprightDegrees = 30;     // tilt at which the reward starts to decrease
 constexpr double kStartSpeedDeviation = 2; // standard deviation; horizontal and turning speeds
-constexpr double kLookDistance = 2; // reaching for the ball is rewarded up to this distance, metres
+constexpr double kLookDistance = 2;        // margin of the reward for reaching the ball, metres
 
 void set_floor(mjSpec& spec, double half_width) {
   double* size = mjs_asGeom(required_element(spec, mjOBJ_GEOM, "floor", kDogFile))->size;
