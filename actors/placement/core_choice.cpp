@@ -7,7 +7,7 @@
 namespace troupe::actors {
 namespace {
 
-/// The least used of the given cores, at most `count`; the first ones among equals.
+/// Returns the `count` least used of `cores`, or all of them; earlier cores win ties.
 CoreSet least_used(CoreSet cores, std::size_t count, const NodeUse& use) {
   std::stable_sort(cores.begin(), cores.end(),
                    [&](int a, int b) { return use.users.at(a) < use.users.at(b); });
@@ -49,7 +49,7 @@ std::vector<int> unused_gpus(const NodeResources& node, const NodeUse& use) {
 CoreChoice choose_cores(const NodeResources& node, const NodeUse& use, std::size_t cores,
                         std::size_t gpus, bool oversubscribe) {
   struct Candidate {
-    std::tuple<bool, int, std::int64_t, std::int64_t> rank; // the least is taken first
+    std::tuple<bool, int, std::int64_t, std::int64_t> rank; // the lowest rank is taken first
     const NumaNode* numa = nullptr;
   };
   std::vector<Candidate> order;

@@ -9,17 +9,17 @@
 
 namespace troupe::actors {
 
-/// The resources of a node that are in use.
+/// How much of a node's resources its processes use.
 struct NodeUse {
-  std::map<int, int> users = {}; // users of each of its cores
+  std::map<int, int> users = {}; // number of processes on each core of the node
   std::set<int> gpus = {};
   std::int64_t memory_bytes = 0;
 };
 
-/// Unused cores.
+/// Returns how many of `cores` no process uses.
 std::size_t unused_cores(const CoreSet& cores, const NodeUse& use);
 
-/// Free GPUs of the whole node.
+/// Returns the GPUs of the node that no process uses.
 std::vector<int> unused_gpus(const NodeResources& node, const NodeUse& use);
 
 struct CoreChoice {
@@ -27,9 +27,10 @@ struct CoreChoice {
   std::vector<int> gpus;
 };
 
-/// The cores and GPUs that a process gets from a node with enough of them: from one NUMA node if it
-/// fits (of several, the one with the least left afterwards), else from the NUMA nodes of its GPUs
-/// first. With `oversubscribe` the least used cores, fewer if the node has fewer. Pure.
+/// Chooses the cores and GPUs for one process on a node that has enough of them. They come from one
+/// NUMA node if it can hold the process; if several can, from the one that has the least left
+/// afterwards. Otherwise the NUMA nodes of the GPUs come first. With `oversubscribe` the least used
+/// cores are chosen, fewer than `cores` if the node has fewer. Pure function.
 CoreChoice choose_cores(const NodeResources& node, const NodeUse& use, std::size_t cores,
                         std::size_t gpus, bool oversubscribe);
 

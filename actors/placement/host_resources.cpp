@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The first line of a small system file; "" if there is none.
+/// Returns the first line of a small system file, or "" if it does not exist.
 std::string line_of(const fs::path& file) {
   std::ifstream in(file);
   std::string line;
@@ -41,7 +41,7 @@ CoreSet set_in(const std::string& text) {
   }
 }
 
-/// Processors by NUMA node: pairs of its number and its processors.
+/// Returns the number and the processors of each NUMA node.
 std::vector<std::pair<int, NumaNode>> numa_nodes(const HostFiles& files) {
   const fs::path system = files.root / "sys/devices/system";
   const auto allowed = [&](const CoreSet& cores) {
@@ -67,7 +67,8 @@ std::vector<std::pair<int, NumaNode>> numa_nodes(const HostFiles& files) {
   return found;
 }
 
-/// Of a control group, "max" or quota and period in microseconds.
+/// Returns the control group's CPU limit: its file holds "max", or a quota and a period in
+/// microseconds.
 std::optional<std::size_t> core_limit(const HostFiles& files) {
   const std::string line = line_of(files.root / "sys/fs/cgroup/cpu.max");
   const auto quota = number_in(line);
@@ -93,7 +94,7 @@ std::int64_t memory_bytes(const HostFiles& files) {
   return limit && *limit > 0 && (bytes == 0 || *limit < bytes) ? *limit : bytes;
 }
 
-/// NUMA nodes of the GPUs that have devices, in the order of the bus; -1: unknown.
+/// Returns the NUMA nodes of the GPUs that have devices, in bus order; -1 if unknown.
 std::vector<int> gpu_numa_nodes(const HostFiles& files) {
   std::vector<std::string> addresses;
   std::error_code ignored;
@@ -113,7 +114,7 @@ std::vector<int> gpu_numa_nodes(const HostFiles& files) {
         minor = number_in(line.substr(begin));
       }
     }
-    // A container sees all of the host's GPUs here, but has only its own devices.
+    // A container sees all GPUs of the host here but has only its own device files.
     if (minor && !fs::exists(files.root / "dev" / ("nvidia" + std::to_string(*minor)), ignored)) {
       continue;
     }
@@ -123,8 +124,8 @@ std::vector<int> gpu_numa_nodes(const HostFiles& files) {
   return found;
 }
 
-/// The GPUs that CUDA_VISIBLE_DEVICES leaves: numbers up to the first invalid one, or names, of
-/// which only the count is known.
+/// Returns the GPUs that CUDA_VISIBLE_DEVICES allows: the numbers before the first invalid one. Of
+/// names only the count is known; they give -1.
 std::vector<int> visible(const std::vector<int>& gpus, const HostFiles& files) {
   if (!files.hides_gpus) {
     return gpus;
@@ -140,7 +141,7 @@ std::vector<int> visible(const std::vector<int>& gpus, const HostFiles& files) {
       break;
     }
     if (!number && !word.starts_with("GPU-") && !word.starts_with("MIG-")) {
-      break; // "-1", "NoDevFiles"
+      break; // "-1" and "NoDevFiles" end the list
     }
     left.push_back(number ? gpus[static_cast<std::size_t>(*index)] : -1);
   }
@@ -173,7 +174,8 @@ NodeResources resources_of_this_host() {
   HostFiles files;
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  if (::sched_getaffinity(0, sizeof mask, &mask) == 0) { // fails above 1024 processors: all, then
+  if (::sched_getaffinity(0, sizeof mask, &mask)
+      == 0) { // fails above 1024 processors; all are allowed then
     for (int core = 0; core < CPU_SETSIZE; ++core) {
       if (CPU_ISSET(core, &mask)) {
         files.allowed.push_back(core);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMostCores = 65'536;
 
-/// A whole number below kMostCores, or -1.
+/// Parses a whole number below kMostCores; -1 on failure.
 int core_number(std::string_view text) {
   int value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -12,53 +12,54 @@ namespace troupe::actors {
 /// Numbers of logical processors, ascending, without duplicates.
 using CoreSet = std::vector<int>;
 
-/// "0-3,8": as taskset and cgroups write it.
+/// Formats a core set as taskset and cgroups do, for example "0-3,8".
 std::string core_set_text(const CoreSet& cores);
 
-/// The reverse. Throws std::invalid_argument on other text, or a processor above 65535.
+/// Parses the output of core_set_text(). Throws std::invalid_argument if the text is malformed or a
+/// processor number is above 65535.
 CoreSet parse_core_set(std::string_view text);
 
-/// Processors and GPUs that are near each other.
+/// The processors and GPUs of one NUMA node.
 struct NumaNode {
   CoreSet cores = {};
   std::vector<int> gpus = {};
 };
 
-/// The resources of a node for roles.
+/// The resources that a node offers to roles.
 struct NodeResources {
   std::string name = {};
-  std::string address = {};        // at which other nodes reach it; "": not known yet
+  std::string address = {};        // at which other nodes reach it; empty until it is known
   std::vector<NumaNode> numa = {}; // all its processors and GPUs
-  std::int64_t memory_bytes = 0;   // 0: not counted
+  std::int64_t memory_bytes = 0;   // 0: memory is not counted
   std::map<std::string, std::string> labels = {};
-  std::string group = {}; // of equal nodes; rules may name it like a node
-  bool known = true;      // false: not reported yet; a plan assumes that it has enough
+  std::string group = {}; // group of equal nodes; rules may name it in place of a node
+  bool known = true;      // false: the node has not reported yet; a plan assumes that it has enough
 };
 
 CoreSet cores_of(const NodeResources& node);
 std::vector<int> gpus_of(const NodeResources& node);
 
-/// Keeps the first `cores` of its processors and `gpus` of its GPUs, NUMA node by NUMA node.
+/// Keeps only the first `cores` processors and `gpus` GPUs, NUMA node by NUMA node.
 void limit_resources(NodeResources& node, std::size_t cores, std::size_t gpus);
 
-/// "1.5 GiB"
+/// Formats a size, for example "1.5 GiB".
 std::string bytes_text(std::int64_t bytes);
 
-/// Where the system describes a host; tests use another folder.
+/// The system files that describe a host; tests use another root.
 struct HostFiles {
-  std::filesystem::path root = "/"; // below it sys/, proc/ and dev/
-  CoreSet allowed = {};             // that this process may run on; empty: all
+  std::filesystem::path root = "/"; // contains sys/, proc/ and dev/
+  CoreSet allowed = {};             // processors that this process may run on; empty: all
   std::string visible_gpus = {};    // CUDA_VISIBLE_DEVICES
-  bool hides_gpus = false;          // it is set
+  bool hides_gpus = false;          // whether CUDA_VISIBLE_DEVICES is set
 };
 
-/// The processors (by NUMA node), NVIDIA GPUs and memory that this process may use: those of the
-/// host, within its affinity, its control group and CUDA_VISIBLE_DEVICES. GPUs are numbered from 0
-/// in the order of the bus (CUDA_DEVICE_ORDER=PCI_BUS_ID), among the visible ones. A missing or
-/// malformed file counts as no limit.
+/// Returns the processors (by NUMA node), NVIDIA GPUs and memory that this process may use: the
+/// host's, limited by the process's affinity, control group and CUDA_VISIBLE_DEVICES. GPUs are
+/// numbered from 0 among the visible ones, in PCI bus order (CUDA_DEVICE_ORDER=PCI_BUS_ID). A
+/// missing or malformed file counts as no limit.
 NodeResources resources_of_host(const HostFiles& files);
 
-/// The resources of this process, named by its host's name. Any thread.
+/// Returns the resources of this process under the host's name. Any thread.
 NodeResources resources_of_this_host();
 
 } // namespace troupe::actors

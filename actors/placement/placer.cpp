@@ -17,7 +17,7 @@ double ratio(auto part, auto whole) {
   return static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// Counts missing resources; describes them only on request.
+/// Counts a broken rule or a missing resource; describes it only if `all` is set.
 template <class Words>
 void note(int& count, std::vector<std::string>* all, const Words& words) {
   ++count;
@@ -212,7 +212,7 @@ std::string Placer::restore(const std::string& role, int index, const std::strin
     }
   }
   CoreSet chosen = cores;
-  if (cores.empty()) { // it was not pinned
+  if (cores.empty()) { // the process was not pinned
     chosen = choose_cores(node->resources, node->use, static_cast<std::size_t>(needs.cores), 0,
                           oversubscribe_)
                  .cores;
@@ -285,7 +285,7 @@ std::vector<RoleIndex> Placer::hardest_first(const std::map<std::string, int>& c
     }
     seen.push_back(role);
     for (const std::string& other : needs_of(role).together) {
-      add(other); // first the roles that share its node
+      add(other); // place the roles that share its node first
     }
     for (int index = 0; index < counts.at(role); ++index) {
       order.emplace_back(role, index);
