@@ -27,7 +27,7 @@ std::vector<std::int64_t> joined(std::vector<std::int64_t> shape,
 
 BatchBuffer::BatchBuffer(const replay::TransitionSpec& spec, std::int64_t rows, bool weighted)
     : keys_(static_cast<std::size_t>(rows)) {
-  // A pinned batch is copied to a GPU while kernels run there.
+  // Pinned memory lets the copy to a GPU overlap with kernels that run there.
   const auto kind = [](at::ScalarType type) {
     return at::TensorOptions().dtype(type).pinned_memory(at::hasCUDA());
   };

@@ -9,27 +9,28 @@
 
 namespace troupe::actors {
 
-/// Rows of a batch from one shard.
+/// The rows of a batch that come from one shard.
 struct BatchPart {
   std::size_t shard = 0;
   std::int64_t first_row = 0;
   std::int64_t rows = 0;
 };
 
-/// One reusable batch: tensors for step_fn and, over the same memory, the view that replay gathers
-/// into. The holder of the pointer is its only user.
+/// One reusable batch. `tensors` is the input of step_fn; `view`, over the same memory, is what
+/// replay gathers into. Only the holder of the pointer may use it.
 struct BatchBuffer {
-  /// `weighted`: with a tensor "weight" and the rows' probabilities.
+  /// `weighted` adds a tensor "weight" and the rows' probabilities.
   BatchBuffer(const replay::TransitionSpec& spec, std::int64_t rows, bool weighted = false);
 
-  std::int64_t number = 0; // the update that it is for, from 0
+  std::int64_t number = 0; // the update that uses this batch, from 0
   replay::BatchView view;
-  /// "observation", "next_observation", "action", "reward", "discount"; of sequences also "first"
-  /// and the extras by name, and no "next_observation"; the vectors of an observation by
-  /// replay::vector_name(). The shapes are BatchView's.
+  /// "observation", "next_observation", "action", "reward" and "discount". Sequences have "first"
+  /// and the extras by name, and no "next_observation". Vectors of an observation have the name
+  /// replay::vector_name(). Shapes are as in BatchView.
   learner::TensorMap tensors;
   std::vector<BatchPart> parts;
-  std::vector<double> priorities; // [rows] from the learner on the way back; empty: none
+  std::vector<double>
+      priorities; // [rows], set by the learner before it returns the batch; empty: none
 
 private:
   std::vector<std::uint64_t> keys_;

@@ -6,7 +6,7 @@
 namespace troupe::actors {
 
 void put(const learner::Histogram& histogram, wire::Histogram& out);
-/// Throws std::invalid_argument naming what is wrong with it.
+/// Throws std::invalid_argument that says what is invalid.
 learner::Histogram histogram_of(const wire::Histogram& in);
 
 } // namespace troupe::actors

@@ -9,12 +9,13 @@
 
 namespace troupe::actors {
 
-/// The limit of one message between actor systems. CAF allocates the length that a peer announces,
-/// up to 4 GiB, before a byte has arrived; large data goes over the data plane.
+/// Maximum size of a message between actor systems. CAF allocates the length that a peer announces,
+/// up to 4 GiB, before a byte has arrived. Large data uses the data plane.
 constexpr std::size_t kMostMessageBytes = std::size_t{64} << 20;
 
-/// How many bytes to read next: as CAF requests; of a message announced too long, one byte, on
-/// which CAF drops the connection because the length is wrong.
+/// Returns how many bytes CAF should read next: as many as it requests, unless the announced
+/// message is too long. Then it shuts the socket down and returns one byte, at which CAF drops the
+/// connection because the length is wrong.
 inline caf::io::receive_policy::config within_limit(caf::io::receive_policy::config wanted,
                                                     caf::io::network::native_socket socket) {
   if (wanted.second <= kMostMessageBytes)

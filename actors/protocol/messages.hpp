@@ -1,7 +1,7 @@
-/// The one type-id block of the program, the typed interfaces of all actors and the errors they
-/// answer with. No message holds a floating-point number (CAF 0.17 corrupts special values on the
-/// wire): numbers travel as ProtoBytes. Types marked local are pointers that never
-/// leave their process; between processes shards have clients (shard_endpoints.hpp).
+/// The program's only type-id block, the typed interfaces of all actors and their error codes. No
+/// message holds a floating-point number, because CAF 0.17 corrupts special values on the wire:
+/// numbers travel as ProtoBytes. Types marked "local" are pointers that never leave their process;
+/// actors reach shards in other processes through clients (shard_endpoints.hpp).
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@
 namespace troupe::actors {
 
 enum class Fault : std::uint8_t {
-  bad_request = 1, // the caller's mistake
-  failed,          // an exception; the text says what
-  late,            // a deadline passed
+  bad_request = 1, // a mistake of the caller
+  failed,          // an exception; the text is its message
+  late,            // a deadline has passed
   stopping,        // the run is ending
   lost,            // a process or connection died
 };
@@ -31,7 +31,8 @@ struct ProtoBytes {
   std::string bytes;
 };
 
-/// The acting policy, flat, as it was after `version` updates. Immutable and shared; latest wins.
+/// The flat parameters of the acting policy after `version` updates. Immutable and shared; the
+/// latest version wins.
 struct Parameters {
   std::uint64_t version = 0;
   std::vector<float> values;
@@ -55,7 +56,7 @@ struct BatchBuffer;
 using BatchPtr = std::shared_ptr<BatchBuffer>; // local
 using InsertionPtr = replay::InsertionPtr;     // local
 
-struct Update; // a report of the run to its owner: a callback's arguments
+struct Update; // the arguments of one of RunCallbacks' functions, sent from the run to its owner
 using UpdatePtr = std::shared_ptr<const Update>; // local
 
 } // namespace troupe::actors
@@ -129,7 +130,7 @@ ProtoBytes encode(const Message& message) {
   return ProtoBytes{message.SerializeAsString()};
 }
 
-/// Throws std::runtime_error if the bytes are not such a message.
+/// Throws std::runtime_error if the bytes cannot be parsed as a Message.
 template <class Message>
 Message decode(const ProtoBytes& encoded) {
   Message message;
@@ -139,91 +140,89 @@ Message decode(const ProtoBytes& encoded) {
   return message;
 }
 
-/// A table shard. Answers requests when its rate limiter allows them.
+/// Runs one shard of the table. Answers a request once the rate limiter admits it.
 using ReplayActor = caf::typed_actor<
     caf::replies_to<insert_atom, InsertionPtr>::with<done_atom>,
-    // replica, number of the request since the replica's start, rows
+    // replica, number of the request since the replica started, rows
     caf::replies_to<sample_atom, std::uint32_t, std::uint64_t, std::uint32_t>::with<SamplePtr>,
-    // replica, number of the sample that they answer
+    // replica, number of the sample that these priorities answer
     caf::replies_to<update_atom, std::uint32_t, std::uint64_t, PrioritiesPtr>::with<done_atom>,
-    // replay's Limiter: replaces the rate limiter, at drift 0
+    // a replay Limiter, which replaces the rate limiter and starts at drift 0
     caf::replies_to<limit_atom, ProtoBytes>::with<done_atom>,
     caf::replies_to<spans_atom, ProtoBytes>::with<ProtoBytes>, // SpansOrder -> SpansPart
     caf::replies_to<report_atom>::with<ProtoBytes>,            // ShardReport
     caf::replies_to<open_atom, bool>::with<done_atom>, // true: samples no longer wait for the ratio
-    // checkpoint to write, and the previous one or "": answered when everything is captured; the
-    // shard works while it is written
+    // folder of the checkpoint to write, folder of the previous one or ""; answered when the state
+    // is captured, while writing continues in the background
     caf::replies_to<save_atom, std::string, std::string>::with<done_atom>,
-    caf::replies_to<written_atom>::with<done_atom>, // when it is written
-    // how the saved configuration differs from the current one; "" if it does not
+    caf::replies_to<written_atom>::with<done_atom>, // answered when the checkpoint is written
+    // returns how the saved configuration differs from the current one; "" if it does not
     caf::replies_to<load_atom, std::string>::with<std::string>,
-    caf::reacts_to<written_atom, std::string>,      // to itself: what failed, or ""
+    caf::reacts_to<written_atom, std::string>,      // to itself: the problem, or ""
     caf::reacts_to<save_atom>,                      // to itself: a snapshot is due
-    caf::replies_to<hello_atom>::with<std::string>, // its endpoint for other processes
+    caf::replies_to<hello_atom>::with<std::string>, // returns its endpoint for other processes
     caf::reacts_to<tick_atom>>;                     // to itself
 
 /// Holds the newest parameters and sends them to subscribers.
 using ParameterActor = caf::typed_actor<caf::reacts_to<publish_atom, ParametersPtr>,
                                         caf::reacts_to<subscribe_atom, caf::actor>>;
 
-/// Plays environments while it has steps granted.
+/// Steps environments while it has granted steps.
 using EnvironmentActor = caf::typed_actor<
     caf::reacts_to<publish_atom, ParametersPtr>,
-    // agent steps per environment since it was started or restored, least parameter version for
-    // steps with the policy, hold insertions until flush
+    // agent steps per environment since the actor was started or restored, least parameter version
+    // for steps of the policy, whether to hold insertions until the next flush
     caf::replies_to<grant_atom, std::int64_t, std::uint64_t, bool>::with<done_atom>,
-    // the run was scaled: its agent steps so far, its environments from now on
+    // the run was scaled: its agent steps so far, its new number of environments
     caf::reacts_to<scale_atom, std::int64_t, std::int64_t>,
     caf::reacts_to<wire_atom, std::uint32_t, std::string>, // a shard's new endpoint
-    caf::reacts_to<task_atom, ProtoBytes>, // TaskChange: for episodes that begin from now on
-    caf::reacts_to<step_atom>,             // to itself: play a few steps, then look at the mailbox
-    caf::replies_to<flush_atom>::with<std::int64_t>, // all insertions acknowledged; agent steps per
-                                                     // environment so far
+    caf::reacts_to<task_atom, ProtoBytes>, // TaskChange, for episodes that begin from now on
+    caf::reacts_to<step_atom>,             // to itself: play a few steps, then read the mailbox
+    caf::replies_to<flush_atom>::with<std::int64_t>, // answered when all insertions are
+                                                     // acknowledged: agent steps per environment so
+                                                     // far
     caf::replies_to<report_atom>::with<ProtoBytes>,  // EnvironmentReport
     caf::replies_to<spans_atom, ProtoBytes>::with<ProtoBytes>, // SpansOrder -> SpansPart
-    caf::replies_to<measure_atom>::with<ProtoBytes>, // Distributions of actions since the last time
+    caf::replies_to<measure_atom>::with<ProtoBytes>, // Distributions of the actions since the last
+                                                     // request
     caf::replies_to<picture_atom, ProtoBytes>::with<ProtoBytes>, // PictureOrder -> LivePicture
-    caf::replies_to<save_atom, std::string>::with<done_atom>, // path; only when nothing is pending
+    caf::replies_to<save_atom, std::string>::with<done_atom>, // path; allowed only when nothing is
+                                                              // pending
     caf::replies_to<load_atom, std::string>::with<done_atom>>;
 
-/// Gathers batches ahead of its learner, never more than granted.
-using PrefetchActor =
-    caf::typed_actor<caf::reacts_to<grant_atom, std::int64_t>,
-                     caf::reacts_to<batch_atom, BatchPtr>, // a buffer comes back, with priorities
-                     caf::reacts_to<wire_atom, std::uint32_t, std::string>, // a shard's new
-                                                                            // endpoint
-                     caf::reacts_to<tick_atom>, // to itself: look for samples of other processes
-                     caf::replies_to<flush_atom>::with<done_atom>,     // the shards have them all
-                     caf::replies_to<report_atom>::with<std::string>>; // what it waits for, or ""
+/// Gathers batches ahead of its learner, at most as many as granted.
+using PrefetchActor = caf::typed_actor<
+    caf::reacts_to<grant_atom, std::int64_t>,
+    caf::reacts_to<batch_atom, BatchPtr>,                  // a used buffer, with priorities
+    caf::reacts_to<wire_atom, std::uint32_t, std::string>, // a shard's new endpoint
+    caf::reacts_to<tick_atom>, // to itself: check for samples from other processes
+    caf::replies_to<flush_atom>::with<done_atom>, // answered when the shards have all priorities
+    caf::replies_to<report_atom>::with<std::string>>; // what it waits for, or ""
 
-/// One replica.
-using LearnerActor =
-    caf::typed_actor<caf::reacts_to<grant_atom, std::int64_t>, // total updates it may have made
-                     caf::reacts_to<batch_atom, BatchPtr>,     // from its prefetcher
-                     caf::reacts_to<wire_atom, std::uint32_t, std::string>, // for its prefetcher
-                     caf::replies_to<flush_atom>::with<std::int64_t>, // when all granted updates
-                                                                      // are made and published:
-                                                                      // their number
-                     // what its replica evaluates to, with all the others: LearnerEvaluation
-                     caf::replies_to<evaluate_atom>::with<ProtoBytes>,
-                     // ReturnPoints -> what its critic says of them: LearnerEvaluation
-                     caf::replies_to<evaluate_atom, ProtoBytes>::with<ProtoBytes>,
-                     caf::reacts_to<step_atom>, // to itself: one update on data of its own
-                     caf::replies_to<report_atom>::with<ProtoBytes>,            // LearnerReport
-                     caf::replies_to<spans_atom, ProtoBytes>::with<ProtoBytes>, // SpansOrder ->
-                                                                                // SpansPart
-                     // Distributions of its parameters as they are
-                     caf::replies_to<measure_atom>::with<ProtoBytes>,
-                     // folder: answered when everything is captured, the writing goes on beside
-                     // what else the learner does
-                     caf::replies_to<save_atom, std::string>::with<done_atom>,
-                     caf::replies_to<written_atom>::with<done_atom>, // when it is written
-                     // a snapshot now, from which others start: its number of updates
-                     caf::replies_to<save_atom>::with<std::int64_t>,
-                     caf::replies_to<load_atom, std::string>::with<done_atom>,
-                     caf::reacts_to<written_atom, std::string>, // to itself: what failed, or ""
-                     caf::reacts_to<lost_atom>>; // to itself: a stranded learner was not asked for
-                                                 // its state in time
+/// Runs one replica.
+using LearnerActor = caf::typed_actor<
+    caf::reacts_to<grant_atom, std::int64_t>,              // total number of updates it may make
+    caf::reacts_to<batch_atom, BatchPtr>,                  // a full buffer from its prefetcher
+    caf::reacts_to<wire_atom, std::uint32_t, std::string>, // passed on to its prefetcher
+    caf::replies_to<flush_atom>::with<std::int64_t>, // answered with their number when all granted
+                                                     // updates are made and published
+    // returns the LearnerEvaluation of its replica, computed together with all other replicas
+    caf::replies_to<evaluate_atom>::with<ProtoBytes>,
+    // ReturnPoints -> LearnerEvaluation, which compares the critic with the returns
+    caf::replies_to<evaluate_atom, ProtoBytes>::with<ProtoBytes>,
+    caf::reacts_to<step_atom>,                      // to itself: make one update on its own data
+    caf::replies_to<report_atom>::with<ProtoBytes>, // LearnerReport
+    caf::replies_to<spans_atom, ProtoBytes>::with<ProtoBytes>, // SpansOrder -> SpansPart
+    // returns Distributions of the current parameters
+    caf::replies_to<measure_atom>::with<ProtoBytes>,
+    // folder; answered when the state is captured, while writing continues in the background
+    caf::replies_to<save_atom, std::string>::with<done_atom>,
+    caf::replies_to<written_atom>::with<done_atom>, // answered when the checkpoint is written
+    // writes a snapshot now, for other learners to start from; returns its number of updates
+    caf::replies_to<save_atom>::with<std::int64_t>,
+    caf::replies_to<load_atom, std::string>::with<done_atom>,
+    caf::reacts_to<written_atom, std::string>, // to itself: the problem, or ""
+    caf::reacts_to<lost_atom>>; // to itself: no learner requested this stranded one's state in time
 
 using EvaluatorActor =
     caf::typed_actor<caf::reacts_to<publish_atom, ParametersPtr>,
@@ -231,115 +230,121 @@ using EvaluatorActor =
                      caf::replies_to<report_atom>::with<ProtoBytes>, // ProcessTime
                      caf::reacts_to<step_atom>>;
 
-/// One shard of the parameters of learners that push gradients to servers. Gradients and parameters
-/// travel over its host's socket, not through its mailbox.
-using ParameterServerActor = caf::typed_actor<
-    caf::replies_to<hello_atom>::with<std::string>,           // where the learners' clients connect
-    caf::replies_to<report_atom>::with<ProtoBytes>,           // ParameterServerReport
-    caf::replies_to<save_atom, std::string>::with<done_atom>, // folder
-    caf::replies_to<load_atom, std::string>::with<done_atom>>; // folder; before the first learner
+/// Runs one shard of the parameters of learners that push gradients to servers. Gradients and
+/// parameters travel over its host's socket, not through its mailbox.
+using ParameterServerActor =
+    caf::typed_actor<caf::replies_to<hello_atom>::with<std::string>, // the endpoint for learners
+                     caf::replies_to<report_atom>::with<ProtoBytes>, // ParameterServerReport
+                     caf::replies_to<save_atom, std::string>::with<done_atom>,  // folder
+                     caf::replies_to<load_atom, std::string>::with<done_atom>>; // folder; before
+                                                                                // learners connect
 
-/// The kinds of actors of a run, in order of start.
+/// The kinds of actors in a run, in the order in which they start.
 enum class Role : std::uint8_t { replay, parameter_server, learner, environment, evaluator };
 const char* role_name(Role role);
-/// Throws std::invalid_argument with the list of roles.
+/// Throws std::invalid_argument that lists the roles if the name is unknown.
 Role role_named(const std::string& name);
 
-/// Polls all actors' reports, sums them up and sends its listener (update_atom, UpdatePtr) ten
-/// times a second.
+/// Polls the reports of all actors, adds them up and sends the result to its listener as
+/// (update_atom, UpdatePtr) ten times a second.
 using MetricsActor = caf::typed_actor<
-    caf::reacts_to<subscribe_atom, std::uint8_t, std::int32_t, caf::actor>, // role, index, who
-    caf::reacts_to<grant_atom, bool>, // the time that passes counts as training
-    caf::reacts_to<lost_atom, std::uint8_t, std::int32_t>, // role, index: an actor that need not
+    caf::reacts_to<subscribe_atom, std::uint8_t, std::int32_t, caf::actor>, // role, index, actor to
+                                                                            // poll
+    caf::reacts_to<grant_atom, bool>, // whether time counts as training from now on
+    caf::reacts_to<lost_atom, std::uint8_t, std::int32_t>, // role, index of an actor that need not
                                                            // report
-    caf::reacts_to<load_atom, ProtoBytes>,                 // MetricsRecord of the head before
-    caf::replies_to<report_atom>::with<UpdatePtr>,         // after every actor has reported again
+    caf::reacts_to<load_atom, ProtoBytes>,                 // MetricsRecord of the previous head
+    caf::replies_to<report_atom>::with<UpdatePtr>, // answered after every actor has reported again
     caf::reacts_to<tick_atom>,
-    caf::reacts_to<step_atom>>; // to itself: asks the shards
+    caf::reacts_to<step_atom>>; // to itself: poll the shards
 
-/// Writes one checkpoint at a time: every actor its part, then the manifest, then the rename that
+/// Writes one checkpoint at a time: each actor's part, then the manifest, then the rename that
 /// makes it complete.
 using CheckpointerActor = caf::typed_actor<
     caf::reacts_to<subscribe_atom, std::uint8_t, std::int32_t, caf::actor>,
-    caf::reacts_to<lost_atom, std::uint8_t, std::int32_t>, // a checkpoint that needs it fails
-    caf::reacts_to<load_atom, std::string>,                // the run continues from this checkpoint
-    // runs folder, RunState; answered when everything is captured and the run may go on
+    caf::reacts_to<lost_atom, std::uint8_t, std::int32_t>, // a checkpoint that needs this actor
+                                                           // fails
+    caf::reacts_to<load_atom, std::string>, // the checkpoint from which the run continues
+    // runs folder, RunState; answered when all state is captured and the run may continue
     caf::replies_to<save_atom, std::string, ProtoBytes>::with<done_atom>,
-    caf::replies_to<written_atom>::with<std::string>>; // its path, when it is complete
+    caf::replies_to<written_atom>::with<std::string>>; // returns its path when it is complete
 
-/// The store in which learners of processes find each other.
+/// The store in which learners of separate processes find each other.
 using RendezvousActor = caf::typed_actor<
     caf::replies_to<store_atom, ProtoBytes>::with<ProtoBytes>, // StoreRequest -> StoreAnswer
-    caf::reacts_to<tick_atom, std::uint64_t>>; // to itself: waiting requests may be overdue
+    caf::reacts_to<tick_atom, std::uint64_t>>; // to itself: check for requests past their deadline
 
-/// The supervisor as the learners' store: the Life that asks, StoreRequest -> StoreAnswer.
+/// The supervisor as the learners' store: Life of the requesting process, StoreRequest ->
+/// StoreAnswer.
 using RendezvousPort =
     caf::typed_actor<caf::replies_to<store_atom, ProtoBytes, ProtoBytes>::with<ProtoBytes>>;
 
-/// Starts the actors of a run here or in processes of their own, watches them and tells its
-/// listener
-///   (started_atom, role, index, actor, endpoint, process id; "" and 0 where it has none),
-///   (lost_atom, role, index, reason, may be restarted)
-///   and (node_atom, name, what became of a node that is lost).
-/// A process says in every message which Life it is; what an earlier one says is refused.
+/// Starts the actors of a run in this or other processes, monitors them and sends its listener
+/// - (started_atom, role, index, actor, endpoint, process id), with "" and 0 where it has none,
+/// - (lost_atom, role, index, reason, whether it may be restarted) and
+/// - (node_atom, name, what happened to a lost node).
+///
+/// Each message from a process names its Life; messages from an earlier Life are refused.
 using SupervisorActor = caf::typed_actor<
     caf::reacts_to<spawn_atom, std::uint8_t, std::int32_t, std::uint64_t,
-                   std::int64_t>,                          // role, index, incarnation, steps before
-    caf::reacts_to<stop_atom, std::uint8_t, std::int32_t>, // ends that one, which is not lost then
-    caf::replies_to<hello_atom, ProtoBytes>::with<ProtoBytes>, // a process: Life -> Wiring
+                   std::int64_t>, // role, index, incarnation, earlier steps
+    caf::reacts_to<stop_atom, std::uint8_t, std::int32_t>, // stops that actor, which then does not
+                                                           // count as lost
+    caf::replies_to<hello_atom, ProtoBytes>::with<ProtoBytes>, // from a process: Life -> Wiring
     // Life, its actor, the process's own handle, its endpoint; the process gets (wire_atom, Wiring)
     // when an endpoint has changed
     caf::reacts_to<joined_atom, ProtoBytes, caf::actor, caf::actor, std::string>,
-    // Life, the process's own handle, which gets (beat_atom), or (stop_atom) when its life is over
+    // Life, the process's own handle, which gets (beat_atom), or (stop_atom) when its Life is over
     caf::reacts_to<beat_atom, ProtoBytes, caf::actor>,
-    // Life of a learner, StoreRequest -> StoreAnswer, among the learners that started together
+    // Life of a learner, StoreRequest -> StoreAnswer; the store of the learners that started
+    // together
     caf::replies_to<store_atom, ProtoBytes, ProtoBytes>::with<ProtoBytes>,
-    caf::reacts_to<lost_atom, ProtoBytes, std::string>, // a node: the process of that Life ended,
-                                                        // how
-    // a host: NodeInfo, its NodeActor, its own handle -> NodeWelcome; that handle gets (done_atom)
-    // when the run is over
+    caf::reacts_to<lost_atom, ProtoBytes, std::string>, // from a node: the process of that Life
+                                                        // ended, how
+    // from a host: NodeInfo, its NodeActor, its own handle -> NodeWelcome; that handle gets
+    // (done_atom) when the run is over
     caf::replies_to<node_atom, ProtoBytes, caf::actor, caf::actor>::with<ProtoBytes>,
-    // its name and life, its own handle: as of a process
+    // a node's heartbeat: its name and life, its own handle, which gets an answer as a process does
     caf::reacts_to<node_atom, std::string, std::uint64_t, caf::actor>,
-    // ends that actor, which is not lost then; answered when its process has ended
+    // stops that actor, which then does not count as lost; answered when its process has ended
     caf::replies_to<leave_atom, std::uint8_t, std::int32_t>::with<done_atom>,
-    // the new number of environment actors; the problem, or ""
+    // the new number of environment actors; returns the problem, or ""
     caf::replies_to<scale_atom, std::int32_t>::with<std::string>,
     // ControlRequest of an operator -> RunStatus or ControlDone
     caf::replies_to<control_atom, ProtoBytes>::with<ProtoBytes>,
-    caf::reacts_to<tick_atom>,                    // looks for silent processes
-    caf::replies_to<stop_atom>::with<done_atom>>; // ends all of them
+    caf::reacts_to<tick_atom>,                    // to itself: look for silent processes
+    caf::replies_to<stop_atom>::with<done_atom>>; // stops all of them
 
-/// Answers the run's operators: status by itself, other requests with the head, which gets
-/// (stop_atom) and (control_atom, number, ControlRequest, RestartOrder).
+/// Answers the run's operators: status requests by itself, others through the head, which gets
+/// (stop_atom) or (control_atom, number, ControlRequest, RestartOrder).
 using ControlActor =
-    caf::typed_actor<caf::reacts_to<update_atom, UpdatePtr>,  // from the head, as they come
+    caf::typed_actor<caf::reacts_to<update_atom, UpdatePtr>,  // from the head, as they arrive
                      caf::reacts_to<report_atom, ProtoBytes>, // HeadReport
                      // ControlRequest, SupervisorReport -> RunStatus or ControlDone
                      caf::replies_to<control_atom, ProtoBytes, ProtoBytes>::with<ProtoBytes>,
-                     // number of a request; the problem, or ""; ControlDone
+                     // number of a request, the problem or "", ControlDone
                      caf::reacts_to<answer_atom, std::uint64_t, std::string, ProtoBytes>>;
 
-/// An actor that an embedding program adds to a run (RunConfig::companion). A report comes when the
-/// run starts, without episodes, and then whenever episodes have ended and the last one was
-/// answered. In a deterministic run the run waits for the answer.
+/// An actor that an embedding program adds to a run (RunConfig::companion). It gets a first report,
+/// without episodes, when the run starts, and another one whenever episodes have ended and it has
+/// answered the previous report. A deterministic run waits for each answer.
 using CompanionActor =
     caf::typed_actor<caf::replies_to<report_atom, ProtoBytes>::with<ProtoBytes>>; // EpisodesReport
                                                                                   // -> TaskChange
 
-/// Starts, watches and ends the processes of one host, and reports to its supervisor how each
+/// Starts, monitors and stops the processes of one host, and reports to its supervisor how each
 /// ended.
 using NodeActor = caf::typed_actor<
-    caf::reacts_to<spawn_atom, ProtoBytes>, // ProcessStart
-                                            // Life of a process that the head before had started,
-                                            // and that is of this host: looks after it from now on
+    // ProcessStart
+    caf::reacts_to<spawn_atom, ProtoBytes>,
+    // Life of a process on this host that the previous head had started: takes it over
     caf::reacts_to<joined_atom, ProtoBytes>,
-    // the SupervisorActor of a new head, which gets the reports from now on -> NodeInfo with what
-    // lives here
+    // the SupervisorActor of a new head, which gets all further reports -> NodeInfo that lists the
+    // processes on this host
     caf::replies_to<joined_atom, caf::actor>::with<ProtoBytes>,
-    caf::reacts_to<stop_atom, std::uint8_t, std::int32_t>, // kills it
-    caf::reacts_to<tick_atom>,                             // looks for ended processes
-    caf::replies_to<stop_atom>::with<done_atom>>;          // when all are gone
+    caf::reacts_to<stop_atom, std::uint8_t, std::int32_t>, // kills that process
+    caf::reacts_to<tick_atom>,                             // to itself: look for ended processes
+    caf::replies_to<stop_atom>::with<done_atom>>;          // answered when all have ended
 
 namespace detail {
 template <class T>

@@ -4,7 +4,7 @@
 
 namespace troupe::actors {
 
-/// Of this process, for the reports of the actors in it.
+/// Returns the processor time of this process, for the reports of its actors.
 wire::ProcessTime process_time();
 
 } // namespace troupe::actors

@@ -10,11 +10,12 @@ class LearnerEvaluation;
 class ReturnPoints;
 } // namespace wire
 
-constexpr int kMostReturnPoints = 64; // of one evaluation
+constexpr int kMostReturnPoints = 64; // per evaluation
 
 wire::ReturnPoints to_wire(const learner::ReturnPoints& points);
-/// What the replica's critic says of the points (value_errors()); no metrics if it has none. Throws
-/// std::invalid_argument if they are not of such transitions.
+/// Compares the replica's critic with the returns at these points (value_errors()). Returns no
+/// metrics if the replica has no critic. Throws std::invalid_argument if the points do not match
+/// `transitions`.
 wire::LearnerEvaluation compared(const wire::ReturnPoints& points, learner::Replica& replica,
                                  const replay::TransitionSpec& transitions);
 

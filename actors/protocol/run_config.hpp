@@ -21,29 +21,30 @@ class actor_system;
 
 namespace troupe::actors {
 
-/// The checked configuration of a run. Plain data; built from an experiment file by experiments/.
+/// The checked configuration of a run. Plain data; `experiments/` builds it from an experiment
+/// file.
 struct RunConfig {
   std::uint64_t seed = 1;
   bool deterministic = false;
   env::EnvironmentConfig environment;
   learner::AgentPtr agent; // null with a workload
-  /// Makes a replica that brings its own data (Replica::input_fn) and measures itself
-  /// (Replica::evaluate): such a run has learners and parameter servers alone, and neither
-  /// environment, agent, replay nor actors matter. Empty: the agent learns in the environment.
-  /// Called on each learner's thread, in its process.
+  /// Makes a replica with its own data (Replica::input_fn) and its own evaluation
+  /// (Replica::evaluate). Such a run has only learners and parameter servers, and ignores
+  /// environment, agent, replay and actors. Empty: the agent learns in the environment. Called in
+  /// each learner's process, on its thread.
   std::function<std::unique_ptr<learner::Replica>()> workload;
-  /// Starts an actor of the program that embeds the run, a CompanionActor (protocol/messages.hpp):
-  /// it gets the episodes that ended and may change the options of the environment actors' task.
-  /// Evaluations keep environment.options. For runs in one process. Empty: none.
+  /// Starts a CompanionActor (protocol/messages.hpp) of the program that embeds the run. It gets
+  /// the episodes that ended and may change the task options of the environment actors; evaluations
+  /// keep environment.options. Only for runs in one process. Empty: none.
   std::function<caf::actor(caf::actor_system&)> companion;
-  /// A folder of recorded episodes (replay/recordings) that fills replay at the beginning; such a
-  /// run has no environment actors, and actors.environment is 0. Empty: none.
+  /// A folder of recorded episodes (replay/recordings) that fills replay at the start. Such a run
+  /// has no environment actors, and actors.environment is 0. Empty: none.
   std::filesystem::path recording;
-  /// Environment actors play; else stop.updates is the run's length.
+  /// Whether environment actors play. If not, stop.updates is the run's length.
   bool plays() const { return !workload && recording.empty(); }
-  /// Environments and learner take turns.
+  /// Whether environments and learners take turns.
   bool in_rounds() const { return deterministic && !workload; }
-  /// The agent uses each item once, in order.
+  /// Whether the agent uses each item once, in order.
   bool on_policy() const { return !workload && agent->storage().on_policy; }
 
   struct Replay {
@@ -57,19 +58,20 @@ struct RunConfig {
     double discount = 0.99;
     std::string sampler = "uniform", remover = "fifo"; // replay::SelectorKind by name
     double priority_exponent = 0.6;
-    double priority_fade = 1; // for each item inserted since; 1: priorities do not fade
+    double priority_fade = 1; // factor per item inserted since; 1: priorities do not fade
     double least_priority_fade = 0.1;
-    double importance_exponent = 0.4;          // of the weights at first; it grows to 1
-    std::int64_t importance_updates = 100'000; // while it grows; 0: it stays
+    double importance_exponent = 0.4;          // initial exponent of the weights; it grows to 1
+    std::int64_t importance_updates = 100'000; // updates until it is 1; 0: it stays constant
     std::int64_t max_times_sampled = 0;
-    /// Goals of an environment that says what reaching them is worth (replay::Hindsight).
+    /// Relabelled goals, for an environment that can compute the reward of another goal
+    /// (replay::Hindsight).
     struct Hindsight {
-      int goals = 0;                   // relabelled transitions for each; 0: none
+      int goals = 0;                   // relabelled transitions per transition; 0: none
       std::string strategy = "future"; // replay::GoalStrategy by name
     } hindsight;
-    std::string compression = "none";  // replay::Compression by name
-    std::int64_t disk_bytes = 0;       // of chunks above capacity_bytes; 0: none
-    std::filesystem::path disk_folder; // for them; required unless disk_bytes is 0
+    std::string compression = "none"; // replay::Compression by name
+    std::int64_t disk_bytes = 0; // maximum size of chunks above capacity_bytes on disk; 0: none
+    std::filesystem::path disk_folder; // where they are stored; required unless disk_bytes is 0
   } replay;
 
   struct Learner {
@@ -77,34 +79,35 @@ struct RunConfig {
     int threads = 1;         // of each replica
     int publish_period = 10; // updates
     int prefetch = 2;        // batches
-    int gather_threads = 1;  // of each replica, beside its update
-    /// Between processes: "shared_memory", "tcp", "nccl"; within one: "threads". "auto" takes one.
+    int gather_threads = 1;  // of each replica, concurrent with its update
+    /// Between processes "shared_memory", "tcp" or "nccl"; within one "threads". "auto" selects
+    /// one.
     std::string backend = "auto";
-    /// "cpu", "cuda"; "auto": a GPU where there is one, for a run that need not be deterministic.
+    /// "cpu" or "cuda". "auto" uses a GPU if there is one and the run need not be deterministic.
     std::string device = "auto";
     std::string strategy =
-        "multi_worker";        // as learner::parse_strategy(), without replicas, backend, servers
-    int parameter_servers = 1; // shards, of strategies that have them
+        "multi_worker"; // syntax of learner::parse_strategy(), without replicas, backend, servers
+    int parameter_servers = 1; // shards, for strategies with servers
     learner::TrainingConfig training{};
-    std::filesystem::path server_folder; // for their snapshots, from which one that died goes on;
-                                         // empty: it begins with a learner's parameters
+    std::filesystem::path server_folder; // snapshots from which a restarted server continues;
+                                         // empty: it starts with a learner's parameters
   } learner;
 
   struct Actors {
     int environment = 2;
     int environments_per_actor = 1;
-    int threads_per_actor = 1;        // that step its environments
+    int threads_per_actor = 1;        // to step its environments
     std::int64_t random_steps = 1000; // agent steps, over all actors
     int restarts = 3;                 // of each actor, within supervision.restart_minutes
   } actors;
 
-  /// Of actors in processes of their own.
+  /// Supervision of actors in separate processes.
   struct Supervision {
-    double restart_minutes = 10;  // in which `actors.restarts` of each actor are allowed
+    double restart_minutes = 10;  // within which each actor may restart `actors.restarts` times
     double heartbeat_seconds = 1; // between a process's heartbeats
-    double lost_seconds = 15;     // without one; then it counts as dead
+    double lost_seconds = 15;     // without a heartbeat, after which a process counts as lost
     double snapshot_seconds = 30; // between snapshots from which a shard or learner restarts
-    std::filesystem::path folder; // for them; empty: none
+    std::filesystem::path folder; // of the snapshots; empty: none
   } supervision;
 
   struct Evaluation {
@@ -123,62 +126,61 @@ struct RunConfig {
   struct Checkpoint {
     double minutes = 10; // 0: only at the end
     int keep = 2;        // the newest
-    int keep_best = 0;   // beside these, those of the greatest evaluation returns
+    int keep_best = 0;   // further ones, with the greatest evaluation returns
     bool replay = true;
-    std::string store; // s3://bucket/prefix to which each one is copied; empty: none
+    std::string store; // s3://bucket/prefix to copy each checkpoint to; empty: none
   } checkpoint;
 };
 
-/// Counters and rates of a run, twice a second and at the end. Rates are means over the last ten
-/// seconds, because a slow or starved run moves in bursts.
+/// Counters and rates of a run, reported twice a second and at the end. Rates are means over the
+/// last ten seconds, because a slow or starved run moves in bursts.
 struct Progress {
   std::int64_t environment_steps = 0; // of the simulator's control loop
   std::int64_t agent_steps = 0;
   std::int64_t episodes = 0;
   std::int64_t updates = 0;
   std::int64_t inserts = 0; // items
-  std::int64_t samples = 0; // items; rows, where learners have data of their own
+  std::int64_t samples = 0; // items; rows where learners have their own data
   std::int64_t frames = 0;  // rendered since the start or the resumption
   std::int64_t replay_items = 0;
-  std::int64_t replay_bytes = 0;      // of memory
-  std::int64_t replay_disk_bytes = 0; // of steps that memory has no room for
-  std::int64_t replay_failed_spills =
-      0;                          // chunks that could not be written to a full or failing disk
-  std::int64_t failed_copies = 0; // of checkpoints to checkpoint.store
-  std::int64_t taken_over = 0;    // processes, by heads of this run since its start or resumption
-  std::int64_t priorities = 0;    // given to items
+  std::int64_t replay_bytes = 0;         // in memory
+  std::int64_t replay_disk_bytes = 0;    // steps that do not fit in memory
+  std::int64_t replay_failed_spills = 0; // chunks that a full or failing disk refused
+  std::int64_t failed_copies = 0;        // failed copies of checkpoints to checkpoint.store
+  std::int64_t taken_over = 0; // processes taken over by later heads since the start or resumption
+  std::int64_t priorities = 0; // updates of items' priorities
   std::int64_t parameter_version = 0;
-  double parameter_lag = 0; // updates, mean over the actors' last steps
-  double training_seconds =
-      0; // without evaluation pauses: the environments' and learner's own time
-  double processor_seconds = 0; // of all processes of the run, with those before a resumption
-  double session_seconds = 0;   // the part of it since the start or the resumption
+  double parameter_lag = 0;     // in updates, mean over the actors' last steps
+  double training_seconds = 0;  // excludes evaluation pauses
+  double processor_seconds = 0; // of all processes, including before a resumption
+  double session_seconds = 0;   // training_seconds since the start or resumption
   double environment_steps_per_second = 0;
   double updates_per_second = 0;
   double samples_per_second = 0;
   double frames_per_second = 0; // rendered
   double episode_return = 0;    // mean of the last ten training episodes; NaN before the first
-  std::map<std::string, double> learner; // last metrics of the learner
-  std::map<std::string, double> seconds; // where the time went, per stage: "learner.sample",
-                                         // "learner.update", "environment.step", …
-  /// One replay shard, since its start.
+  std::map<std::string, double> learner; // latest metrics of the learner
+  /// Time per stage: "learner.sample", "learner.update", "environment.step", …
+  std::map<std::string, double> seconds;
+  /// Counters of one replay shard since its start.
   struct Shard {
     int index = 0;
     std::int64_t items = 0, bytes = 0, inserted = 0, sampled = 0;
-    std::string waiting = {}; // which requests wait for what; empty: none
+    std::string waiting = {}; // which requests wait and for what; empty: none
   };
   std::vector<Shard> shards;
-  std::vector<std::string> waits; // what each actor waits for, and which do not answer
+  std::vector<std::string> waits; // what each actor waits for, and which actors do not answer
 };
 
-/// [height, width, 3].
+/// An RGB image of shape [height, width, 3].
 struct Picture {
   int height = 0;
   int width = 0;
   std::vector<std::uint8_t> rgb = {};
 };
 
-/// Histograms of a run at one moment, by name: "actions/0", "parameters/critic.0.weight".
+/// Histograms of a run at one moment, by name, for example "actions/0" or
+/// "parameters/critic.0.weight".
 struct Distributions {
   std::int64_t environment_steps = 0;
   std::int64_t updates = 0;
@@ -192,19 +194,20 @@ struct Evaluated {
   double processor_seconds = 0;
   std::vector<double> returns = {};
   bool final = false;
-  /// Of a workload with data of its own: what Replica::evaluate() gave, and the pictures. Of an
-  /// agent that is diagnosed: how its critic compares with the first episode (value_errors()).
+  /// For a workload with its own data, the results of Replica::evaluate() and its pictures. For a
+  /// diagnosed agent, the difference between its critic and the first episode's returns
+  /// (value_errors()).
   std::map<std::string, double> metrics = {};
   std::map<std::string, Picture> pictures = {};
 };
 
-/// Reports of the run to its owner; called on one thread.
+/// How a run reports to its owner. All functions are called on one thread.
 struct RunCallbacks {
   std::function<void(const Progress&)> progress = {};
   std::function<void(const Evaluated&)> evaluated = {};
   std::function<void(const std::string& level, const std::string& text)> log =
       {}; // "info", "warning", "error"
-  /// An episode of training ended: return, length in environment steps.
+  /// A training episode ended; `length` is in environment steps.
   std::function<void(std::int64_t environment_steps, double episode_return, std::int64_t length)>
       episode = {};
   /// Histograms of actions and parameters, at evaluations and checkpoints.

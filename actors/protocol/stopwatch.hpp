@@ -10,15 +10,15 @@
 
 namespace troupe::actors {
 
-/// Sums the time of an actor by stage. One thread.
+/// Adds up an actor's time by stage. One thread.
 class Stopwatch {
 public:
   Stopwatch() = default;
-  /// Stages are also spans of `timeline`.
+  /// Also records each stage as a span of `timeline`.
   explicit Stopwatch(std::shared_ptr<collectives::Timeline> timeline)
       : timeline_(std::move(timeline)) {}
 
-  /// The time since the last call (or the construction) belongs to `stage`, a literal.
+  /// Adds the time since the last call (or the construction) to `stage`, a string literal.
   void lap(const char* stage) {
     const auto now = std::chrono::steady_clock::now();
     if (timeline_ && timeline_->recording())

@@ -11,8 +11,8 @@ SystemConfig::SystemConfig(bool remote, std::chrono::milliseconds silence) {
   set("logger.file-verbosity", caf::atom("quiet"));
   set("logger.console-verbosity", caf::atom("quiet"));
   set("scheduler.max-threads", 2);
-  // One queue, whose workers sleep while it is empty. With the default, work stealing, they poll
-  // 20,000 times a second for 25 ms after each message, in every process of a run.
+  // A single queue, whose workers sleep while it is empty. Under the default policy, work stealing,
+  // they poll 20,000 times a second for 25 ms after each message, in every process of a run.
   set("scheduler.policy", caf::atom("sharing"));
   add_message_types<caf::id_block::troupe>();
   add_error_category(caf::atom("fault"),
