@@ -37,7 +37,7 @@ std::string text_of(const Bio& bio) {
 }
 
 int no_passphrase(char*, int, int, void*) {
-  return -1; // instead of a prompt at the terminal
+  return -1; // refuse instead of prompting at the terminal
 }
 
 Certificate next_certificate(const Bio& bio) {
@@ -127,7 +127,8 @@ CertificateInfo describe(X509* certificate) {
           time_of(X509_get0_notAfter(certificate))};
 }
 
-/// "" when `certificate` is signed by one of `authority` and good at `now` for either end.
+/// Returns "" if `authority` has signed `certificate` and it is valid at `now` for either end of a
+/// connection; otherwise the reason.
 std::string verify(X509* certificate, const std::string& authority, WallClock::time_point now) {
   const std::unique_ptr<X509_STORE, OpenSslFree> store(
       openssl_must(X509_STORE_new(), "a list of authorities"));

@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
-/// Certificates of a deployment: an authority and the nodes' that it signs, elliptic curve P-256,
-/// as PEM text in memory. Pure but for OpenSSL's random numbers.
+/// Certificates of a deployment: an authority and the node certificates that it signs. They use the
+/// elliptic curve P-256 and are PEM text in memory. Pure functions except for OpenSSL's random
+/// numbers.
 namespace troupe::actors {
 
 struct SignedKey {
@@ -13,10 +14,11 @@ struct SignedKey {
   std::string secret;      // PEM, not encrypted
 };
 
-/// Valid from five minutes before `now` (clocks differ) until `now` + `validity`.
+/// Makes an authority that is valid from five minutes before `now`, because clocks differ, until
+/// `now` + `validity`.
 SignedKey make_authority(std::chrono::system_clock::time_point now, std::chrono::hours validity);
 
-/// A certificate for both ends of a connection, signed by `authority`.
+/// Makes a certificate for either end of a connection, signed by `authority`.
 SignedKey make_node(const SignedKey& authority, std::chrono::system_clock::time_point now,
                     std::chrono::hours validity);
 
@@ -27,18 +29,19 @@ struct CertificateInfo {
   std::chrono::system_clock::time_point until;
 };
 
-/// Of the certificates in `pem`, in order. Throws std::invalid_argument if there is none.
+/// Describes the certificates in `pem`, in order. Throws std::invalid_argument if there is none.
 std::vector<CertificateInfo> describe_certificates(const std::string& pem);
 
-/// Why the certificate in `node` (with its secret) cannot be used under `authority` at `now`: no
-/// certificate, another's secret, another authority, too early, expired. "" when it can.
+/// Returns why the certificate in `node` (which also contains its secret key) cannot be used under
+/// `authority` at `now`: there is none, the key does not match, another authority signed it, it is
+/// not yet valid, or it has expired. Returns "" if it can.
 std::string why_unusable(const std::string& node, const std::string& authority,
                          std::chrono::system_clock::time_point now);
 
-/// "2026-11-22 10:00:00 UTC".
+/// Formats a time, for example "2026-11-22 10:00:00 UTC".
 std::string time_text(std::chrono::system_clock::time_point time);
 
-/// `bytes` (at most 64) from OpenSSL's generator, in hexadecimal.
+/// Returns `bytes` (at most 64) bytes from OpenSSL's generator, in hexadecimal.
 std::string random_hex(int bytes);
 
 } // namespace troupe::actors

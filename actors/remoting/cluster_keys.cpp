@@ -44,8 +44,8 @@ std::string octal(mode_t mode) {
   return text.str();
 }
 
-/// A file of root may be readable by its group: this is how a container that does not run as root
-/// gets its secrets.
+/// A file that root owns may be readable by its group, because a container that does not run as
+/// root gets its secrets in this way.
 void check_mode(const fs::path& file, const struct stat& status) {
   const bool of_root = status.st_uid == 0 && ::geteuid() != 0;
   if ((status.st_mode & (of_root ? 037U : 077U)) != 0)
@@ -98,7 +98,7 @@ void write_new(const fs::path& file, const std::string& text) {
 
 void replace(const fs::path& file, const std::string& text) {
   const fs::path fresh = file.string() + ".new";
-  ::unlink(fresh.c_str()); // of an interrupted rotation
+  ::unlink(fresh.c_str()); // left by an interrupted rotation
   write_new(fresh, text);
   fs::rename(fresh, file);
   env::write_folder_to_disk(file.parent_path());
@@ -112,7 +112,7 @@ void refuse_present(const fs::path& folder) {
                                 + folder.string() + "`");
 }
 
-/// Writes all files or none: they are renamed when each is on the disk. The folder is locked.
+/// Writes all files or none: they are renamed once all are on the disk. The folder is locked.
 void write_set(const fs::path& folder, const std::map<std::string, std::string>& files) {
   const auto fresh = [&](const std::string& name) { return folder / (name + ".new"); };
   std::vector<fs::path> made;
@@ -143,7 +143,7 @@ struct Retired {
   std::string secret;
 };
 
-/// Lines "<until> <secret>".
+/// The file has lines of the form "<until> <secret>".
 std::vector<Retired> read_retired(const fs::path& file) {
   std::vector<Retired> found;
   if (!fs::exists(file))
@@ -196,7 +196,7 @@ std::string read_token(const fs::path& file, const std::string& out) {
   return token;
 }
 
-/// Held while a folder changes.
+/// Locks the folder while its files change.
 Descriptor lock(const fs::path& folder) {
   Descriptor held(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!held)
@@ -230,7 +230,7 @@ void make_cluster_keys(const fs::path& folder, WallClock::time_point now,
                              + (error ? error.message() : std::strerror(errno)));
   check_folder(folder);
   const Descriptor held = lock(folder);
-  refuse_present(folder); // another process may have been faster
+  refuse_present(folder); // another process may have made them before we got the lock
   const SignedKey authority = make_authority(now, validity.authority);
   const SignedKey node = make_node(authority, now, validity.node);
   write_set(folder, {{kAuthority, authority.certificate},
@@ -258,7 +258,8 @@ void rotate_cluster_keys(const fs::path& folder, WallClock::time_point now,
                            "folder was made, or make a new authority with --ca")};
   const SignedKey node = make_node(authority, now, rotation.validity.node);
 
-  // Keeps the old pair before it is replaced; if interrupted in between, the folder holds it twice.
+  // Writes the old pair here before it is replaced. After an interruption in between, both files
+  // hold it.
   std::ostringstream retired;
   retired << "# Secret. Pairs before curve.secret: good until (seconds since 1970), secret key.\n";
   for (const Retired& one : read_retired(folder / kRetired))
@@ -287,7 +288,7 @@ ClusterKeys read_cluster_keys(const fs::path& folder, WallClock::time_point now)
   if (const auto why = why_unusable(keys.node, keys.authority, now); !why.empty())
     refuse(folder / kNode, "cannot be used with " + (folder / kAuthority).string() + ": " + why
                                + "; `troupe keys rotate " + folder.string() + "` makes a new one");
-  read_file(folder / kPair, out); // its mode, by the rule of this folder
+  read_file(folder / kPair, out); // only to check its mode
   keys.wire.own = env::wire::read_secret_key(folder / kPair);
   for (const Retired& one : read_retired(folder / kRetired))
     if (one.until > seconds_of(now) && one.secret != keys.wire.own.secret_key)

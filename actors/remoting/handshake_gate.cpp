@@ -44,7 +44,7 @@ void HandshakeGate::take(env::wire::Descriptor socket, std::string address, Admi
             .session = nullptr,
             .deadline = Clock::now() + options_.deadline};
   const std::lock_guard lock(mutex_);
-  if (arrivals_.size() >= options_.most_handshakes) { // the thread is behind
+  if (arrivals_.size() >= options_.most_handshakes) { // the thread cannot keep up
     ++strangers_;
     arrivals_.erase(arrivals_.begin());
   }

@@ -16,14 +16,14 @@
 
 namespace troupe::actors {
 
-/// The first line of the listening side, once it knows its peer. A different line is from another
-/// version, or not from a node.
+/// The listening side sends this line once it has accepted its peer. Any other line comes from
+/// another version, or from a process that is not a node.
 constexpr std::string_view kGreeting = "troupe 1\n";
 
-/// Holds connections until their peers have shown a certificate of the deployment. A separate
-/// thread does the handshakes, so that a silent or slow peer delays no other. Above
-/// `most_handshakes` it closes the oldest of the address that has most, so that one host with many
-/// half-open connections shuts out no other. Any thread.
+/// Holds connections until their peers have shown a certificate of the deployment. Handshakes run
+/// on a separate thread, so that a silent or slow peer delays no other. Above `most_handshakes` the
+/// gate closes the oldest connection of the address that has the most, so that one host with many
+/// half-open connections cannot shut out the others. Any thread.
 class HandshakeGate {
 public:
   struct Options {
@@ -38,11 +38,11 @@ public:
 
   /// Called on the gate's thread, once for each accepted peer.
   using Admit = std::function<void(env::wire::Descriptor, std::unique_ptr<TlsSession>)>;
-  /// Takes ownership of a non-blocking socket.
+  /// Takes ownership of a non-blocking socket and starts its handshake.
   void take(env::wire::Descriptor socket, std::string address, Admit admit);
 
   std::int64_t strangers() const { return strangers_; }
-  std::size_t handshakes() const; // at this moment
+  std::size_t handshakes() const; // handshakes in progress
 
 private:
   struct Peer {
@@ -52,12 +52,12 @@ private:
     std::unique_ptr<TlsSession> session;
     std::chrono::steady_clock::time_point deadline;
     TlsSession::State state = TlsSession::State::wants_read;
-    bool greets = false; // its certificate is good; the greeting is on its way
+    bool greets = false; // its certificate is valid; the greeting is being sent
   };
   void run(const std::stop_token& stop);
   void welcome_arrivals();
   void make_room();
-  bool advance(Peer& peer); // false: done with it
+  bool advance(Peer& peer); // false: finished with this peer
   void refuse(const Peer& peer, const std::string& why);
   void ring() const;
 
@@ -66,9 +66,9 @@ private:
   std::atomic<std::int64_t> strangers_ = 0;
   std::atomic<std::size_t> at_work_ = 0;
   env::wire::Descriptor bell_;
-  mutable std::mutex mutex_; // of arrivals_
+  mutable std::mutex mutex_; // guards arrivals_
   std::vector<Peer> arrivals_;
-  std::list<Peer> peers_; // oldest first; the thread's alone
+  std::list<Peer> peers_; // oldest first; used only by the thread
   std::jthread thread_;
 };
 

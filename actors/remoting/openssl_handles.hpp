@@ -11,7 +11,7 @@
 
 namespace troupe::actors {
 
-/// Owners of OpenSSL's objects.
+/// Deleters and owning pointers for OpenSSL's objects.
 struct OpenSslFree {
   void operator()(BIO* it) const { BIO_free(it); }
   void operator()(EVP_PKEY* it) const { EVP_PKEY_free(it); }
@@ -38,7 +38,7 @@ inline void openssl_must(int result, const char* what) {
     throw std::runtime_error(std::string(what) + ": " + openssl_reason());
 }
 
-/// The same for a pointer.
+/// Throws std::runtime_error if `made` is null; otherwise returns it.
 template <class T>
 T* openssl_must(T* made, const char* what) {
   if (made == nullptr)

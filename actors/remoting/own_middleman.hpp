@@ -18,8 +18,8 @@
 
 namespace troupe::actors {
 
-/// Sockets that listen already, at ports where actors will be published: nothing else can take such
-/// a port in between. Any thread.
+/// Listening sockets for ports at which actors will be published, so that no other process can take
+/// such a port in between. Any thread.
 class ReservedPorts {
 public:
   std::uint16_t add(collectives::Socket listener) {
@@ -28,7 +28,7 @@ public:
     sockets_[port] = std::move(listener);
     return port;
   }
-  /// Empty if there is none.
+  /// Returns an empty socket if the port is not reserved.
   collectives::Socket take(std::uint16_t port) {
     const std::lock_guard lock(mutex_);
     const auto found = sockets_.find(port);
@@ -41,7 +41,7 @@ private:
   std::map<std::uint16_t, collectives::Socket> sockets_;
 };
 
-/// CAF's interface to connections, over our own sockets; the derived class decides what they carry.
+/// CAF's interface to connections, over our own sockets. The derived class decides what they carry.
 class OwnMiddleman : public caf::io::middleman_actor_impl {
 public:
   OwnMiddleman(caf::actor_config& config, caf::actor broker, std::chrono::milliseconds deadline,
@@ -53,7 +53,7 @@ public:
 protected:
   using Loop = caf::io::network::default_multiplexer;
 
-  /// Over a connection that is made, and over a socket that listens. Throws what went wrong.
+  /// Make CAF's objects for a connected and for a listening socket. They throw on failure.
   virtual caf::io::scribe_ptr make_scribe(Loop& loop, collectives::Socket connected,
                                           std::chrono::steady_clock::time_point deadline) = 0;
   virtual caf::io::doorman_ptr make_doorman(Loop& loop, collectives::Socket listener) = 0;
@@ -89,7 +89,7 @@ private:
   std::shared_ptr<ReservedPorts> reserved_;
 };
 
-/// Starts one of them, for the system's broker.
+/// Starts a middleman of this type for the system's broker.
 template <class Middleman, class... Args>
 caf::io::middleman_actor spawn_middleman(caf::actor_system& system, Args&&... args) {
   const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));

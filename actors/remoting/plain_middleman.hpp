@@ -14,7 +14,7 @@ namespace troupe::actors {
 
 class ReservedPorts;
 
-/// Counts dropped connections and reports the first. Any thread.
+/// Counts dropped connections and reports the first one. Any thread.
 class Refusals {
 public:
   explicit Refusals(std::function<void(const std::string&)> tell) : tell_(std::move(tell)) {}
@@ -31,14 +31,14 @@ public:
   std::int64_t count() const { return count_; }
 
 private:
-  std::mutex mutex_; // of tell_
+  std::mutex mutex_; // guards tell_
   std::function<void(const std::string&)> tell_;
   std::atomic<std::int64_t> count_ = 0;
 };
 
-/// CAF's interface to unencrypted connections within this host, between processes of one user:
-/// drops another user's connection before it is read, and one that announces a message above
-/// kMostMessageBytes before memory is allocated for it.
+/// Starts CAF's interface to unencrypted connections within this host, between processes of one
+/// user. It drops a connection of another user before reading from it, and one that announces a
+/// message above kMostMessageBytes before allocating memory for it.
 caf::io::middleman_actor spawn_plain_middleman(caf::actor_system& system,
                                                std::shared_ptr<Refusals> refusals,
                                                std::shared_ptr<ReservedPorts> reserved,

@@ -14,8 +14,8 @@
 namespace troupe::actors {
 
 struct Remoting::Middleman {
-  caf::io::middleman_actor handle;    // ends with us
-  std::shared_ptr<Refusals> refusals; // without keys
+  caf::io::middleman_actor handle;    // stopped by our destructor
+  std::shared_ptr<Refusals> refusals; // only without keys
   std::shared_ptr<ReservedPorts> reserved = std::make_shared<ReservedPorts>();
 };
 
@@ -51,7 +51,7 @@ Remoting::Remoting(caf::actor_system& system, RemotingOptions options)
 Remoting::~Remoting() {
   gate_.reset(); // its thread passes no more peers to the actor system
   const caf::scoped_actor self(system_, true);
-  self->send_exit(middleman_->handle, caf::exit_reason::kill); // it listens to nothing less
+  self->send_exit(middleman_->handle, caf::exit_reason::kill); // a lesser reason does not stop it
   self->wait_for(middleman_->handle);
 }
 

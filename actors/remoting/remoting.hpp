@@ -18,7 +18,7 @@ class HandshakeGate;
 class TlsContext;
 
 struct RemotingOptions {
-  std::shared_ptr<const ClusterKeys> keys{}; // null: plain, and the loopback interface alone
+  std::shared_ptr<const ClusterKeys> keys{}; // null: unencrypted, on the loopback interface only
   std::chrono::milliseconds handshake_deadline{5000}; // for a peer to show its certificate
   std::size_t most_handshakes =
       256; // at a time; above it the oldest of the busiest address is closed
@@ -26,12 +26,12 @@ struct RemotingOptions {
   std::function<void(const std::string&)> on_stranger{};
 };
 
-/// Publishes actors for other processes and connects to theirs. With keys every connection is TLS
-/// 1.3 and both sides show a certificate of the deployment's authority; a stranger is refused
+/// Publishes actors for other processes and connects to theirs. With keys every connection uses TLS
+/// 1.3, and both sides show a certificate of the deployment's authority; other peers are refused
 /// before CAF reads a byte. Host names are not checked: the node key identifies a node.
 ///
-/// One per actor system made with SystemConfig(true, …), which must outlive it. publish() and
-/// connect(): any thread.
+/// One per actor system, which must be made with SystemConfig(true, …) and outlive it. publish()
+/// and connect() may be called from any thread.
 class Remoting {
 public:
   Remoting(caf::actor_system& system, RemotingOptions options = {});
@@ -39,21 +39,21 @@ public:
   Remoting(const Remoting&) = delete;
   Remoting& operator=(const Remoting&) = delete;
 
-  /// Listens at a free port of `address`, for publish() at that port and address. Throws as
-  /// publish() does.
+  /// Listens at a free port of `address` and returns the port, for a later publish() at that
+  /// address and port. Throws as publish() does.
   std::uint16_t reserve(const std::string& address);
 
-  /// Publishes `whom` at address:port (port 0: a free one) and returns the port. Throws
-  /// std::invalid_argument if the address is not loopback and there are no keys, std::runtime_error
-  /// with the cause if it cannot listen.
+  /// Publishes `whom` at address:port (port 0: a free port) and returns the port. Throws
+  /// std::invalid_argument if the address is not loopback and there are no keys, and
+  /// std::runtime_error with the cause if it cannot listen.
   template <class Handle>
   std::uint16_t publish(const Handle& whom, const std::string& address, std::uint16_t port = 0) {
     return publish_at(caf::actor_cast<caf::strong_actor_ptr>(whom), system_.message_types(whom),
                       address, port);
   }
 
-  /// The actor published at host:port. Throws std::invalid_argument as publish does,
-  /// std::runtime_error with the cause (refused, stranger, another interface, too late).
+  /// Returns the actor published at host:port. Throws std::invalid_argument as publish() does, and
+  /// std::runtime_error with the cause (refused, a stranger, another interface, timed out).
   template <class Handle>
   Handle connect(const std::string& host, std::uint16_t port,
                  std::chrono::milliseconds deadline = std::chrono::seconds(30)) {
@@ -62,7 +62,7 @@ public:
   }
 
   std::int64_t strangers() const; // connections refused so far
-  std::size_t handshakes() const; // connections whose peers are not known yet
+  std::size_t handshakes() const; // connections whose peers are not authenticated yet
 
 private:
   std::uint16_t publish_at(const caf::strong_actor_ptr& whom, std::set<std::string> signatures,

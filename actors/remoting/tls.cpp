@@ -16,7 +16,7 @@ namespace troupe::actors {
 
 namespace {
 
-// A transport for OpenSSL, whose default one writes without MSG_NOSIGNAL.
+// A transport for OpenSSL, because its default one writes without MSG_NOSIGNAL.
 int socket_of(BIO* bio) {
   return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
 }
@@ -98,12 +98,12 @@ TlsContext::TlsContext(const ClusterKeys& keys)
   SSL_CTX* context = handle_.get();
   openssl_must(SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION), "TLS 1.3");
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-  // No session resumption, so that no connection outlives a certificate; and no early data, so that
-  // nothing is sent before the peer is known.
+  // Session resumption is off, so that no connection outlives a certificate. Early data is off, so
+  // that nothing is sent before the peer is authenticated.
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context, 0);
   SSL_CTX_set_max_early_data(context, 0);
-  // The most bytes of a stranger's handshake.
+  // Limits the bytes of a stranger's handshake.
   SSL_CTX_set_max_cert_list(context, 16 * 1024);
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
                                 | SSL_MODE_RELEASE_BUFFERS);

@@ -7,13 +7,13 @@
 
 #include "actors/remoting/cluster_keys.hpp"
 
-typedef struct ssl_ctx_st SSL_CTX; // of OpenSSL, which this header keeps out
+typedef struct ssl_ctx_st SSL_CTX; // OpenSSL's; declared here to keep its headers out
 typedef struct ssl_st SSL;
 
 namespace troupe::actors {
 
-/// This process's identity and trust: TLS 1.3, its certificate, its authority. Reads the keys once;
-/// later changes of the files have no effect. Any thread.
+/// What this process presents and trusts in TLS 1.3: its certificate and its authority. Reads the
+/// keys once; later changes to the files have no effect. Any thread.
 class TlsContext {
 public:
   explicit TlsContext(const ClusterKeys& keys); // throws std::runtime_error
@@ -26,7 +26,7 @@ private:
   std::unique_ptr<SSL_CTX, Free> handle_;
 };
 
-/// One encrypted connection over a non-blocking socket. Does not own the socket; never raises
+/// One encrypted connection over a non-blocking socket, which it does not own. Never raises
 /// SIGPIPE. One thread at a time.
 class TlsSession {
 public:
@@ -39,9 +39,9 @@ public:
   State handshake();
   State read(void* into, std::size_t size, std::size_t& got);
   State write(const void* from, std::size_t size, std::size_t& sent);
-  std::size_t pending() const; // bytes that read() returns without the socket
+  std::size_t pending() const; // bytes that read() can return without reading the socket
 
-  /// Why the last call failed: "certificate has expired".
+  /// Returns why the last call failed, for example "certificate has expired".
   const std::string& why() const { return why_; }
 
 private:
@@ -54,7 +54,8 @@ private:
   std::string why_;
 };
 
-/// Waits for what `state` wants, until the deadline; false then.
+/// Waits until the socket is ready for what `state` wants. Returns false if the deadline passes
+/// first.
 bool wait_for_socket(int socket, TlsSession::State state,
                      std::chrono::steady_clock::time_point deadline);
 

@@ -18,7 +18,7 @@ namespace network = caf::io::network;
 using Clock = std::chrono::steady_clock;
 using Session = std::unique_ptr<TlsSession>;
 
-/// The transport of CAF's stream.
+/// The transport of CAF's stream over TLS.
 class TlsPolicy {
 public:
   explicit TlsPolicy(Session session) : session_(std::move(session)) {}
@@ -32,7 +32,7 @@ public:
     sent = 0;
     return size == 0 ? network::rw_state::indeterminate : answer(session_->write(from, size, sent));
   }
-  /// Bytes that are buffered here already cause no event.
+  /// Bytes that are already buffered here cause no socket event.
   bool must_read_more(network::native_socket, std::size_t threshold) const {
     return session_->pending() >= std::max<std::size_t>(threshold, 1);
   }
@@ -45,7 +45,7 @@ private:
   Session session_;
 };
 
-/// A connection whose peer is known; owns its socket through the stream.
+/// A connection whose peer is authenticated. Owns its socket through the stream.
 class TlsScribe : public caf::io::scribe {
 public:
   TlsScribe(network::default_multiplexer& loop, env::wire::Descriptor socket, Session session)
@@ -83,7 +83,7 @@ private:
   network::stream_impl<TlsPolicy> stream_;
 };
 
-/// Listens, and passes each new connection to the gate first.
+/// Listens, and passes each new connection to the gate.
 class TlsDoorman : public network::doorman_impl {
 public:
   TlsDoorman(network::default_multiplexer& loop, network::native_socket socket,
@@ -130,7 +130,7 @@ private:
   std::weak_ptr<HandshakeGate> gate_;
 };
 
-/// Throws std::runtime_error with the cause.
+/// Completes the handshake and reads the greeting. Throws std::runtime_error with the cause.
 void shake_hands(TlsSession& session, int socket, Clock::time_point deadline) {
   const auto finish = [&](auto step) {
     for (;;) {

@@ -10,10 +10,10 @@ namespace troupe::actors {
 
 class ReservedPorts;
 
-/// CAF's interface to connections, over TLS: published actors accept peers that `gate` admits, and
-/// connected peers must show a certificate that `context` trusts. CAF's own TLS (0.17.6) is not
-/// used: it has no time limit for handshakes, ends the process when a key file changes, and accepts
-/// any peer when it has no keys.
+/// Starts CAF's interface to connections over TLS. Published actors accept the peers that `gate`
+/// admits, and a peer that we connect to must show a certificate that `context` trusts. CAF's own
+/// TLS (0.17.6) is not used: it has no time limit for handshakes, ends the process when a key file
+/// changes, and accepts any peer when it has no keys.
 caf::io::middleman_actor spawn_tls_middleman(caf::actor_system& system,
                                              std::shared_ptr<const TlsContext> context,
                                              const std::shared_ptr<HandshakeGate>& gate,
