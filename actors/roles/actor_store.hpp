@@ -7,12 +7,12 @@
 
 namespace troupe::actors {
 
-/// c10d's store for a learner in a process of its own: asks the RendezvousActor of its head, by the
-/// connection that the process has with it. Waiting calls take the calling thread. Errors are
-/// std::runtime_error that name the operation. Any thread; the actor system outlives it.
+/// c10d's store for a learner in a separate process. It asks the head's RendezvousActor over the
+/// process's existing connection. Waiting calls block the calling thread. Errors are
+/// std::runtime_error that name the operation. Any thread; the actor system must outlive it.
 class ActorStore : public c10d::Store {
 public:
-  /// `life`: of this process, encoded.
+  /// `life`: the encoded Life of this process.
   ActorStore(caf::actor_system& system, RendezvousPort head, ProtoBytes life,
              std::chrono::milliseconds timeout);
 

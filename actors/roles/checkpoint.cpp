@@ -49,7 +49,8 @@ std::string checksum_of_file(const fs::path& path) {
   return hexadecimal(replay::checksum_of_file(path));
 }
 
-/// The text with its seal: the checksum of all its bytes, with zeros in place of the seal.
+/// Returns the text with its seal: the checksum of all its bytes, computed with zeros in place of
+/// the seal.
 std::string sealed(std::string text) {
   const std::string digits = hexadecimal(checksum_of_text(text));
   const std::size_t at = text.rfind(kSeal) + std::string(kSeal).size();
@@ -110,14 +111,14 @@ void remove_checkpoint(const fs::path& checkpoint) {
   fs::remove_all(checkpoint);
 }
 
-/// Sorted.
+/// The files are sorted.
 std::vector<fs::path> files_under(const fs::path& folder) {
   std::vector<fs::path> files;
   try {
     for (const auto& entry : fs::recursive_directory_iterator(folder))
       if (entry.is_regular_file())
         files.push_back(entry.path());
-  } catch (const fs::filesystem_error& e) { // which need not name the folder
+  } catch (const fs::filesystem_error& e) { // its message may lack the folder
     throw std::runtime_error("cannot list the folder " + folder.string() + ": "
                              + e.code().message());
   }
@@ -134,12 +135,12 @@ void commit_checkpoint(const fs::path& partial, const fs::path& complete, wire::
     auto* file = manifest.add_files();
     file->set_name(fs::relative(path, partial).string());
     file->set_bytes(static_cast<std::int64_t>(fs::file_size(path)));
-    if (path.parent_path().parent_path() != partial / "replay") // these check themselves
+    if (path.parent_path().parent_path() != partial / "replay") // shards have their own checksums
       file->set_checksum(checksum_of_file(path));
   }
   write_manifest(partial, std::move(manifest));
   const fs::path former = former_name(complete);
-  if (fs::exists(complete)) { // of the same number of updates, from before a resumption
+  if (fs::exists(complete)) { // has the same number of updates, from before a resumption
     if (exchange_at_once(partial, complete))
       fs::rename(partial, former);
     else

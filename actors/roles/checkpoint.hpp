@@ -11,52 +11,56 @@
 
 namespace troupe::actors {
 
-/// Checkpoints of a run as files: <run>/checkpoints/<updates>/, complete once they have that name.
-/// No actor, thread or clock; all functions wait for the disk. They throw std::runtime_error
-/// (std::system_error on a failed system call) naming the file and the reason.
+/// Checkpoints of a run as files in <run>/checkpoints/<updates>/; a folder with such a name is
+/// complete. No actor, thread or clock; all functions wait for the disk. They throw
+/// std::runtime_error (std::system_error on a failed system call) that names the file and the
+/// reason.
 
-/// Lists the files of `partial` with sizes and checksums in a sealed manifest, flushes everything
-/// to the disk, then gives the folder its name, replacing a checkpoint of the same name. If the
-/// process is killed at any moment, one of the two remains whole.
+/// Lists the files of `partial` with their sizes and checksums in a sealed manifest, flushes
+/// everything to the disk, then renames the folder to `complete`, replacing a checkpoint of that
+/// name. Whenever the process is killed, one of the two checkpoints remains whole.
 void commit_checkpoint(const std::filesystem::path& partial, const std::filesystem::path& complete,
                        wire::Manifest manifest);
 
-/// Reads and checks a checkpoint's manifest: its own bytes, version, and every file there with its
-/// size.
+/// Reads and checks a checkpoint's manifest: its checksum, its version, and that every listed file
+/// exists and has the listed size.
 wire::Manifest read_manifest(const std::filesystem::path& checkpoint);
 
-/// Reads and verifies every byte of a checkpoint. Throws std::runtime_error naming the file and the
-/// damage.
+/// Reads and verifies every byte of a checkpoint. Throws std::runtime_error that names the file and
+/// the damage.
 void verify_checkpoint(const std::filesystem::path& checkpoint);
 
-/// Cleans a run's folder of checkpoints after a killed process or an incomplete checkpoint; for the
-/// holder of the run's lock.
+/// Removes what a killed process or a failed checkpoint left in a run's folder of checkpoints. Only
+/// the holder of the run's lock may call it.
 void clear_checkpoint_remains(const std::filesystem::path& checkpoints);
 
-/// The complete checkpoint of a run's folder with the most updates; empty when there is none.
+/// Returns the complete checkpoint with the most updates in a run's folder, or an empty path if
+/// there is none.
 std::filesystem::path latest_checkpoint(const std::filesystem::path& run_folder);
 
-/// Records the return of an evaluation of these parameters.
+/// Records the evaluation return of a checkpoint's parameters.
 void score_checkpoint(const std::filesystem::path& checkpoint, double evaluation_return);
 
-/// One of several, for surplus().
+/// A checkpoint as surplus() sees it.
 struct ScoredCheckpoint {
   std::int64_t updates = 0;
   std::optional<double> evaluation_return = {};
 };
 
-/// The checkpoints to remove, of a list by ascending updates: all but the `keep` newest and the
-/// `keep_best` with the greatest returns (of equal ones the newer).
+/// Returns which checkpoints of a list by ascending updates to remove: all except the `keep` newest
+/// and the `keep_best` with the greatest returns (the newer one wins a tie).
 std::vector<bool> surplus(std::span<const ScoredCheckpoint> checkpoints, int keep, int keep_best);
 
-/// The complete ones below a folder of checkpoints, by ascending updates. One whose manifest cannot
-/// be read has no return.
+/// Returns the complete checkpoints in a folder of checkpoints, by ascending updates. A checkpoint
+/// whose manifest cannot be read has no return.
 std::vector<ScoredCheckpoint> scored_checkpoints(const std::filesystem::path& checkpoints);
 
-/// Removes surplus(). Removes each manifest first, so that no partial checkpoint looks complete.
+/// Removes the surplus() checkpoints, each manifest first, so that no partial checkpoint looks
+/// complete.
 void remove_surplus(const std::filesystem::path& checkpoints, int keep, int keep_best);
 
-/// Folders replay/shard-0, shard-1, ... of a checkpoint, in order; throws when one is missing.
+/// Returns the folders replay/shard-0, shard-1, ... of a checkpoint, in order. Throws if one is
+/// missing.
 std::vector<std::filesystem::path> saved_shards(const std::filesystem::path& replay);
 
 } // namespace troupe::actors

@@ -15,7 +15,7 @@ const char* EnvironmentState::name = "environment";
 
 namespace {
 
-/// How long it waits for its sockets before it looks at its mailbox.
+/// How long the actor waits for its sockets before it reads its mailbox.
 constexpr std::chrono::milliseconds kSocketWait{2};
 
 using EnvironmentSelf = EnvironmentActor::stateful_pointer<EnvironmentState>;
@@ -63,8 +63,7 @@ void send_insertion(EnvironmentSelf self, std::size_t shard, const InsertionPtr&
           },
           [self, shard, insertion](caf::error& error) {
             if (error == caf::sec::request_timeout
-                || error == Fault::late) // the shard drops it if the first one went in
-                                         // after all
+                || error == Fault::late) // the shard drops the duplicate if the first one arrived
               send_insertion(self, shard, insertion);
             else
               self->quit(caf::make_error(Fault::lost,
@@ -72,7 +71,7 @@ void send_insertion(EnvironmentSelf self, std::size_t shard, const InsertionPtr&
           });
 }
 
-/// False: its window is full, or the shard is silent; to be tried again.
+/// Returns false if the window is full or the shard is silent; the caller tries again later.
 bool sent(replay::ShardClient& client, const InsertionPtr& insertion) {
   try {
     return client.insert(insertion, std::chrono::steady_clock::now());
@@ -108,12 +107,13 @@ void collect_insertions(EnvironmentState& state) {
   state.episodes.insert(state.episodes.end(), ended.begin(), ended.end());
 }
 
-/// Steps of each environment, those of earlier lives of the run included.
+/// Returns the steps of each environment, including those before a resumption.
 std::int64_t lane_steps(const EnvironmentState& state) {
   return state.collector->agent_steps() / state.collector->lanes();
 }
 
-/// For an update of the sequences that it has made. A run that holds takes turns by itself.
+/// Whether the actor waits for an update on the sequences that it has made. In a run that holds
+/// insertions the rounds take care of that.
 bool awaits_newer_policy(const EnvironmentState& state) {
   return !state.hold && state.options.turns.waits(lane_steps(state));
 }
@@ -133,7 +133,7 @@ bool may_step(const EnvironmentState& state) {
              && state.collector->has_parameters());
 }
 
-/// Why it does not step; empty while it may.
+/// Returns why the actor does not step; empty if it may step.
 std::string waiting(const EnvironmentState& state) {
   if (may_step(state))
     return {};
@@ -154,7 +154,7 @@ std::string waiting(const EnvironmentState& state) {
   return "waits until replay " + shards + " takes " + std::to_string(insertions) + " insertions";
 }
 
-/// With shards in other processes: waits a moment for what is in flight, then looks again.
+/// Waits a moment for insertions in flight to shards in other processes, then checks again.
 void wait_for_clients(EnvironmentSelf self) {
   auto& state = self->state;
   const bool holds = all_sent(state) || (state.hold && state.flushing.empty());
@@ -182,9 +182,9 @@ void step(EnvironmentSelf self) {
   }
   for (int i = 0; i < state.options.insert_steps && may_step(state); ++i) {
     if (state.options.turns.begins(lane_steps(state)))
-      state.collector->restart_sequences(); // an episode's end adds a row, which would shift them
+      state.collector->restart_sequences(); // the row at an episode's end would shift them
     state.collector->choose_actions();
-    if (i == 0) // one step of several tells as much
+    if (i == 0) // one step of several is enough
       state.actions.add(state.collector->actions());
     state.watch.lap("environment.inference");
     state.collector->step_environments();
@@ -227,7 +227,7 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
                                                   EnvironmentOptions options) {
   auto& state = self->state;
   state.options = std::move(options);
-  learner::prepare_compute_thread(1); // in inference, a team of threads would only wait
+  learner::prepare_compute_thread(1); // more threads would not make inference faster
   try {
     state.scene = {};
     state.collector = state.options.make();

@@ -22,7 +22,7 @@ void play_one(EvaluatorSelf self) {
     return;
   auto& request = state.requests.front();
   if (!state.latest || state.latest->version < request.minimum_version)
-    return; // the next parameters call again
+    return; // called again when parameters arrive
   if (request.returns.empty()) {
     state.policy->load(state.latest->values);
     state.playing_version = state.latest->version;
@@ -52,7 +52,7 @@ void play_one(EvaluatorSelf self) {
 
 EvaluatorActor::behavior_type evaluator_actor(EvaluatorSelf self, EvaluatorOptions options) {
   self->state.options = std::move(options);
-  learner::prepare_compute_thread(1); // in inference, a team of threads would only wait
+  learner::prepare_compute_thread(1); // more threads would not make inference faster
   try {
     self->state.environment = self->state.options.environment();
     self->state.policy = self->state.options.policy();

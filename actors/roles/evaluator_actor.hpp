@@ -24,7 +24,7 @@ struct EvaluatorState {
     int episodes = 0;
     std::uint64_t seed = 0;
     std::uint64_t minimum_version = 0;
-    int points = 0; // of the first episode
+    int points = 0; // to keep of the first episode
     double discount = 1;
     std::vector<double> returns;
     learner::ReturnPoints kept;
@@ -35,11 +35,11 @@ struct EvaluatorState {
   std::unique_ptr<learner::Policy> policy;
   ParametersPtr latest;
   std::uint64_t playing_version = 0;
-  std::deque<Request> requests; // the front one is being played
+  std::deque<Request> requests; // the first one is being played
 };
 
-/// Plays episodes without exploration noise, all of one request with the same parameters, and keeps
-/// steps of the first one if the request wants them. Detached; looks at its mailbox between
+/// Plays episodes without exploration noise, all episodes of a request with the same parameters,
+/// and keeps steps of the first one if the request wants them. Detached; reads its mailbox between
 /// episodes.
 EvaluatorActor::behavior_type evaluator_actor(EvaluatorActor::stateful_pointer<EvaluatorState> self,
                                               EvaluatorOptions options);

@@ -59,7 +59,7 @@ void write_reserved_file(const std::filesystem::path& path, std::span<const std:
   try {
     write_file(spare, bytes);
   } catch (const std::system_error&) {
-    // the next one finds no spare, and needs room
+    // The next write finds no spare and needs space on the disk.
   }
 }
 

@@ -10,27 +10,28 @@
 
 namespace troupe::actors {
 
-/// Replaces a file atomically: writes another one, flushes it to the disk and renames it; on
-/// failure the old file stays. Appends a checksum. Throws std::runtime_error naming path and reason
-/// (a full disk, no permission).
+/// Replaces a file atomically: writes a new file with a checksum, flushes it to the disk and
+/// renames it. On failure the old file stays. Throws std::runtime_error that names the path and the
+/// reason (for example a full disk or a missing permission).
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
-/// The same into the space of `<path>.spare`, whose name it exchanges with `path`: bytes of the
-/// same number as before can be written on a full disk.
+/// Like write_file(), but writes into the existing space of `<path>.spare` and exchanges its name
+/// with `path`: the same number of bytes as before can be written even on a full disk.
 void write_reserved_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
-/// With its spare. Throws std::filesystem::filesystem_error.
+/// Removes the file and its spare. Throws std::filesystem::filesystem_error.
 void remove_reserved_file(const std::filesystem::path& path);
 
-/// Reads a file of these functions. Throws std::runtime_error if it is missing, truncated or
-/// changed.
+/// Reads a file that one of these functions wrote. Throws std::runtime_error if it is missing,
+/// truncated or changed.
 std::vector<std::byte> read_file(const std::filesystem::path& path);
 
-/// Of a checkpoint's or snapshot's folder of this name; -1: it is not one's.
+/// Returns the number in the name of a checkpoint's or snapshot's folder; -1 if the name is not a
+/// number.
 std::int64_t number_of(const std::string& name);
 
-/// The folders of checkpoints or snapshots in `folder`: names that are numbers, ascending. Empty if
-/// it cannot be read.
+/// Returns the folders of checkpoints or snapshots in `folder`, whose names are numbers, in
+/// ascending order. Empty if `folder` cannot be read.
 std::vector<std::pair<std::int64_t, std::filesystem::path>>
 numbered_folders(const std::filesystem::path& folder);
 

@@ -94,7 +94,8 @@ void start_prefetch(LearnerSelf self) {
                                       .timeline = state.spans.timeline()});
 }
 
-/// If the others are lost meanwhile, it is lost too and may restart with them.
+/// Joins the other replicas. If they are lost meanwhile, this learner counts as lost too and may
+/// restart with them.
 learner::ReplicaAssignment meet_others(LearnerState& state) {
   try {
     return state.strategy->assignment(state.options.local_id);
@@ -136,7 +137,7 @@ void step(LearnerState& state, const learner::TensorMap& batch) {
   state.watch.lap("learner.update");
 }
 
-/// The learner's state as it is now. The request is answered when it is written.
+/// Writes a snapshot of the learner's current state. Answers the request once it is written.
 void write_snapshot(LearnerSelf self,
                     std::optional<caf::typed_response_promise<std::int64_t>> request = {}) {
   auto& state = self->state;
@@ -175,7 +176,7 @@ void save(LearnerState& state, const std::string& folder) {
   state.writes->add({.write = [part] { write_learner(*part); }, .done = {}, .checkpoint = true});
 }
 
-/// For restarting learners: this one's current state.
+/// Returns the number of updates of a new snapshot, from which other learners restart.
 caf::result<std::int64_t> snapshot_now(LearnerSelf self) {
   if (self->state.options.snapshot_folder.empty())
     return caf::make_error(Fault::bad_request, std::string("this run has no folder for snapshots"));
@@ -196,7 +197,7 @@ void update(LearnerSelf self, BatchPtr& batch) {
   answer_flushes(self);
 }
 
-/// The input continues after the updates already made, also in a resumed run.
+/// Opens the input behind the updates already made, also in a resumed run.
 void open_input(LearnerState& state) {
   const auto& context = *state.context;
   state.input = state.replica->input_fn({.num_replicas_in_sync = context.num_replicas_in_sync(),
@@ -229,8 +230,8 @@ void start_data(LearnerSelf self) {
   }
 }
 
-/// An error ends the actor, and other replicas' waits for it. If the others were lost, it stays for
-/// a while, so that they can restart with its state.
+/// Ends the actor with an error, and the waits of other replicas for it. If the collective failed,
+/// the actor stays for a while, so that restarting learners can use its state.
 void fail(LearnerSelf self, const std::exception& e, bool may_stay = true) {
   auto& state = self->state;
   if (state.strategy)
@@ -245,7 +246,7 @@ void fail(LearnerSelf self, const std::exception& e, bool may_stay = true) {
       lost_atom_v);
 }
 
-/// The learner waits for what its prefetcher waits for.
+/// A learner waits for what its prefetcher waits for.
 caf::result<ProtoBytes> report(LearnerSelf self) {
   const LearnerState& state = self->state;
   wire::LearnerReport made;
@@ -280,7 +281,7 @@ void load(LearnerSelf self, const std::string& folder) {
   state.replica->load(saved.parameters, saved.optimizer);
   state.context->on_parameters_restored();
   state.updates = state.granted = saved.updates;
-  state.input = {}; // an open input is at another position
+  state.input = {}; // an open input would be at another position
 }
 
 } // namespace
@@ -354,7 +355,7 @@ LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions optio
                                             state.options.transitions));
           state.watch.lap("learner.evaluate");
           return made;
-        } catch (const std::exception& e) { // it learns without them
+        } catch (const std::exception& e) { // training continues without the result
           return failure(e);
         }
       },
@@ -374,7 +375,7 @@ LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions optio
           const auto made = encode(learner_histograms(*self->state.replica));
           self->state.watch.lap("learner.histograms");
           return made;
-        } catch (const std::exception& e) { // it learns without them
+        } catch (const std::exception& e) { // training continues without the result
           return failure(e);
         }
       },

@@ -23,37 +23,37 @@ struct LearnerOptions {
   int replica = 0;
   bool own_data = false;      // batches come from the replica's input_fn(), not from shards
   int threads = 1;            // at most (ThreadChoice)
-  bool fixed_threads = false; // neither more nor fewer
+  bool fixed_threads = false; // use exactly `threads`
   int publish_period = 10;    // updates
   int prefetch = 2;
   int gather_threads = 1;
-  std::int64_t rows = 0; // of this replica's batch, from shards
-  bool feedback = false; // replica's priorities() go to the shards, batches have a "weight"
+  std::int64_t rows = 0; // of this replica's batch from shards
+  bool feedback = false; // the replica's priorities() go back to the shards
   bool weighted = false;
   double importance_exponent = 1;
   std::int64_t importance_updates = 0;
   std::uint64_t seed = 1;
   std::function<std::unique_ptr<learner::Replica>()> make;      // called on the learner's thread
-  std::function<std::shared_ptr<learner::Strategy>()> strategy; // the same; empty for one replica
-  at::Device device = at::kCPU;                                 // unless the strategy says
-  int local_id = 0;                                             // in it
+  std::function<std::shared_ptr<learner::Strategy>()> strategy; // likewise; empty: one replica
+  at::Device device = at::kCPU;                                 // unless the strategy determines it
+  int local_id = 0;                                             // within the strategy
   learner::LearningRateSchedule learning_rates = {};
-  std::uint64_t incarnation = 0; // how often it was started before
+  std::uint64_t incarnation = 0; // number of earlier starts
   std::vector<ReplayActor> shards;
-  ShardEndpoints remote = {}; // instead of these
+  ShardEndpoints remote = {}; // used instead of `shards` if it has endpoints
   replay::TransitionSpec transitions;
-  std::optional<ParameterActor> parameters;   // the chief's; replica 0 publishes
-  std::filesystem::path snapshot_folder = {}; // of replica 0, for restarting learners; or empty
+  std::optional<ParameterActor> parameters;   // of the first learner; replica 0 publishes
+  std::filesystem::path snapshot_folder = {}; // for replica 0's snapshots; may be empty
   std::chrono::duration<double> snapshot_period{30};
-  /// How long a learner whose collective failed waits to be asked for its state and ended.
+  /// How long a learner whose collective failed waits for a request for its state.
   std::chrono::duration<double> stranded_period{20};
 };
 
 /// A learner's captured state, on the CPU, and its destination.
 struct LearnerWrite {
   std::filesystem::path folder;
-  bool snapshot = false;   // replaces the previous one; else a part of a checkpoint
-  bool parameters = false; // included, for all replicas, which have the same
+  bool snapshot = false;   // replaces the previous one; otherwise part of a checkpoint
+  bool parameters = false; // whether to write the parameters, which are the same in all replicas
   learner::TensorMap parameter_tensors, optimizer_tensors;
   std::int64_t updates = 0;
   int replica = 0;
@@ -63,7 +63,7 @@ struct LearnerWrite {
 struct LearnerState {
   static const char* name;
   LearnerOptions options;
-  SpanRecorder spans; // outlives what records in it
+  SpanRecorder spans; // outlives everything that records in it
   std::shared_ptr<learner::Strategy> strategy;
   std::unique_ptr<learner::ReplicaContext> context;
   std::optional<learner::ThreadChoice> thread_choice; // always set
@@ -72,24 +72,25 @@ struct LearnerState {
   std::int64_t granted = 0;
   std::int64_t updates = 0;
   std::int64_t published = -1;
-  learner::Input input;  // of its own
+  learner::Input input;  // the replica's own
   bool stepping = false; // a step_atom is on its way
-  std::int64_t rows = 0; // of its own data, learnt from since its start
+  std::int64_t rows = 0; // of the replica's own data, learned from since the start
   learner::Metrics metrics;
   std::vector<caf::typed_response_promise<std::int64_t>> flushing;
   Stopwatch watch{spans.timeline()};
   std::chrono::steady_clock::time_point next_snapshot = std::chrono::steady_clock::now();
   std::optional<StateWrites> writes; // always set
-  std::string snapshot_problem;      // with the last one; "" when it was written
-  std::string stranded;              // why its collective failed; it then waits for its end
+  std::string snapshot_problem;      // of the last snapshot; "" if it was written
+  std::string stranded;              // why its collective failed; the learner makes no more updates
 };
 
-/// One replica: makes one update per batch of its prefetcher, or of its replica's own input, and
-/// never more than granted. Detached. Dies with Fault::failed and the exception's text (a NaN and
-/// its origin). After a failed collective it makes no more updates but keeps its state for
-/// restarting learners, and dies with Fault::lost after stranded_period; without a snapshot_folder,
-/// at once. Replica 0 writes its state to snapshot_folder/<updates> every snapshot_period, less
-/// often if that takes more than a twentieth of the time; on another thread, like checkpoints.
+/// Runs one replica: makes one update per batch of its prefetcher, or of the replica's own input,
+/// and never more than granted. Detached. Dies with Fault::failed and the exception's text (for
+/// example a NaN and its origin). After a failed collective it makes no more updates but keeps its
+/// state for restarting learners, and dies with Fault::lost after stranded_period, or at once
+/// without a snapshot_folder. Replica 0 writes its state to snapshot_folder/<updates> every
+/// snapshot_period, or less often if writing takes more than a twentieth of the time. Snapshots and
+/// checkpoints are written on another thread.
 LearnerActor::behavior_type learner_actor(LearnerActor::stateful_pointer<LearnerState> self,
                                           LearnerOptions options);
 

@@ -50,7 +50,8 @@ bool is_superseded(const LearnerWrite& write) {
   return false;
 }
 
-/// Snapshots other than `complete`, and what earlier incarnations of the replica did not finish.
+/// Removes all snapshots except `complete`, and unfinished ones of earlier incarnations of the
+/// replica.
 void remove_others(const LearnerWrite& write, const fs::path& complete) {
   const std::string unfinished = ".partial-" + std::to_string(write.replica) + "-";
   std::vector<fs::path> others;
@@ -64,8 +65,8 @@ void remove_others(const LearnerWrite& write, const fs::path& complete) {
     fs::remove_all(path);
 }
 
-/// An incarnation that was declared dead may still be writing when its successor does: each has a
-/// separate folder to write in, and the earlier one gives way.
+/// An incarnation that was declared dead may still be writing when its successor does. Each writes
+/// into a separate folder, and the earlier one gives up.
 void write_snapshot_files(const LearnerWrite& write) {
   const std::string writer =
       std::to_string(write.replica) + "-" + std::to_string(write.incarnation);
@@ -77,15 +78,15 @@ void write_snapshot_files(const LearnerWrite& write) {
   fs::create_directories(partial);
   std::ofstream(partial / kWriter) << write.replica << ' ' << write.incarnation << '\n';
   write_files(write, partial, kOptimizer);
-  if (is_superseded(write)) { // meanwhile
+  if (is_superseded(write)) { // another one was written meanwhile
     fs::remove_all(partial);
     return;
   }
-  if (fs::exists(complete)) // of the same number, by an earlier incarnation
+  if (fs::exists(complete)) // an earlier incarnation made as many updates
     exchange(partial, complete);
   else
     fs::rename(partial, complete);
-  env::write_folder_to_disk(write.folder); // the new name, before an old snapshot is removed
+  env::write_folder_to_disk(write.folder); // before an old snapshot is removed
   remove_others(write, complete);
 }
 
@@ -115,7 +116,7 @@ void write_learner(const LearnerWrite& write) {
 SavedLearner read_learner(const fs::path& folder, int replica, const learner::TensorMap& own) {
   auto parameters = learner::read_safetensors(folder / kParameters);
   fs::path file = folder / optimizer_name(replica);
-  if (!fs::exists(file)) // there were fewer replicas, or it is another replica's snapshot
+  if (!fs::exists(file)) // there were fewer replicas, or this is another replica's snapshot
     file = folder / kOptimizer;
   auto optimizer = learner::read_safetensors(file);
   const auto updates = parameters.metadata.find("updates");

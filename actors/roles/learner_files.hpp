@@ -7,14 +7,14 @@
 
 namespace troupe::actors {
 
-/// A copy of the current state, independent of later updates.
+/// Returns a copy of the current state that later updates do not change.
 LearnerWrite captured(const LearnerState& state, const std::filesystem::path& folder,
                       bool snapshot);
 
-/// Writes a part of a checkpoint into its folder, or a snapshot to folder/<updates> atomically;
-/// when that is on the disk, it removes the other snapshots. It writes nothing when a later
-/// incarnation of the replica has written a snapshot. Any thread. Throws std::runtime_error naming
-/// file and reason.
+/// Writes a part of a checkpoint into its folder, or a snapshot to folder/<updates> atomically.
+/// Once a snapshot is on the disk, the other snapshots are removed. Writes nothing if a later
+/// incarnation of the replica has written a snapshot. Any thread. Throws std::runtime_error that
+/// names the file and the reason.
 void write_learner(const LearnerWrite& write);
 
 struct SavedLearner {
@@ -22,8 +22,9 @@ struct SavedLearner {
   std::int64_t updates = 0;
 };
 
-/// The state with which a replica starts: its own part, or another replica's if it has none; then
-/// `own` replaces the other's random streams. Throws std::runtime_error naming the file.
+/// Reads the state with which a replica starts: its own part, or another replica's if it has none.
+/// In that case `own` replaces the other replica's random streams. Throws std::runtime_error that
+/// names the file.
 SavedLearner read_learner(const std::filesystem::path& folder, int replica,
                           const learner::TensorMap& own);
 

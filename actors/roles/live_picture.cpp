@@ -17,7 +17,8 @@ constexpr int kSceneWidth = 320;
 
 using Colour = std::array<std::uint8_t, 3>;
 
-/// Of a board's planes, over and over; easily told apart on black.
+/// Colours of a board's planes, repeated if there are more planes. They are easy to tell apart on
+/// black.
 constexpr std::array<Colour, 10> kPlaneColours{{{230, 159, 0},
                                                 {86, 180, 233},
                                                 {0, 158, 115},
@@ -57,7 +58,7 @@ wire::LivePicture scene(env::Physics& physics, const std::string& camera, SceneR
   return made;
 }
 
-/// A later plane that is set hides earlier ones.
+/// Later planes cover earlier ones.
 void draw_board(std::span<const std::byte> planes, std::size_t pixels,
                 std::span<std::uint8_t> rgb) {
   for (std::size_t i = 0; i < planes.size(); ++i)
@@ -76,7 +77,7 @@ wire::LivePicture observed(std::span<const std::byte> frame, const env::ArraySpe
     draw_board(frame, pixels, rgb);
     return made;
   }
-  const std::size_t plane = channels % 3 == 0 ? pixels : 0; // grey: the same one three times
+  const std::size_t plane = channels % 3 == 0 ? pixels : 0; // grey: the same plane three times
   for (std::size_t i = 0; i < pixels; ++i)
     for (std::size_t c = 0; c < 3; ++c)
       rgb[3 * i + c] = static_cast<std::uint8_t>(frame[c * plane + i]);

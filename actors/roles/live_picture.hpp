@@ -13,19 +13,19 @@ class Collector;
 
 namespace troupe::actors {
 
-/// The renderer of the newest scene, for the next one: it takes longer to make, with its textures,
-/// than to draw with. The simulation must outlive it.
+/// Keeps the renderer of the last scene for the next picture: making one with its textures takes
+/// longer than drawing. The simulation must outlive it.
 struct SceneRenderer {
   const env::Physics* of = nullptr;
   std::unique_ptr<env::Renderer> renderer;
 };
 
-/// What one environment of a collector shows between two steps: its scene as the ray caster draws
-/// it from `camera`, in colour and with all effects, or the newest frame that the agent got. That
-/// is the answer, too, where there is no MuJoCo simulation. Of several cameras the first one's
-/// picture is taken; of a game's board (more than three planes of zeros and ones) each plane gets a
-/// colour. Throws std::invalid_argument if there is no such environment, or neither a simulation
-/// nor a picture.
+/// Returns a picture of one environment between two steps: its scene as the ray caster draws it
+/// from `camera`, in colour and with all effects, or the newest frame that the agent got. The frame
+/// is also used if there is no MuJoCo simulation. With several cameras only the first one's picture
+/// is returned. A game's board (more than three planes of zeros and ones) gets one colour per
+/// plane. Throws std::invalid_argument if there is no such environment, or neither a simulation nor
+/// a picture.
 wire::LivePicture live_picture(learner::Collector& collector, const env::ArraySpec& frame,
                                const std::string& camera, const wire::PictureOrder& order,
                                SceneRenderer& kept);

@@ -11,11 +11,11 @@ struct ParameterState {
   static const char* name;
   ParametersPtr latest;
   std::vector<caf::actor> subscribers;
-  std::function<void(const Parameters&)> also; // e.g. onto the wire; may be empty
+  std::function<void(const Parameters&)> also; // also gets new parameters; may be empty
 };
 
 /// Keeps the newest parameters (an older version never replaces a newer one) and sends them to
-/// every subscriber, to a new one at once.
+/// every subscriber. A new subscriber gets them at once.
 ParameterActor::behavior_type parameter_actor(ParameterActor::stateful_pointer<ParameterState> self,
                                               std::function<void(const Parameters&)> also);
 

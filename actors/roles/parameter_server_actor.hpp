@@ -17,15 +17,16 @@ struct ParameterServerState {
   std::unique_ptr<learner::ParameterServerHost> host;
 };
 
-/// Owns the host. The first incarnation ignores its snapshot, which is of an earlier run; a later
-/// one with the same options (a fixed endpoint) continues from it, and the learners reconnect. Dies
-/// with Fault::failed and the reason if the host cannot be made.
+/// Owns the host. The first incarnation ignores its snapshot, which an earlier run has left. A
+/// later incarnation with the same options (a fixed endpoint) continues from it, and the learners
+/// reconnect. Dies with Fault::failed and the reason if the host cannot be made.
 ParameterServerActor::behavior_type
 parameter_server_actor(ParameterServerActor::stateful_pointer<ParameterServerState> self,
                        std::shared_ptr<env::wire::Context> context,
                        learner::ParameterServerHostOptions options, std::uint64_t incarnation);
 
-/// A shard's part of a checkpoint, in the folder that save_atom and load_atom name.
+/// Returns the path of a shard's part of a checkpoint, in the folder that save_atom and load_atom
+/// name.
 std::filesystem::path server_file(const std::filesystem::path& folder, int shard);
 
 } // namespace troupe::actors

@@ -4,22 +4,23 @@
 
 namespace troupe::actors {
 
-/// When environments may play on if the newest policy must play each sequence (Storage::
-/// newest_policy): they play whole sequences, then wait until the learner publishes what it learned
-/// from them. Decides only; the environment actor waits.
+/// Decides when environments may step if the newest policy must play each sequence
+/// (Storage::newest_policy): they play whole sequences, then wait until the learner publishes what
+/// it learned from them. Only decides; the environment actor does the waiting.
 class PolicyTurns {
 public:
-  /// `sequence_steps`: 0 for other agents, who never wait. `sequences`: that the learner uses
-  /// between two publications. `lanes`: environments of the whole run.
+  /// `sequence_steps`: 0 for other agents, which never wait. `sequences`: number that the learner
+  /// uses between two publications. `lanes`: environments of the whole run.
   PolicyTurns(std::int64_t sequence_steps, std::int64_t sequences, std::int64_t lanes)
       : sequence_steps_(sequence_steps), sequences_(sequences), lanes_(lanes) {}
 
-  /// `steps`: of each environment so far.
+  /// Whether environments must wait after `steps` steps each.
   bool waits(std::int64_t steps) const {
     return sequence_steps_ > 0 && steps >= end_ && !may_begin_;
   }
-  /// Called before a step that does not wait. True: sequences begin with this step. Together the
-  /// environments of the run make at least as many as the learner uses until it publishes again.
+  /// Called before a step that need not wait. Returns true if sequences begin with this step.
+  /// Together the environments of the run make at least as many as the learner uses before it
+  /// publishes again.
   bool begins(std::int64_t steps) {
     if (sequence_steps_ == 0 || steps < end_)
       return false;
@@ -29,8 +30,8 @@ public:
   }
 
   void published() { may_begin_ = true; }
-  /// The number of environments of the run has changed. The learner may lack sequences of
-  /// environments that left, so waiting environments play on.
+  /// Sets a new number of environments of the run. Environments that left may have taken sequences
+  /// with them that the learner needs, so waiting environments continue.
   void set_lanes(std::int64_t lanes) {
     lanes_ = lanes;
     may_begin_ = true;
@@ -40,8 +41,8 @@ private:
   std::int64_t sequence_steps_;
   std::int64_t sequences_;
   std::int64_t lanes_;
-  std::int64_t end_ = 0;   // of the current sequences, in steps of each environment
-  bool may_begin_ = false; // parameters were published since they began
+  std::int64_t end_ = 0;   // step of each environment at which the current sequences end
+  bool may_begin_ = false; // parameters were published since the current sequences began
 };
 
 } // namespace troupe::actors

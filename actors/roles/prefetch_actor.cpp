@@ -11,7 +11,7 @@ const char* PrefetchState::name = "prefetch";
 
 namespace {
 
-/// How long it waits for a sample before it looks at its mailbox.
+/// How long the actor waits for a sample before it reads its mailbox.
 constexpr std::chrono::milliseconds kSampleWait{10};
 
 using PrefetchSelf = PrefetchActor::stateful_pointer<PrefetchState>;
@@ -66,7 +66,7 @@ void look_again(PrefetchSelf self) {
     self->send(self, tick_atom_v);
 }
 
-/// Receives the oldest batch from shards of other processes, or as much of it as has arrived.
+/// Receives the oldest batch, or the part that has arrived, from shards of other processes.
 void receive(PrefetchSelf self) {
   auto& state = self->state;
   state.looking = false;
@@ -84,7 +84,7 @@ void receive(PrefetchSelf self) {
       deliver_ready(self);
       return look_again(self);
     }
-  } catch (const replay::ShardSilence& silence) { // a shard may come back
+  } catch (const replay::ShardSilence& silence) { // a silent shard may come back
     why = silence.what();
   }
   if (replay::Deadline::clock::now() < next.deadline)
@@ -94,7 +94,7 @@ void receive(PrefetchSelf self) {
                                               + " s: " + why));
 }
 
-/// The next buffer becomes the pending batch number `asked`.
+/// Makes the next free buffer the pending batch number `asked`.
 BatchBuffer& begin_batch(PrefetchState& state) {
   state.pending.push_back({.buffer = std::move(state.free.back()),
                            .deadline = replay::Deadline::clock::now() + kRequestDeadline});
@@ -132,7 +132,7 @@ void ask(PrefetchSelf self) {
     std::int64_t first_row = 0;
     for (std::int64_t i = 0; i < shards; ++i) {
       const std::int64_t turn =
-          (i + number) % shards; // the shards that give one more row if the rows do not divide
+          (i + number) % shards; // which shards give one more row if the rows do not divide evenly
       const std::int64_t rows =
           state.options.rows / shards + (turn < state.options.rows % shards ? 1 : 0);
       if (rows == 0)
@@ -174,7 +174,7 @@ void answer_flushes(PrefetchState& state) {
   state.flushing.clear();
 }
 
-/// Each row's priority to the shard that gave it.
+/// Sends each row's priority to the shard that the row came from.
 void route_priorities(PrefetchSelf self, BatchBuffer& buffer) {
   auto& state = self->state;
   if (state.client)

@@ -141,7 +141,7 @@ caf::result<ProtoBytes> reply(RendezvousSelf self, const wire::StoreRequest& ask
                               + std::to_string(static_cast<int>(operation)));
 }
 
-/// The first that is missing.
+/// Returns the first missing key, or "".
 std::string missing(const RendezvousState& state, const RendezvousState::Waiter& waiter) {
   for (const auto& key : waiter.keys)
     if (!state.values.contains(key))

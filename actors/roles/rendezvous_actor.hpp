@@ -22,11 +22,11 @@ struct RendezvousState {
 };
 
 /// The store in which learners of separate processes find each other: c10d's store as an actor of
-/// the head, behind their connection with it, so that only processes with the deployment's keys can
-/// use it (LibTorch's TCPStore authenticates no client). Learners that restart get a new one.
-/// Answers as TCPStore does: Fault::late if a key is missing at the request's deadline,
-/// Fault::bad_request beyond the bounds (64 MiB, 65,536 keys, 4,096 waiting requests),
-/// Fault::stopping if it ends meanwhile.
+/// the head. Requests arrive over the learners' connection with the head, so only processes with
+/// the deployment's keys can use it (LibTorch's TCPStore does not authenticate clients). Learners
+/// that restart get a new store. Answers as TCPStore does, or with Fault::late if a key is missing
+/// at the request's deadline, Fault::bad_request beyond its limits (64 MiB, 65,536 keys, 4,096
+/// waiting requests), and Fault::stopping if it ends first.
 RendezvousActor::behavior_type
 rendezvous_actor(RendezvousActor::stateful_pointer<RendezvousState> self);
 

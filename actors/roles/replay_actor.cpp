@@ -24,10 +24,11 @@ using ReplaySelf = ReplayActor::stateful_pointer<ReplayState>;
 constexpr std::chrono::seconds kReplayPatience = kRequestDeadline - std::chrono::seconds(2);
 constexpr std::chrono::seconds kTick{1};
 constexpr std::size_t kKeptSnapshots = 2;
-/// Separates snapshots of incarnations: a frozen one may still write after the next has started.
+/// Separates the snapshots of incarnations: a frozen one may still write after its successor has
+/// started.
 constexpr std::int64_t kNumbersPerIncarnation = 1'000'000;
 
-/// The shard has no clock: the actor calls its tick() while requests may wait.
+/// Starts calling the shard's tick() while requests may wait, because the shard has no clock.
 void watch_deadlines(ReplaySelf self) {
   if (!std::exchange(self->state.ticking, true))
     self->delayed_send(self, kTick, tick_atom_v);
@@ -54,7 +55,8 @@ void in_turn(ReplayState& state, std::uint64_t turn, std::function<void()> what)
   }
 }
 
-/// The turn of a replica's request `number`; its update comes after all samples of that number.
+/// Returns the turn of a replica's request `number`. An update comes after all samples of that
+/// number.
 std::uint64_t turn_of(const ReplayState& state, std::uint32_t replica, std::uint64_t number,
                       bool update) {
   const auto replicas = static_cast<std::uint64_t>(state.options.replicas);
@@ -147,7 +149,7 @@ void on_snapshot_written(ReplayState& state, const std::filesystem::path& folder
     std::filesystem::remove_all(found[i].second, error);
 }
 
-/// Writes the table as it is now, with what is unchanged linked from `previous`.
+/// Writes the table as it is now, linking unchanged files from `previous`.
 void write_table(ReplayState& state, const std::filesystem::path& folder,
                  const std::filesystem::path& previous, bool checkpoint) {
   auto snapshot = std::make_shared<replay::TableSnapshot>();
@@ -187,7 +189,7 @@ void take_snapshot(ReplaySelf self) {
   }
 }
 
-/// The first incarnation of a shard begins empty, a later one with the newest snapshot.
+/// The first incarnation of a shard starts empty, a later one from the newest snapshot.
 void load_snapshot(ReplayState& state, replay::Table& table) {
   const auto& folder = state.options.snapshot_folder;
   if (state.options.incarnation == 0)
@@ -202,13 +204,13 @@ void load_snapshot(ReplayState& state, replay::Table& table) {
     try {
       table.load(at->second, replay::Table::ConfigChange::accept);
       state.snapshot = at->second;
-    } catch (const replay::StorageError& damage) { // the one before it, then
+    } catch (const replay::StorageError& damage) { // try the one before it
       state.snapshot_problem = damage.what();
     }
 }
 
-/// Loads a shard's folder, or from a folder of all shards its own, or its part of all of them if
-/// their number has changed. Returns a message for the log, or "".
+/// Loads a shard's folder. From a folder of all shards it loads its own, or its part of all of them
+/// if their number has changed. Returns a message for the log, or "".
 std::string load(ReplayState& state, replay::Table& table, const std::filesystem::path& path) {
   if (std::filesystem::exists(path / "manifest"))
     return table.load(path, replay::Table::ConfigChange::accept);
@@ -229,7 +231,7 @@ std::string load(ReplayState& state, replay::Table& table, const std::filesystem
                            "replay.capacity_bytes to keep them";
 }
 
-/// Those of the shard, with spans.
+/// Returns the shard's handlers, which also record spans.
 replay::ShardHandlers recorded_handlers(const std::shared_ptr<replay::HostedShard>& shard,
                                         const std::shared_ptr<collectives::Timeline>& timeline) {
   replay::ShardHandlers made = replay::handlers_of(shard);
@@ -251,7 +253,7 @@ std::unique_ptr<replay::ShardServer> serve(const ReplayOptions& options,
                                            const std::shared_ptr<replay::HostedShard>& shard,
                                            const std::shared_ptr<collectives::Timeline>& timeline) {
   replay::ShardHandlers handlers = recorded_handlers(shard, timeline);
-  handlers.set_limiter = nullptr; // the head's alone, who asks the actor
+  handlers.set_limiter = nullptr; // only the head may change it, by a message to the actor
   const auto at = [&](const std::string& endpoint) {
     return std::make_unique<replay::ShardServer>(
         *options.context, options.transitions, handlers,
@@ -259,7 +261,7 @@ std::unique_ptr<replay::ShardServer> serve(const ReplayOptions& options,
   };
   try {
     return at(options.endpoint);
-  } catch (const std::runtime_error&) { // in use, if it was this shard's former endpoint
+  } catch (const std::runtime_error&) { // this shard's former endpoint is in use
     return at(options.endpoint.substr(0, options.endpoint.rfind(':')) + ":*");
   }
 }
@@ -323,7 +325,7 @@ ReplayActor::behavior_type replay_actor(ReplaySelf self, ReplayOptions options) 
   self->set_exit_handler([self](caf::exit_msg& why) {
     self->state.stopping = true;
     self->state.turns.clear();
-    self->state.server.reset(); // other processes see it gone; a refusal would end a learner
+    self->state.server.reset(); // other processes see it close; a refusal would end a learner
     self->state.shard->stop();
     self->quit(std::move(why.reason));
   });

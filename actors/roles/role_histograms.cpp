@@ -13,8 +13,8 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::size_t kMostTensors = 64;
-constexpr std::int64_t kMostValues = 65'536; // of a tensor
-constexpr std::size_t kMostComponents = 16;  // of an action, with a histogram for each
+constexpr std::int64_t kMostValues = 65'536; // per tensor
+constexpr std::size_t kMostComponents = 16;  // of an action that get separate histograms
 
 learner::Histogram histogram_of_tensor(const at::Tensor& tensor) {
   at::Tensor flat = tensor.detach().reshape({-1});
@@ -25,7 +25,7 @@ learner::Histogram histogram_of_tensor(const at::Tensor& tensor) {
       std::span<const float>(flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())));
 }
 
-/// "critic.0.weight" of "adam.exp_avg.critic.0.weight"; none of other names.
+/// Returns "critic.0.weight" for "adam.exp_avg.critic.0.weight", and nothing for other names.
 std::optional<std::string> name_of_mean(const std::string& name) {
   const std::string part = "exp_avg.";
   const auto at = name.find(part);
@@ -61,7 +61,7 @@ wire::Distributions learner_histograms(learner::Replica& replica) {
 ActionHistograms::ActionHistograms(const replay::TransitionSpec& transitions) {
   const auto components = static_cast<std::size_t>(transitions.action_size);
   const bool each = components <= kMostComponents;
-  std::int64_t most = 0; // choices of any component; 0: all are numbers in [-1, 1]
+  std::int64_t most = 0; // choices of any component; 0: all components are numbers in [-1, 1]
   for (std::size_t i = 0; i < components; ++i)
     most = std::max<std::int64_t>(most, transitions.choices_of(i));
   for (std::size_t i = 0; i < (each ? components : 1); ++i) {

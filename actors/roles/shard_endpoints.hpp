@@ -8,8 +8,8 @@
 
 namespace troupe::actors {
 
-/// Shards that other processes serve. An actor connects to them on its own thread, so that nothing
-/// stands between its buffers and the sockets.
+/// Shards that other processes serve. An actor connects to them on its own thread, so that there is
+/// no hop between its buffers and the sockets.
 struct ShardEndpoints {
   env::wire::Context* context = nullptr;   // outlives the actor
   std::vector<std::string> endpoints = {}; // by shard; empty: the shards are in this process

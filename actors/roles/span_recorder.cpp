@@ -13,14 +13,14 @@ namespace troupe::actors {
 
 namespace {
 
-constexpr std::int64_t kMostSpans = 20'000; // of an actor, whatever an order says
+constexpr std::int64_t kMostSpans = 20'000; // per actor, even if an order allows more
 
 std::int64_t clock_nanoseconds(std::chrono::steady_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
 void add_spans(const collectives::Timeline& timeline, wire::SpansPart& made) {
-  std::map<std::string, int> numbers; // of names
+  std::map<std::string, int> numbers; // index of each name
   for (const auto& event : timeline.events()) {
     const auto [at, fresh] = numbers.emplace(event.name, made.names_size());
     if (fresh)

@@ -8,18 +8,20 @@
 
 namespace troupe::actors {
 
-/// The spans of one actor's stages, recorded while the head asks for them. Otherwise a span costs
-/// one load of a flag. answer() and note_update() on the actor's thread; any thread may add spans.
+/// Records the spans of one actor's stages while the head requests them. Otherwise a span costs one
+/// load of a flag. answer() and note_update() belong to the actor's thread; any thread may add
+/// spans.
 class SpanRecorder {
 public:
   SpanRecorder();
 
-  /// Where the actor and its helpers add their spans; outlives them.
+  /// Where the actor and its helpers add their spans. Outlives them.
   const std::shared_ptr<collectives::Timeline>& timeline() const { return timeline_; }
 
-  /// Starts, stops or hands over, as ordered; tells the clock in any case.
+  /// Starts or stops recording or returns the spans, as `order` says. The answer always has the
+  /// time of this process's clock.
   wire::SpansPart answer(const wire::SpansOrder& order);
-  /// A learner has made an update: the recording ends after the ordered number of them.
+  /// Notes a learner's update: recording stops after the ordered number of updates.
   void note_update() {
     if (timeline_->recording())
       count_update();
@@ -29,10 +31,10 @@ private:
   void count_update();
 
   std::shared_ptr<collectives::Timeline> timeline_;
-  std::int64_t updates_left_ = 0; // 0: it records until it is stopped
+  std::int64_t updates_left_ = 0; // 0: record until stopped
 };
 
-/// The boot of this host's kernel, whose processes share a steady clock; "" if it is not known.
+/// Identifies the boot of this host's kernel, whose processes share a steady clock; "" if unknown.
 const std::string& boot_of_host();
 
 } // namespace troupe::actors

@@ -37,7 +37,7 @@ void StateWrites::start() {
         } catch (const std::exception& e) {
           problem = e.what();
         }
-        write = nullptr; // the state is freed here, not on the owner's thread
+        write = nullptr; // frees the state here, not on the owner's thread
         thread->send(owner, written_atom_v, problem);
       });
 }
