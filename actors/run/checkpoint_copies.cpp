@@ -156,7 +156,7 @@ void CheckpointCopies::copy(const Job& job) {
 
 void CheckpointCopies::remove_older(std::int64_t newest) {
   const auto folder = below(options_.run, "checkpoints");
-  std::map<std::int64_t, bool> found; // with its manifest
+  std::map<std::int64_t, bool> found; // number of each copy, and whether it has its manifest
   for (const auto& object : store_.list(folder)) {
     const std::string name = object.key.substr(folder.key.size() + 1);
     const auto slash = std::min(name.find('/'), name.size());
@@ -171,7 +171,7 @@ void CheckpointCopies::remove_older(std::int64_t newest) {
   if (options_.keep_best > 0)
     for (const auto& [number, complete] : found)
       if (complete
-          && (!copied_.contains(number) || // its score is not known here
+          && (!copied_.contains(number) || // its score is unknown here
               fs::exists(folder_ / "checkpoints" / std::to_string(number) / kLastFile)))
         kept.insert(number);
   for (const auto& [number, complete] : found)

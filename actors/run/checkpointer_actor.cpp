@@ -15,7 +15,7 @@ using CheckpointerSelf = CheckpointerActor::stateful_pointer<CheckpointerState>;
 void end(CheckpointerState& state, const caf::error& failure) {
   state.complete.clear();
   state.failure = failure;
-  ++state.serial; // answers that still come do not count
+  ++state.serial; // later answers are ignored
   std::error_code ignored;
   if (failure)
     fs::remove_all(state.partial, ignored);
@@ -36,7 +36,7 @@ void on_committed(CheckpointerState& state, const caf::error& problem) {
   end(state, problem);
 }
 
-/// Reads every file once for its checksum, which takes time: on a separate thread.
+/// Commits on a separate thread, because it reads every file once for its checksum.
 void commit(CheckpointerSelf self) {
   auto& state = self->state;
   state.committing = true;
@@ -59,12 +59,12 @@ void commit(CheckpointerSelf self) {
             [self](const caf::error& problem) { on_committed(self->state, problem); });
 }
 
-/// Requests something of these parts; calls `then` when all have done it.
+/// Sends a request to the actors of these parts and calls `then` when all have answered.
 template <class Wanted, class Ask, class Then>
 void ask_parts(CheckpointerSelf self, Wanted wanted, Ask ask, Then then) {
   auto& state = self->state;
   state.missing = 0;
-  const std::uint64_t serial = ++state.serial; // answers to an earlier, failed one do not count
+  const std::uint64_t serial = ++state.serial; // answers to an earlier, failed request are ignored
   const auto answered = [self, serial, then] {
     if (serial == self->state.serial && --self->state.missing == 0)
       then(self);

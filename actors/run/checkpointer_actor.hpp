@@ -14,37 +14,37 @@
 
 namespace troupe::actors {
 
-/// For writing a checkpoint or snapshot.
+/// Deadline for writing a checkpoint or snapshot.
 constexpr std::chrono::minutes kWriteDeadline{120};
 
 struct CheckpointerOptions {
   bool with_replay = true;
   int keep = 2;
-  int keep_best = 0; // beside these, those of the greatest evaluation returns
+  int keep_best = 0; // further ones, with the greatest evaluation returns
 };
 
 struct CheckpointerState {
   static const char* name;
   CheckpointerOptions options;
   std::map<std::pair<Role, std::int32_t>, caf::actor> parts;
-  std::filesystem::path last; // complete, of this line of the run; or empty
-  // the one being written
+  std::filesystem::path last; // newest complete one of this line of the run; may be empty
+  // The checkpoint that is being written.
   std::filesystem::path partial, complete;
-  bool committing = false; // on another thread; all parts are in their files
+  bool committing = false; // on another thread, after all parts are in their files
   wire::Manifest manifest;
   std::size_t missing = 0;
   std::uint64_t serial = 0;
   std::optional<caf::typed_response_promise<done_atom>> capturing;
   std::vector<caf::typed_response_promise<std::string>> waiting; // for the complete one
-  caf::error failure;                                            // of the last one
+  caf::error failure;                                            // of the last checkpoint
 };
 
 CheckpointerActor::behavior_type
 checkpointer_actor(CheckpointerActor::stateful_pointer<CheckpointerState> self,
                    CheckpointerOptions options);
 
-/// The path of an actor's part of a checkpoint: a file; for learners the folder itself, for all
-/// parameter servers one folder.
+/// Returns the path of an actor's part of a checkpoint: a file, but for learners the checkpoint's
+/// folder itself, and for all parameter servers one common folder.
 std::filesystem::path part_path(const std::filesystem::path& checkpoint, Role role,
                                 std::int32_t index);
 

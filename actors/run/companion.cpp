@@ -7,7 +7,7 @@
 namespace troupe::actors {
 namespace {
 
-constexpr std::size_t kMostEpisodes = 100'000; // in a report; the oldest are left out
+constexpr std::size_t kMostEpisodes = 100'000; // per report; the oldest are dropped
 
 std::string joined(const std::vector<std::string>& options) {
   std::string text;

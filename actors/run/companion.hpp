@@ -9,9 +9,9 @@
 
 namespace troupe::actors {
 
-/// Connects the actor that an embedding program adds to a run (RunConfig::companion) with the rest:
-/// gives it the episodes that ended and gives environment actors the options that it answers. Does
-/// nothing in a run without one. For the head's thread.
+/// Connects the actor that an embedding program adds to a run (RunConfig::companion): sends it the
+/// episodes that ended, and passes the task options in its answers to the environment actors. Does
+/// nothing in a run without such an actor. Used only by the head's thread.
 class Companion {
 public:
   Companion(const RunContext& context, RunActors& actors);
@@ -19,17 +19,17 @@ public:
   Companion(const Companion&) = delete;
   Companion& operator=(const Companion&) = delete;
 
-  /// Starts the actor.
   void start();
-  /// Reports, and waits for the answer.
+  /// Sends a report and waits for the answer.
   void ask(const Progress& progress);
-  /// Keeps the episodes for the next report.
+  /// Keeps the update's episodes for the next report.
   void add(const Update& update);
-  /// Reports the episodes so far, if there are any and the last report was answered. Throws
-  /// RunFailed naming the companion if it died, did not answer, or gave options that the task
+  /// Sends a report if there are new episodes and the previous report was answered. Throws
+  /// RunFailed that names the companion if it died, did not answer, or chose options that the task
   /// refuses.
   void serve(const Progress& progress);
-  /// The same, in a deterministic run: in an order that does not depend on timing, and waits.
+  /// Like serve(), for a deterministic run: sorts the episodes, so that their order does not depend
+  /// on timing, and waits for the answer.
   void serve_and_wait(const Progress& progress);
 
 private:
@@ -38,7 +38,7 @@ private:
 
   const RunContext& context_;
   RunActors& actors_;
-  caf::actor actor_;                                      // null without one
+  caf::actor actor_;                                      // null if the run has no companion
   std::vector<std::pair<double, std::int64_t>> episodes_; // not yet reported
   std::optional<PendingRequest> request_;
   std::optional<ProtoBytes> answer_;

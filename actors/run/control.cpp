@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::chrono::seconds kConnectDeadline{10};
 
-/// Waits for an answer for the caller, which also notices the loss of the head.
+/// Starts an actor that waits for an answer for the caller, so that the caller also notices the
+/// loss of the head.
 caf::actor spawn_relay(caf::actor_system& system, const caf::actor& asker,
                        const SupervisorActor& head, std::chrono::milliseconds deadline,
                        const ProtoBytes& request) {

@@ -15,8 +15,8 @@ namespace {
 
 using ControlSelf = ControlActor::stateful_pointer<ControlState>;
 constexpr std::int32_t kMostEnvironments = 65'536;    // actors
-constexpr int kListed = 40;                           // names in an error
-constexpr double kMostRatio = 1e6, kMostBuffer = 1e9; // as the keys'
+constexpr int kListed = 40;                           // maximum number of names in an error
+constexpr double kMostRatio = 1e6, kMostBuffer = 1e9; // as for the configuration keys
 constexpr std::int64_t kMostTimelineUpdates = 1000;
 
 void set_counters(const RunConfig& config, const Progress& progress, wire::RunCounters& told) {
@@ -39,7 +39,7 @@ void set_counters(const RunConfig& config, const Progress& progress, wire::RunCo
   told.set_target_steps(config.plays() ? config.stop.environment_steps : config.stop.updates);
 }
 
-/// In the order in which people read them.
+/// Returns the possible operations in the order in which people read them.
 std::vector<std::string> operations_of(const ControlState& state) {
   const RunConfig& config = state.options.config;
   std::vector<std::string> made{"stop", "checkpoint", "pause", "timeline"};
@@ -166,7 +166,8 @@ caf::result<ProtoBytes> answer(ControlSelf self, const ProtoBytes& encoded,
   return refusal("the request is unknown to this version");
 }
 
-/// "environment/3": its role and index; -1 for all of the role.
+/// Splits "environment/3" into role and index. The index is -1 if all processes of the role are
+/// meant.
 std::pair<std::string, std::int32_t> parse_role(const std::string& text) {
   const auto slash = text.find('/');
   const std::string role = text.substr(0, slash);

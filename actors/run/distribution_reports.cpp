@@ -8,8 +8,8 @@ namespace troupe::actors {
 
 namespace {
 constexpr std::size_t kMostActors = 64; // environment actors
-constexpr std::size_t kMostNames = 512; // of all answers
-constexpr std::int64_t kAllOf = 64;     // calls
+constexpr std::size_t kMostNames = 512; // in all answers together
+constexpr std::int64_t kAllOf = 64;     // number of first calls that all count
 constexpr std::chrono::seconds kAnswerDeadline{60};
 } // namespace
 
@@ -61,7 +61,7 @@ void DistributionReports::add(const ProtoBytes& encoded) {
       else if (made_.histograms.size() < kMostNames)
         made_.histograms.emplace(name, histogram);
     }
-  } catch (const std::exception& e) { // curves have less, the run goes on
+  } catch (const std::exception& e) { // curves lack these histograms, and the run continues
     context_.log("warning", std::string("an actor's histograms are left out: ") + e.what());
   }
 }

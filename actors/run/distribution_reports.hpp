@@ -9,21 +9,21 @@
 
 namespace troupe::actors {
 
-/// Asks learner 0 and environment actors for histograms of parameters and actions, while training
-/// continues, and passes them to the run's owner when all have answered. An actor that does not
-/// answer is left out.
+/// Requests histograms of parameters and actions from learner 0 and environment actors while
+/// training continues, and passes them to the run's owner when all have answered. Leaves out an
+/// actor that does not answer.
 class DistributionReports {
 public:
   DistributionReports(const RunContext& context, RunActors& actors)
       : context_(context), actors_(actors) {}
 
-  /// At an evaluation or a checkpoint. Does nothing while the last ones are under way, without
-  /// an owner that wants them, and at more and more of the later calls: a long run writes about as
-  /// many as a short one.
+  /// Called at each evaluation and checkpoint. Does nothing while the last requests are pending or
+  /// if the owner has no callback for them. Skips more and more of the later calls, so that a long
+  /// run writes about as many reports as a short one.
   void begin(const Progress& progress);
 
-  /// Whether call number `call`, from 0, counts: all of the first 64, every second of the next 64,
-  /// every fourth of the next 128, …. Pure.
+  /// Whether call number `call`, from 0, is used: all of the first 64, every second of the next 64,
+  /// every fourth of the next 128, …. Pure function.
   static bool counts(std::int64_t call);
 
 private:
@@ -34,7 +34,7 @@ private:
   const RunContext& context_;
   RunActors& actors_;
   std::int64_t calls_ = 0;
-  std::size_t missing_ = 0; // answers
+  std::size_t missing_ = 0; // answers not received yet
   Distributions made_;
   std::vector<PendingRequest> requests_;
 };

@@ -62,7 +62,7 @@ void Evaluations::begin(const Progress& progress) {
       evaluate_atom_v, question(episodes, 0));
 }
 
-/// Has the critic compared first, if there is something to compare.
+/// First compares the critic with the returns, if there is something to compare.
 void Evaluations::add_played(const ProtoBytes& encoded, const Progress& progress) {
   const auto played = decode<wire::EvaluationResult>(encoded);
   Evaluated result = evaluated(played, progress, false);
@@ -101,7 +101,7 @@ Evaluated Evaluations::evaluate(int episodes, std::uint64_t minimum_version,
     add_comparison(result,
                    actors_.ask<ProtoBytes>(actors_.at(kComparing), kRequestDeadline, "comparing",
                                            evaluate_atom_v, encode(played.points())));
-  } catch (const RunFailed& problem) { // a run does not end for want of a measurement
+  } catch (const RunFailed& problem) { // a missing measurement does not end the run
     context_.log("warning",
                  std::string("the critic was not compared with the evaluation: ") + problem.what());
   }

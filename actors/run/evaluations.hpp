@@ -7,24 +7,26 @@
 
 namespace troupe::actors {
 
-/// Asks the evaluator, or learners on data, for evaluations and keeps the results until the head
-/// takes them. All evaluations of a run begin with the same seed, so that curves are smooth.
+/// Requests evaluations from the evaluator, or from learners with their own data, and keeps the
+/// results until the head takes them. All evaluations of a run start with the same seed, so that
+/// curves are smooth.
 class Evaluations {
 public:
   Evaluations(const RunContext& context, RunActors& actors) : context_(context), actors_(actors) {}
 
-  /// Asks the evaluator, if it is up, while training continues; next() has the result.
+  /// Sends a request to the evaluator, if it is up, while training continues. next() returns the
+  /// result.
   void begin(const Progress& progress);
-  /// The evaluator died.
+  /// Called when the evaluator died.
   void cancel() { running_.reset(); }
   bool running() const { return running_.has_value(); }
   void add(Evaluated result) { results_.push_back(std::move(result)); }
   std::optional<Evaluated> next();
 
-  /// Waits for the result, with parameters of at least this version.
+  /// Evaluates parameters of at least this version and waits for the result.
   Evaluated evaluate(int episodes, std::uint64_t minimum_version, const Progress& progress,
                      bool final);
-  /// On data: all learners together.
+  /// Evaluates all learners together on their own data.
   Evaluated evaluate_learners(const Progress& progress, bool final);
 
 private:

@@ -7,7 +7,7 @@
 namespace troupe::actors {
 
 namespace {
-constexpr double kShareAfter = 5;                 // seconds without a movement
+constexpr double kShareAfter = 5;                 // seconds without progress
 constexpr std::chrono::minutes kCopyDeadline{30}; // of the last checkpoint to checkpoint.store
 } // namespace
 
@@ -77,7 +77,7 @@ void Head::start() {
                              + std::to_string(config_.actors.environment));
   remove_head_record(context_.folder);
   if (const auto folder = snapshot_folder(config_, Role::learner, 0); !folder.empty())
-    std::filesystem::remove_all(folder); // an earlier head's
+    std::filesystem::remove_all(folder); // left by an earlier head
   actors_.start_services(config_.workload ? config_.actors.environment : environments);
   lifecycle_.start(Role::replay);
   lifecycle_.start(Role::parameter_server);
@@ -92,8 +92,8 @@ void Head::start() {
   }
   companion_.start();
   if (config_.companion)
-    persist([this] { // before the first episode
-      refresh();     // a resumed run's counters
+    persist([this] { // the first report precedes the first episode
+      refresh();     // gets the counters of a resumed run
       companion_.ask(progress_);
     });
   begin_training();
@@ -110,7 +110,7 @@ void Head::grant_learners() {
     actors_.send(learner, grant_atom_v, schedule_.updates());
 }
 
-/// Until all granted updates are made.
+/// Waits until all granted updates are made.
 void Head::wait_for_learners() {
   actors_.ask_all<std::int64_t>(actors_.all(Role::learner), kRequestDeadline,
                                 "waiting for a learner", flush_atom_v);
@@ -122,9 +122,9 @@ void Head::grant_environments() {
                    std::uint64_t{0}, false);
 }
 
-/// An environment actor that has made its share of the steps makes no more. The run would stall if
-/// the others wait for samples that only new items allow, or if steps were lost with a dead actor.
-/// Each actor may then make all remaining steps.
+/// Lets each environment actor make all remaining steps. Otherwise an actor that has made its share
+/// of the steps makes no more, and the run would stall if the others wait for samples that need new
+/// items, or if steps were lost with a dead actor.
 void Head::share_steps() {
   if (schedule_.training() && monitor_.still_seconds() >= kShareAfter && schedule_.share_steps())
     grant_environments();
@@ -132,7 +132,7 @@ void Head::share_steps() {
 
 void Head::begin_training() {
   schedule_.begin_training(progress_);
-  grant_learners(); // the policy is published
+  grant_learners(); // publishes the policy
   actors_.send(actors_.metrics(), grant_atom_v, true);
   if (!config_.deterministic)
     grant_environments();
@@ -146,13 +146,13 @@ void Head::end_training() {
 
 void Head::pause() {
   schedule_.pause();
-  // Environments stop before shards accept without limit: an actor on a host that was cut off would
-  // otherwise insert long after its connection is back.
+  // Environments stop before shards accept insertions without limit. Otherwise an actor on a
+  // disconnected host would insert long after its connection is back.
   const auto environments = actors_.all(Role::environment);
   actors_.ask_all<done_atom>(environments, kRequestDeadline, "pausing an environment actor",
                              grant_atom_v, std::int64_t{0}, std::uint64_t{0}, false);
   actors_.ask_all<done_atom>(actors_.all(Role::replay), kRequestDeadline, "opening a shard",
-                             open_atom_v, true); // insertions under way may arrive
+                             open_atom_v, true); // insertions in flight may arrive
   for (const auto& key : actors_.keys(Role::environment))
     schedule_.paused_at(key.second, actors_.ask<std::int64_t>(actors_.at(key), kRequestDeadline,
                                                               "waiting for an environment actor",
@@ -169,7 +169,7 @@ void Head::unpause() {
   begin_training();
 }
 
-/// Between two rounds all stand still already.
+/// Between two rounds all actors already stand still.
 void Head::hold(bool paused) {
   held_ = paused;
   if (config_.in_rounds())
@@ -178,7 +178,7 @@ void Head::hold(bool paused) {
     pause();
   else if (schedule_.paused())
     unpause();
-  tell_control(); // before the operator gets the answer, and may ask for more
+  tell_control(); // before the operator gets the answer and may send another request
 }
 
 void Head::restart_lost() {
@@ -190,8 +190,8 @@ void Head::restart_lost() {
   grant_learners();
 }
 
-/// Restarts what died, then ends a pause that was interrupted. Shards that were opened for it close
-/// first: surviving actors must not insert without limit meanwhile.
+/// Restarts dead actors, then ends a pause that was interrupted. Shards that were opened for the
+/// pause close first, because surviving actors must not insert without limit meanwhile.
 void Head::recover() {
   for (;;)
     try {
@@ -203,7 +203,7 @@ void Head::recover() {
         unpause();
       if (actors_.lost().empty())
         return;
-    } catch (const ActorLost&) { // another one
+    } catch (const ActorLost&) { // another actor died
     }
 }
 
@@ -221,7 +221,7 @@ void Head::finish(RunResult& result) {
     if (!schedule_.paused() && !config_.in_rounds())
       pause();
   };
-  while (checkpoints_.writing()) // the last one that the run did not wait for
+  while (checkpoints_.writing()) // the last one, for which the run did not wait
     actors_.take_messages(kPoll);
   persist([&] {
     pause_training();
@@ -247,7 +247,7 @@ void Head::finish(RunResult& result) {
   result.progress.failed_copies = checkpoints_.report_copies();
 }
 
-/// Until the last checkpoint is in checkpoint.store, or kCopyDeadline.
+/// Waits until the last checkpoint is in checkpoint.store, at most kCopyDeadline.
 void Head::finish_copies() {
   const auto deadline = std::chrono::steady_clock::now() + kCopyDeadline;
   const auto left = [&] {
@@ -257,7 +257,7 @@ void Head::finish_copies() {
   try {
     while (checkpoints_.copying() && left().count() > 0)
       actors_.take_messages(kPoll);
-  } catch (const ActorLost&) { // none is needed any more
+  } catch (const ActorLost&) { // its actor is no longer needed
   }
   checkpoints_.finish_copies(std::chrono::duration_cast<std::chrono::seconds>(left()));
 }
@@ -281,7 +281,7 @@ void Head::on_update(const UpdatePtr& update) {
   tell_control();
 }
 
-/// What operators see of the head.
+/// Reports what operators see of the head.
 void Head::tell_control() {
   wire::HeadReport report;
   monitor_.write(report, schedule_.training());

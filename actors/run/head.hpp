@@ -15,18 +15,18 @@
 
 namespace troupe::actors {
 
-/// Leads a run: starts its actors, grants steps and updates, has it evaluated and checkpointed, and
-/// ends it. A blocking script on the caller's thread; every wait has a deadline.
+/// Leads a run: starts its actors, grants steps and updates, requests evaluations and checkpoints,
+/// and ends the run. A blocking script on the caller's thread; every wait has a deadline.
 ///
-/// The parts it directs: RunSchedule decides, RunActors talks to the actors, Lifecycle (re)starts
-/// them, RunCheckpoints, Evaluations, OperatorRequests, Companion and ProgressMonitor do what their
-/// names say.
+/// It directs these parts: RunSchedule decides, RunActors talks to the actors, Lifecycle starts and
+/// restarts them, and RunCheckpoints, Evaluations, OperatorRequests, Companion and ProgressMonitor
+/// do what their names say.
 class Head {
 public:
   explicit Head(const RunContext& context);
 
-  /// Blocks until the run ends; an error is in the result. Throws NothingToTakeOver if it succeeds
-  /// another head, and nothing of that is left.
+  /// Blocks until the run ends. An error is returned in the result. Throws NothingToTakeOver if
+  /// this head succeeds another one, and none of its processes are left.
   RunResult run();
 
 private:
@@ -52,7 +52,7 @@ private:
   void begin_checkpoint();
   bool time_to_stop() const;
   template <class Body>
-  void persist(const Body& body); // repeats it after every recovery
+  void persist(const Body& body); // repeats `body` after each recovery
   void restart_lost();
   void recover();
 
@@ -77,10 +77,10 @@ private:
   OperatorRequests requests_;
   Companion companion_;
   bool started_ = false, ending_ = false;
-  bool held_ = false;                                         // an operator paused the run
-  std::int32_t took_over_ = 0, had_processes_ = 0;            // of the head before
+  bool held_ = false;                                         // an operator has paused the run
+  std::int32_t took_over_ = 0, had_processes_ = 0;            // processes of the previous head
   std::shared_ptr<const wire::MetricsRecord> metrics_record_; // the newest
-  std::string record_problem_;                                // of the last write_record()
+  std::string record_problem_;                                // problem of the last write_record()
 };
 
 template <class Body>

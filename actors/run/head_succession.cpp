@@ -1,4 +1,4 @@
-/// What a head writes for its successor, and how that takes over.
+/// What a head writes for its successor, and how the successor takes over.
 #include <algorithm>
 
 #include "actors/run/head.hpp"
@@ -6,8 +6,8 @@
 
 namespace troupe::actors {
 
-/// Before the processes that it names are started, and every two seconds. One that cannot be
-/// written is not left as it was: a successor would believe it.
+/// Writes the record before the processes that it names are started, and every two seconds. If it
+/// cannot be written, the old record is removed, because a successor would rely on it.
 void Head::write_record() {
   if (!context_.deployment.outlives_head || config_.in_rounds() || !metrics_record_
       || (!started_ && took_over_ == 0))
@@ -19,7 +19,7 @@ void Head::write_record() {
   state.clear_samples_per_insert();
   state.clear_error_buffer();
   schedule_.write(state);
-  if (evaluations_.running()) // to be repeated
+  if (evaluations_.running()) // it must be repeated
     state.set_next_evaluation(std::min(state.next_evaluation(), progress_.environment_steps));
   *record.mutable_metrics() = *metrics_record_;
   record.set_held(held_);
@@ -35,7 +35,7 @@ void Head::write_record() {
     try {
       remove_head_record(context_.folder);
     } catch (const std::filesystem::filesystem_error&) {
-      // a file system that refuses both
+      // This file system refuses both.
     }
   }
   if (std::exchange(record_problem_, problem) == problem || problem.empty())
@@ -44,7 +44,8 @@ void Head::write_record() {
   context_.log("warning", problem);
 }
 
-/// Each process of the head before comes, or is lost and restarts as after any death.
+/// Waits until each process of the previous head has joined or is lost; lost ones restart as after
+/// any death.
 void Head::await_processes() {
   const auto& supervision = config_.supervision;
   const auto is_settled = [this](const ActorKey& key) {
@@ -77,8 +78,8 @@ void Head::await_processes() {
       actors_.subscribe(key);
 }
 
-/// The actors keep what they have. A pause brings them to a known state, whatever the head
-/// before was doing with them.
+/// Takes over the previous head's actors, which keep their state. A pause brings them to a known
+/// state, whatever the previous head was doing with them.
 void Head::take_over() {
   monitor_.hold_back(true);
   try {

@@ -10,7 +10,7 @@
 namespace troupe::actors {
 
 namespace {
-constexpr std::chrono::seconds kRescueDeadline{20}; // for a surviving learner to give its state
+constexpr std::chrono::seconds kRescueDeadline{20}; // for a surviving learner to return its state
 }
 
 void Lifecycle::spawn(const ActorKey& key) {
@@ -58,16 +58,16 @@ void Lifecycle::limit(const ActorKey& shard) {
                          limit_atom_v, encode(limiter));
 }
 
-/// Asks a surviving learner for its state before the others restart. Learners that step together
-/// then all restart, since they would wait for the lost one. Without a survivor they begin with the
-/// newest state on disk, also where the survivors are themselves returning: these may be waiting in
-/// their rendezvous.
+/// Requests the state of a surviving learner before the others restart. Learners that step together
+/// then all restart, because they would wait for the lost one. Without a survivor they start from
+/// the newest state on disk. A learner that is itself returning does not count as a survivor,
+/// because it may be waiting in its rendezvous.
 void Lifecycle::rescue_learners() {
   const int replicas = context_.config.learner.replicas;
   const auto may_answer = [this](const ActorKey& key) {
     return actors_.is_up(key) && !returning_.contains(key);
   };
-  std::set<ActorKey> lost; // meanwhile
+  std::set<ActorKey> lost; // died meanwhile
   bool rescued = false;
   for (int i = 0; i < replicas && !rescued; ++i)
     for (int tries = 0; tries < 3 && !rescued && may_answer({Role::learner, i}); ++tries)
@@ -122,7 +122,7 @@ void Lifecycle::bring_up_to_date(const ActorKey& key) {
                    std::uint64_t{0}, false);
   if (role == Role::learner) {
     learners_came_back_ = true;
-    if (!context_.config.on_policy()) // else the head grants what there are items for
+    if (!context_.config.on_policy()) // otherwise the head grants as many as there are items for
       actors_.send(actors_.at(key), grant_atom_v, schedule_.updates());
   }
   context_.log("info", actor_name(key) + (actors_.incarnation(key) > 0 ? " is back" : " started"));
@@ -130,7 +130,7 @@ void Lifecycle::bring_up_to_date(const ActorKey& key) {
 
 void Lifecycle::restart_lost() {
   actors_.lost().merge(std::exchange(added_, {}));
-  do { // an actor that dies meanwhile restarts at once: another one may need it to start
+  do { // restart an actor that dies meanwhile at once, because another one may need it to start
     auto lost = std::exchange(actors_.lost(), {});
     if (std::any_of(lost.begin(), lost.end(),
                     [](const ActorKey& key) { return key.first == Role::learner; })) {
@@ -144,7 +144,7 @@ void Lifecycle::restart_lost() {
   } while (!actors_.lost().empty());
   while (!returning_.empty()) {
     const ActorKey key = *returning_.begin();
-    if (actors_.is_up(key))  // else it died again and is in lost()
+    if (actors_.is_up(key))  // otherwise it died again and is in lost()
       bring_up_to_date(key); // if another actor dies meanwhile, the next call continues
     returning_.erase(key);
   }

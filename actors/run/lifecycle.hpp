@@ -9,10 +9,10 @@
 
 namespace troupe::actors {
 
-/// Starts the run's actors and restores dead ones to their state.
+/// Starts the run's actors, and restarts dead actors and restores their state.
 class Lifecycle {
 public:
-  /// `progress` is read whenever an actor starts.
+  /// Reads `progress` whenever an actor starts.
   Lifecycle(const RunContext& context, RunActors& actors, RunSchedule& schedule,
             const RunCheckpoints& checkpoints, const Progress& progress)
       : context_(context),
@@ -23,17 +23,16 @@ public:
 
   /// Starts all actors of a role and waits until they are up.
   void start(Role role);
-  /// Gives a shard the rate limiter that an operator wants, if one does. Throws as
-  /// RunActors::ask().
+  /// Gives a shard the rate limiter that an operator has set, if any. Throws as RunActors::ask().
   void limit(const ActorKey& shard);
-  /// Has the next restart_lost() start an actor that is new or was asked to leave.
+  /// Makes the next restart_lost() start an actor that is new or was asked to leave.
   void add(const ActorKey& key) { added_.insert(key); }
-  /// Restarts what died and starts what was added. An actor that dies meanwhile is in lost() again.
+  /// Restarts dead actors and starts added ones. An actor that dies meanwhile is in lost() again.
   void restart_lost();
-  /// Learners have come back since the last call, with the state that the others have or an earlier
-  /// one.
+  /// Whether learners have come back since the last call, with the other learners' state or an
+  /// earlier one.
   bool learners_came_back() { return std::exchange(learners_came_back_, false); }
-  /// Actors that were started again and are not yet back to where they were.
+  /// Actors that were restarted and do not yet have their former state.
   const std::set<ActorKey>& returning() const { return returning_; }
 
 private:

@@ -9,14 +9,15 @@ namespace troupe::actors {
 
 namespace {
 
-constexpr int kLanesPerThread = 64; // numbers for overlapping spans
+constexpr int kLanesPerThread = 64; // lane numbers for overlapping spans
 
 struct Window {
   std::int64_t begin = std::numeric_limits<std::int64_t>::max();
   std::int64_t end = std::numeric_limits<std::int64_t>::min();
 };
 
-/// From the first to the last span of learners, or of all if there is no learner.
+/// Returns the period from the first to the last span of the learners, or of all actors if there is
+/// no learner.
 Window window_of(const std::vector<TraceProcess>& processes) {
   const bool learners = std::any_of(processes.begin(), processes.end(), [](const auto& one) {
     return one.learner && !one.spans.empty();
@@ -31,7 +32,7 @@ Window window_of(const std::vector<TraceProcess>& processes) {
   return made;
 }
 
-/// By the head's clock, within the window.
+/// Converts spans to the head's clock and cuts them to the window.
 void cut(TraceProcess& process, const Window& window) {
   for (auto& span : process.spans) {
     span.begin = std::max(span.begin - process.ahead, window.begin) - window.begin;
@@ -40,7 +41,7 @@ void cut(TraceProcess& process, const Window& window) {
   std::erase_if(process.spans, [](const auto& span) { return span.end < span.begin; });
 }
 
-/// Gives spans of a thread that do not nest lanes of their own.
+/// Moves spans of a thread that do not nest to separate lanes.
 void nest(std::vector<TraceSpan>& spans) {
   std::sort(spans.begin(), spans.end(), [](const TraceSpan& a, const TraceSpan& b) {
     return std::tie(a.lane, a.begin, b.end) < std::tie(b.lane, b.begin, a.end);
@@ -68,7 +69,7 @@ void append_quoted(std::string& text, const std::string& words) {
   text += '"';
 }
 
-/// Three decimals of a microsecond keep the nanoseconds.
+/// Appends microseconds with three decimals, which keep the nanoseconds.
 void append_time(std::string& text, std::int64_t nanoseconds) {
   text += std::to_string(nanoseconds / 1000) + '.';
   text.append(std::to_string(1000 + nanoseconds % 1000), 1, 3);

@@ -6,24 +6,25 @@
 
 namespace troupe::actors {
 
-/// What one actor did, in nanoseconds by its own clock.
+/// One span of an actor's work, in nanoseconds of its own clock.
 struct TraceSpan {
   std::string name;
-  int index = -1; // "reduce 3"; -1: none
-  int lane = 0;   // of the thread
+  int index = -1; // as in "reduce 3"; -1: none
+  int lane = 0;   // identifies the thread
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
 
-/// The offset of a process's clock from the head's, from both sides of every answer: what its
-/// clock said lies between the head's question and the head's receipt.
+/// Bounds the offset of a process's clock from the head's clock. Each answer gives two bounds: the
+/// process read its clock after the head's request and before the head received the answer.
 class ClockBounds {
 public:
-  /// Nanoseconds: the head's clock when it asked and when it had the answer, the other's between.
+  /// Nanoseconds: the head's clock at its request and at the answer, and the other clock's time in
+  /// between.
   void add(std::int64_t asked, std::int64_t other, std::int64_t answered);
   bool known() const { return most_ >= least_; }
-  std::int64_t ahead() const; // of the head's clock; 0 if it is not known
-  std::int64_t error() const; // the true offset is within this of ahead()
+  std::int64_t ahead() const; // of the head's clock; 0 if unknown
+  std::int64_t error() const; // maximum error of ahead()
   bool allows(std::int64_t ahead) const { return ahead >= least_ && ahead <= most_; }
 
 private:
@@ -33,26 +34,26 @@ private:
 
 struct TraceProcess {
   std::string name;         // "learner 0"
-  bool learner = false;     // its spans say from when to when
+  bool learner = false;     // learners determine the period of the trace
   int process = 0;          // id on its host
-  bool same_clock = false;  // as the head's: one host
+  bool same_clock = false;  // as the head, because they share a host
   std::int64_t ahead = 0;   // of the head's clock, nanoseconds
   std::int64_t error = 0;   // of `ahead`
-  std::int64_t dropped = 0; // spans that had no room
+  std::int64_t dropped = 0; // spans for which there was no space
   std::vector<TraceSpan> spans = {};
 };
 
 struct MergedTrace {
-  std::string text; // a Chrome trace: JSON
+  std::string text; // Chrome trace in JSON
   std::int64_t nanoseconds = 0;
-  std::size_t spans = 0, processes = 0; // in it
-  std::int64_t clock_error = 0;         // the greatest of any process, nanoseconds
+  std::size_t spans = 0, processes = 0; // in the trace
+  std::int64_t clock_error = 0;         // maximum over the processes, nanoseconds
 };
 
-/// One Chrome trace, for Perfetto, of what happened while the learners' spans lasted: a process of
-/// the trace for each actor, times from the first span on by the head's clock, in microseconds.
-/// Spans are cut to that time; where two of a thread overlap and neither is inside the other, one
-/// gets another lane. Pure.
+/// Merges the spans into one Chrome trace, for Perfetto, of the period that the learners' spans
+/// cover. Each actor becomes a process of the trace. Times are in microseconds of the head's clock
+/// since the first span. Spans are cut to that period. If two spans of a thread overlap and neither
+/// contains the other, one of them gets another lane. Pure function.
 MergedTrace merged_trace(std::vector<TraceProcess> processes);
 
 } // namespace troupe::actors

@@ -14,9 +14,9 @@ namespace {
 
 using MetricsSelf = MetricsActor::stateful_pointer<MetricsState>;
 constexpr std::chrono::milliseconds kMetricsPeriod{100};
-constexpr std::chrono::milliseconds kItemsPeriod{5}; // where updates wait for items
-constexpr std::size_t kMostAsked = 200;              // each time, of all
-constexpr std::chrono::seconds kSilence{5};          // that is worth a line
+constexpr std::chrono::milliseconds kItemsPeriod{5}; // if updates wait for items
+constexpr std::size_t kMostAsked = 200;              // maximum number of actors polled at a time
+constexpr std::chrono::seconds kSilence{5};          // after which an actor is listed as silent
 constexpr std::uint64_t kRecordPeriod = 20;          // updates
 
 UpdatePtr make_update(MetricsState& state) {
@@ -83,12 +83,12 @@ void ask(MetricsSelf self, const caf::actor& who) {
   self->request(who, kRequestDeadline, report_atom_v)
       .then([self, who](const ProtoBytes& report) { answered(self, who, Answer::report, report); },
             [self, who](const caf::error& error) {
-              const bool busy = error == caf::sec::request_timeout; // a long evaluation
+              const bool busy = error == caf::sec::request_timeout; // during a long evaluation
               answered(self, who, busy ? Answer::late : Answer::gone);
             });
 }
 
-/// After an answer or a death: completes requests that waited for all reports.
+/// Handles an answer or a death: completes requests that waited for all reports.
 void answered(MetricsSelf self, const caf::actor& who, Answer answer, const ProtoBytes& report) {
   auto& state = self->state;
   const auto at = std::find_if(state.watched.begin(), state.watched.end(),
@@ -116,7 +116,7 @@ void answered(MetricsSelf self, const caf::actor& who, Answer answer, const Prot
   }
 }
 
-/// An answer in flight may be older than the request.
+/// Polls all actors for reports newer than this request; an answer already in flight may be older.
 void poll_anew(MetricsSelf self) {
   for (auto& watched : self->state.watched) {
     watched.again = watched.asked;
@@ -136,7 +136,8 @@ void poll_shards(MetricsSelf self) {
   self->delayed_send(self, kItemsPeriod, step_atom_v);
 }
 
-/// Of very many actors, asks a few each time in turn, so that the cost stays bounded.
+/// Polls the actors in turn, a few at a time if there are very many, so that the cost stays
+/// bounded.
 void poll_some(MetricsSelf self) {
   auto& state = self->state;
   const std::size_t count = std::min(kMostAsked, state.watched.size());
@@ -149,7 +150,8 @@ void poll_some(MetricsSelf self) {
   }
 }
 
-/// Its process may be one of its own. It does not answer while it plays an episode.
+/// Requests the evaluator's processor time, because it may have a separate process. It does not
+/// answer while it plays an episode.
 void ask_evaluator(MetricsSelf self) {
   auto& state = self->state;
   if (!state.evaluator || std::exchange(state.evaluator_asked, true))
@@ -185,7 +187,7 @@ MetricsActor::behavior_type metrics_actor(MetricsSelf self, caf::actor listener,
       },
       [self](grant_atom, bool training) {
         caf::anon_send(self->state.listener, update_atom_v,
-                       make_update(self->state)); // time so far counts as before
+                       make_update(self->state)); // the time so far counts as before
         self->state.training = training;
       },
       [self](lost_atom, std::uint8_t role, std::int32_t index) {

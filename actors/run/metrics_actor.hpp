@@ -16,12 +16,12 @@
 
 namespace troupe::actors {
 
-/// Sums up reports; pure. Reports carry totals since their actor's start, so a report that comes
-/// twice or late changes nothing, and those of an actor that died stay in the sum.
+/// Adds up reports; pure. Reports contain totals since their actor's start, so a duplicate or late
+/// report changes nothing, and a dead actor's totals stay in the sum.
 class MetricsSum {
 public:
-  /// `before`: the counters of a resumed run, from which totals continue. `own`: the time of the
-  /// head's process so far, which does not count.
+  /// `before`: the counters of a resumed run, from which totals continue. `own`: the processor time
+  /// that the head's process has used so far, which does not count.
   explicit MetricsSum(const wire::RunState& before, const wire::ProcessTime& own = {});
 
   /// Returns the episodes that ended, as (return, length in environment steps).
@@ -31,27 +31,28 @@ public:
   void add(const wire::ParameterServerReport& report);
   void add(const wire::ProcessTime& time);
 
-  /// `elapsed_seconds` since the last call, for the rates; all of it counts as training while
-  /// `training`.
+  /// Returns the progress. `elapsed_seconds` is the time since the last call and determines the
+  /// rates; it counts as training time if `training` is set.
   Progress progress(double elapsed_seconds, bool training);
   wire::RunState state(const Progress& progress) const;
-  /// For the head after this one, which continues from the same counters.
+  /// Returns the record with which the next head continues from the same counters.
   wire::MetricsRecord record() const;
-  /// At the start: what the head before has summed up.
+  /// Called at the start with the sums of the previous head.
   void restore(const wire::MetricsRecord& record);
-  /// Which actors do not progress, and what they wait for; equal ones of a role in one line.
+  /// Returns which actors make no progress and what they wait for, one line for equal actors of a
+  /// role.
   std::vector<std::string> waits() const;
-  /// The actor died or left: its work still counts, the age of its parameters does not.
+  /// The actor died or left. Its work still counts, but not the age of its parameters.
   void gone(int environment_actor);
 
 private:
-  /// Of one incarnation of a parameter server, over its optimizers.
+  /// Totals of one incarnation of a parameter server, over its optimizers.
   struct ServerTotals {
     std::int64_t applied = 0, dropped = 0, staleness_sum = 0, staleness_most = 0;
     double rate_scale_sum = 0;
   };
   void add_servers(Progress& now);
-  /// What was reached when, twice a second.
+  /// Counters at one moment, recorded twice a second.
   struct Reached {
     double seconds = 0; // on clock_
     std::int64_t environment_steps = 0, updates = 0, samples = 0, frames = 0;
@@ -76,19 +77,19 @@ private:
   double training_seconds_ = 0;
   double clock_ = 0;            // seconds
   double since_rates_ = 0;      // seconds
-  std::deque<Reached> reached_; // of the stretch that the rates are means of; never empty
+  std::deque<Reached> reached_; // counters over the period of the rates; never empty
   Progress rates_;
 };
 
 /// A report of the metrics actor to the run.
 struct Update {
-  std::uint64_t number = 0; // counts up; one that arrives after a later one is old
+  std::uint64_t number = 0; // increases; an update that arrives after a later one is outdated
   Progress progress;
   wire::RunState state;
   std::vector<std::pair<double, std::int64_t>>
-      episodes;                      // ended since the last update: return, environment steps
-  std::vector<std::string> warnings; // since the last update, for people
-  std::shared_ptr<const wire::MetricsRecord> record = {}; // of every twentieth update
+      episodes; // that ended since the last update: return, length in environment steps
+  std::vector<std::string> warnings;                      // since the last update, for the log
+  std::shared_ptr<const wire::MetricsRecord> record = {}; // set in every twentieth update
 };
 
 struct MetricsState {
@@ -104,21 +105,21 @@ struct MetricsState {
   caf::actor listener;
   std::unique_ptr<MetricsSum> sum;
   std::vector<Watched> watched;
-  caf::actor evaluator;         // null: there is none
+  caf::actor evaluator;         // null: none
   bool evaluator_asked = false; // an answer is outstanding
-  std::size_t next = 0;         // of them to be asked, counting on
+  std::size_t next = 0;         // index of the actor to poll next, modulo their number
   std::vector<std::pair<double, std::int64_t>> episodes;
   std::vector<std::string> warnings;
   std::map<std::int32_t, replay::SpillWatch> spills;                    // by shard
-  std::map<std::int32_t, std::string> shard_problems, learner_problems; // told already
-  std::vector<caf::typed_response_promise<UpdatePtr>> waiting;          // for all to have answered
-  std::uint64_t updates = 0;                                            // made
+  std::map<std::int32_t, std::string> shard_problems, learner_problems; // already logged
+  std::vector<caf::typed_response_promise<UpdatePtr>> waiting;          // for all actors to answer
+  std::uint64_t updates = 0;                                            // number sent
   std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
   bool training = false;
   bool counts_items = false;
 };
 
-/// `counts_items`: tells of new items in replay at once, for updates that wait for them.
+/// `counts_items`: reports new items in replay at once, because updates wait for them.
 MetricsActor::behavior_type metrics_actor(MetricsActor::stateful_pointer<MetricsState> self,
                                           caf::actor listener, ProtoBytes before,
                                           bool counts_items);

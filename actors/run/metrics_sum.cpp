@@ -23,7 +23,7 @@ void MetricsSum::add(const wire::ProcessTime& time) {
   if (time.process() == 0 || !std::isfinite(time.processor_seconds()))
     return;
   double& known = processor_seconds_[time.process()];
-  known = std::max(known, time.processor_seconds()); // of a late report it is less
+  known = std::max(known, time.processor_seconds()); // a late report has less
 }
 
 std::vector<std::pair<double, std::int64_t>>
@@ -60,7 +60,7 @@ void MetricsSum::add(const wire::ParameterServerReport& report) {
   servers_[{report.shard(), report.incarnation()}] = totals;
 }
 
-/// Means are of the gradients applied in the last stretch of half a second that had some.
+/// Means cover the gradients applied in the last half second that had any.
 void MetricsSum::add_servers(Progress& now) {
   if (servers_.empty())
     return;
@@ -91,7 +91,7 @@ void MetricsSum::add_rates(Progress& now, double elapsed_seconds) {
     while (reached_.size() > 1 && clock_ - reached_[1].seconds >= kRateSeconds)
       reached_.pop_front();
     const Reached from = reached_.front();
-    const auto rate = [&](std::int64_t after, std::int64_t before) { // 0 where some were lost
+    const auto rate = [&](std::int64_t after, std::int64_t before) { // 0 if some counts were lost
       return static_cast<double>(std::max<std::int64_t>(0, after - before))
              / (clock_ - from.seconds);
     };
@@ -130,7 +130,7 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
     now.processor_seconds +=
         process == own_.process() ? seconds - own_.processor_seconds() : seconds;
   std::int64_t frames = 0;
-  std::map<int, std::uint64_t> newest; // incarnation, by actor
+  std::map<int, std::uint64_t> newest; // newest incarnation of each actor
   for (const auto& [key, report] : environments_) {
     now.agent_steps += report.agent_steps();
     now.environment_steps += report.environment_steps();
@@ -262,10 +262,10 @@ void MetricsSum::gone(int environment_actor) {
 
 std::vector<std::string> MetricsSum::waits() const {
   std::vector<std::string> lines;
-  std::map<std::string, std::vector<int>> environments; // by their text
+  std::map<std::string, std::vector<int>> environments; // by what they wait for
   for (const auto& [key, report] : environments_) {
     const auto next = environments_.upper_bound(
-        {key.first, std::numeric_limits<std::uint64_t>::max()}); // of the next actor
+        {key.first, std::numeric_limits<std::uint64_t>::max()}); // first entry of the next actor
     const bool newest = std::prev(next)->first == key;
     if (newest && !report.waiting().empty() && !away_.contains(key.first))
       environments[report.waiting()].push_back(key.first);

@@ -61,7 +61,7 @@ void OperatorRequests::serve(const Progress& progress) {
   else
     problem = restart_next(request, done);
   if (problem.empty() && done.empty() && !answer.has_picture())
-    return; // there is more
+    return; // the request has further parts
   if (!done.empty())
     context_.log("info", done + ", as requested");
   actors_.send(*actors_.control(), answer_atom_v, request.number, problem, encode(answer));
@@ -82,7 +82,7 @@ std::string OperatorRequests::scale(std::int32_t wanted, const Progress& progres
     start_added();
     auto running = actors_.keys(Role::environment);
     for (auto key = running.rbegin(); key != running.rend() && key->second >= wanted; ++key)
-      send_away({*key}); // the newest first
+      send_away({*key}); // newest first
     for (const auto& environment : actors_.all(Role::environment))
       actors_.send(environment, scale_atom_v, progress.agent_steps, schedule_.lanes());
     done = "environment actors: " + std::to_string(wanted);
@@ -118,7 +118,7 @@ std::string OperatorRequests::record_timeline(const Request& request, const Prog
   return timeline_.serve(progress, done);
 }
 
-/// Asks the actor, which draws between two of its steps.
+/// Requests a picture from the actor, which draws it between two of its steps.
 std::string OperatorRequests::show_environment(Request& request, wire::ControlDone& done) {
   if (!request.begun) {
     request.begun = true;
@@ -147,13 +147,13 @@ std::string OperatorRequests::show_environment(Request& request, wire::ControlDo
   return request.no_picture;
 }
 
-/// Gives what was done.
+/// Returns a description of what was done.
 std::string OperatorRequests::hold(bool paused) {
   training_.hold(paused);
   return paused ? "training pauses until `troupe pause --off`" : "training goes on";
 }
 
-/// Begins it; done when it is complete.
+/// Starts a checkpoint; the request is done when it is complete.
 std::string OperatorRequests::write_checkpoint(Request& request, std::string& done) {
   if (!request.begun) {
     request.begun = true;
@@ -165,7 +165,7 @@ std::string OperatorRequests::write_checkpoint(Request& request, std::string& do
   return checkpoints_.problem();
 }
 
-/// The state from which a process restarts, written while the run is paused: nothing is lost.
+/// Writes the state from which a process restarts. The run is paused, so nothing is lost.
 void OperatorRequests::write_snapshot(const ActorKey& key) {
   const auto [role, index] = key;
   const auto folder = snapshot_folder(context_.config, role, index);
@@ -187,7 +187,8 @@ void OperatorRequests::write_snapshot(const ActorKey& key) {
   }
 }
 
-/// A snapshot that cannot be written keeps the group from leaving; the run continues.
+/// Writes the group's snapshots. If one cannot be written, the group does not leave and the run
+/// continues.
 std::string OperatorRequests::write_snapshots(const std::vector<ActorKey>& group) {
   try {
     for (const auto& key : group)
@@ -202,7 +203,7 @@ std::string OperatorRequests::write_snapshots(const std::vector<ActorKey>& group
   return {};
 }
 
-/// Restarts the first of the request's processes, and with a learner all that step with it.
+/// Restarts the first of the request's processes; with a learner, all learners that step with it.
 std::string OperatorRequests::restart_next(Request& request, std::string& done) {
   const auto role = request.processes.front().first;
   const bool together = role == Role::learner && step_together(context_.config);
@@ -225,7 +226,7 @@ void OperatorRequests::start_added() {
     throw ActorLost();
 }
 
-/// All leave at once, so that none sees another one missing.
+/// Stops all actors of the group at once, so that none of them notices that another one is missing.
 void OperatorRequests::send_away(const std::vector<ActorKey>& group) {
   for (const ActorKey& key : group) {
     actors_.forget(key, false);
@@ -238,8 +239,9 @@ void OperatorRequests::send_away(const std::vector<ActorKey>& group) {
                            leave_atom_v, static_cast<std::uint8_t>(role), index);
 }
 
-/// A group of one role. An environment actor leaves when none of its insertions is under way, and
-/// training continues before it is back; training waits for actors of other roles.
+/// Restarts a group of actors of one role. An environment actor leaves when none of its insertions
+/// is in flight, and training continues before it is back. Training waits for actors of other
+/// roles.
 std::string OperatorRequests::restart(std::vector<ActorKey> group) {
   std::erase_if(group, [&](const ActorKey& key) { return !actors_.is_up(key); }); // scaled down
   if (group.empty())

@@ -13,14 +13,14 @@
 namespace troupe::actors {
 
 /// Serves operators' requests to scale, pause or limit the run, write a checkpoint, record a
-/// timeline, show an environment or restart processes: one at a time, between steps of the training
-/// loop, and not while a checkpoint is written. A request interrupted by a death continues
-/// afterwards.
+/// timeline, show an environment or restart processes. Serves one at a time, between steps of the
+/// training loop, and not while a checkpoint is being written. A request that an actor's death
+/// interrupts continues afterwards.
 class OperatorRequests {
 public:
-  struct Training { // of the head
+  struct Training { // functions of the head
     std::function<void()> pause, unpause, cancel_evaluation, begin_checkpoint;
-    std::function<void(bool paused)> hold; // unpause() does nothing until it ends
+    std::function<void(bool paused)> hold; // unpause() has no effect until hold(false)
   };
   OperatorRequests(const RunContext& context, RunActors& actors, RunSchedule& schedule,
                    Lifecycle& lifecycle, const RunCheckpoints& checkpoints, Training training)
@@ -33,7 +33,7 @@ public:
         timeline_(context, actors) {}
 
   void take(std::uint64_t number, const ProtoBytes& request, const ProtoBytes& order);
-  /// Does the next part of the oldest request. Throws as RunActors::ask().
+  /// Carries out the next part of the oldest request. Throws as RunActors::ask().
   void serve(const Progress& progress);
 
 private:
@@ -43,18 +43,18 @@ private:
     std::deque<ActorKey> processes = {}; // still to be restarted
     std::chrono::steady_clock::time_point deadline = {};
     std::int64_t restarted = 0;
-    bool begun = false; // its checkpoint or picture
+    bool begun = false; // whether its checkpoint or picture was requested
     PendingRequest asked = {};
     std::optional<wire::LivePicture> picture = {};
-    std::string no_picture = {}; // why
+    std::string no_picture = {}; // reason why there is no picture
   };
-  // Each returns the problem, or "".
+  // Each function returns the problem, or "".
   std::string scale(std::int32_t wanted, const Progress& progress, std::string& done);
   std::string hold(bool paused);
   std::string write_checkpoint(Request& request, std::string& done);
   std::string limit(const wire::ControlRequest::Limit& wanted, std::string& done);
   std::string show_environment(Request& request, wire::ControlDone& done);
-  std::string give_up(); // says why
+  std::string give_up(); // returns the reason
   std::string record_timeline(const Request& request, const Progress& progress, std::string& done);
   std::string restart_next(Request& request, std::string& done);
   std::string restart(std::vector<ActorKey> group);

@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::chrono::seconds kStandstill{30};
 constexpr std::chrono::milliseconds kProgressPeriod{500};
-constexpr std::size_t kMostFailures = 10; // in `troupe status`
+constexpr std::size_t kMostFailures = 10; // shown by `troupe status`
 
 double elapsed_since(std::chrono::steady_clock::time_point then) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
@@ -19,7 +19,7 @@ double ProgressMonitor::still_seconds() const {
 }
 
 bool ProgressMonitor::take(const Update& update, std::int64_t failed_copies, bool training) {
-  if (update.number > newest_) { // one in the mailbox may be older than an answer
+  if (update.number > newest_) { // an update in the mailbox may be older than an answer
     newest_ = update.number;
     progress_ = update.progress;
     counters_ = update.state;

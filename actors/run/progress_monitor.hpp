@@ -11,7 +11,7 @@
 
 namespace troupe::actors {
 
-/// The run's newest counters: passes them to the run's owner, notices a standstill, and keeps the
+/// Keeps the run's newest counters, passes them to the run's owner, detects stalls, and keeps the
 /// last failures for `troupe status`.
 class ProgressMonitor {
 public:
@@ -19,19 +19,19 @@ public:
 
   const Progress& progress() const { return progress_; }
   const wire::RunState& counters() const { return counters_; }
-  double still_seconds() const; // since something moved
+  double still_seconds() const; // time since the last progress
 
-  /// Calls the owner's callbacks. True when a warning of a standstill is due.
+  /// Calls the owner's callbacks. Returns true when a warning about a stall is due.
   bool take(const Update& update, std::int64_t failed_copies, bool training);
   void note_taken_over(std::int64_t processes) { taken_over_ = processes; } // in all progress
   std::int64_t taken_over() const { return taken_over_; }
-  /// While true the owner gets no progress: the counters are not complete.
+  /// While true the owner gets no progress, because the counters are incomplete.
   void hold_back(bool held) { held_back_ = held; }
   std::string standstill(const Update& update, const std::string& asking,
                          const std::set<ActorKey>& returning) const;
 
   void note_failure(const std::string& what);
-  /// What `troupe status` shows of times and failures.
+  /// Fills in the times and failures that `troupe status` shows.
   void write(wire::HeadReport& report, bool training) const;
 
 private:
@@ -42,12 +42,12 @@ private:
   wire::RunState counters_;
   bool held_back_ = false;
   std::int64_t taken_over_ = 0;
-  std::uint64_t newest_ = 0; // update
-  std::int64_t moved_ = -1;  // agent steps and updates
+  std::uint64_t newest_ = 0; // number of the newest update
+  std::int64_t moved_ = -1;  // sum of agent steps and updates
   Clock::time_point began_ = Clock::now();
   Clock::time_point last_report_ = Clock::now();
   Clock::time_point still_since_ = Clock::now();
-  Clock::time_point last_warning_ = Clock::now(); // or movement
+  Clock::time_point last_warning_ = Clock::now(); // or of the last progress
   std::deque<std::pair<Clock::time_point, std::string>> failures_;
 };
 

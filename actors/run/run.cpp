@@ -17,7 +17,7 @@ namespace troupe::actors {
 
 namespace {
 
-/// Finds errors that only appear when an environment is made and drawn (camera, model, OpenGL),
+/// Makes and draws an environment, to find errors that appear only then (camera, model, OpenGL)
 /// before anything starts.
 replay::TransitionSpec try_environment(const RunConfig& config, const RunCallbacks& callbacks) {
   const auto environment = env::make_environment(config.environment);
@@ -33,7 +33,7 @@ replay::TransitionSpec try_environment(const RunConfig& config, const RunCallbac
   return stored_transitions(config, environment->spec());
 }
 
-/// Parameters and moments must be on servers exactly if they were when they were saved.
+/// Parameters and moments must be on servers if and only if they were when they were saved.
 void check_servers(const RunConfig& config, const std::filesystem::path& checkpoint) {
   const bool saved = std::filesystem::exists(part_path(checkpoint, Role::parameter_server, 0));
   if (saved == has_servers(config))
@@ -47,7 +47,7 @@ void check_servers(const RunConfig& config, const std::filesystem::path& checkpo
       + "; resume with the strategy it was trained with, or start a new run");
 }
 
-/// Rounds count the steps of each environment.
+/// These numbers must not change, because rounds count the steps of each environment.
 void check_rounds(const RunConfig& config, const wire::RunState& state) {
   const auto require_same = [](const std::string& key, int now, int before) {
     if (before != 0 && now != before)
@@ -61,7 +61,7 @@ void check_rounds(const RunConfig& config, const wire::RunState& state) {
                state.environments_per_actor());
 }
 
-/// What the agent decides must not be asked for as well.
+/// The configuration must not set what the agent decides.
 void check_on_policy(const RunConfig& config) {
   const RunConfig given;
   const auto refuse = [](const char* key) {
@@ -88,7 +88,7 @@ void check_on_policy(const RunConfig& config) {
       refuse(key);
 }
 
-/// What an actor that joins a run needs.
+/// Checks what a run with a companion requires.
 void check_companion(const RunConfig& config, bool processes) {
   if (!config.plays())
     throw std::invalid_argument("companion is given, but no environment actor plays in this run: "
@@ -104,7 +104,7 @@ void check_companion(const RunConfig& config, bool processes) {
         "begin again with each change of the task's options; use \"frozen\" or \"off\"");
 }
 
-/// What a run that learns from recorded episodes needs.
+/// Checks what a run that learns from recorded episodes requires.
 void check_recorded(const RunConfig& config, const learner::Storage& storage) {
   if (storage.on_policy || !storage.extras.empty())
     throw std::invalid_argument(
@@ -120,7 +120,8 @@ void check_recorded(const RunConfig& config, const learner::Storage& storage) {
   check(shard_table(config));
 }
 
-/// Hindsight makes transitions of the episodes that environment actors play.
+/// Checks that the episodes and the agent allow hindsight, which relabels transitions of episodes
+/// that environment actors play.
 void check_hindsight(const RunConfig& config, const learner::Storage& storage) {
   const auto& hindsight = config.replay.hindsight;
   if (hindsight.goals == 0 && hindsight.strategy != RunConfig().replay.hindsight.strategy)
@@ -143,8 +144,8 @@ void check_hindsight(const RunConfig& config, const learner::Storage& storage) {
                                 + "; it must be 1 with hindsight");
 }
 
-/// Of a dead head whose processes may live; null: there is nothing to take over, for the reason in
-/// `problem`.
+/// Returns the record of a dead head whose processes may be alive, or null if there is nothing to
+/// take over, with the reason in `problem`.
 std::shared_ptr<const wire::HeadRecord> record_to_succeed(const RunConfig& config,
                                                           const std::filesystem::path& folder,
                                                           const Deployment& deployment,
@@ -237,9 +238,9 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
   const auto transitions =
       config.workload ? replay::TransitionSpec() : try_environment(config, callbacks);
   auto checkpoint = resume_from;
-  std::string problem; // why nothing is taken over
+  std::string problem; // why nothing can be taken over
   const auto succeeds = record_to_succeed(config, folder, deployment, problem);
-  std::atomic<bool> nothing_left = false; // to take over: the nodes wait for another head
+  std::atomic<bool> nothing_left = false; // to take over; the nodes then wait for another head
   Deployment spread = deployment;
   if (spread.nodes && succeeds)
     spread.nodes->head_comes_back = [&nothing_left, asked = deployment.nodes->head_comes_back] {
@@ -281,7 +282,7 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
       context.before = checkpoint.empty() ? wire::RunState() : read_manifest(checkpoint).state();
       result = Head(context).run();
     }
-  } // no actor writes any more
+  } // no actor is writing any more
   try {
     remove_head_record(folder);
     if (!result.error.empty())

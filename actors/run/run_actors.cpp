@@ -69,7 +69,7 @@ void RunActors::start_services(int environment_actors) {
   if (is_operated(deployment)) {
     open_remoting();
     if (has_processes(deployment))
-      options.head_port = port_; // else the supervisor starts threads
+      options.head_port = port_; // otherwise the supervisor starts threads
     options.epoch = epoch_ = context_.succeeds ? context_.succeeds->epoch() : random_life();
     options.succeeds = context_.succeeds;
     const auto folder = std::filesystem::absolute(context_.folder);
@@ -88,13 +88,13 @@ void RunActors::start_services(int environment_actors) {
   } else if (is_operated(deployment)) {
     try {
       publish();
-    } catch (const std::exception& e) { // it trains without operators
+    } catch (const std::exception& e) { // training continues without operators
       context_.log("warning", std::string("the run cannot be operated: ") + e.what());
     }
   }
 }
 
-/// Decides on the port.
+/// Chooses the port.
 void RunActors::open_remoting() {
   const Deployment& deployment = context_.deployment;
   raise_descriptor_limit();
@@ -108,7 +108,7 @@ void RunActors::open_remoting() {
                                       : remoting_->reserve(deployment.listen);
 }
 
-/// Before the supervisor starts a process, which must find it.
+/// Called before the supervisor starts a process, which must find it.
 void RunActors::publish() {
   const Deployment& deployment = context_.deployment;
   try {
@@ -243,7 +243,7 @@ void RunActors::take_messages(std::chrono::milliseconds at_most) {
 }
 
 void RunActors::fail(const std::string& what, const caf::error& problem) {
-  take_messages(kAftermath); // throws the first cause if an actor died
+  take_messages(kAftermath); // throws the first cause if an actor has died
   if (!lost_.empty())
     throw ActorLost();
   throw RunFailed(what + ": " + explain(context_.system, problem));
@@ -258,7 +258,7 @@ void RunActors::write(wire::RunState& state) const {
   int most = std::max(state.environment_actors(), before.incarnations_size());
   for (const auto& [key, incarnation] : incarnations_)
     if (key.first == Role::environment)
-      most = std::max(most, key.second + 1); // including actors that a scaling ended
+      most = std::max(most, key.second + 1); // including actors that were scaled down
   for (int i = 0; i < most; ++i) {
     const auto at = incarnations_.find({Role::environment, i});
     state.add_incarnations(at != incarnations_.end()        ? at->second

@@ -18,19 +18,21 @@
 
 namespace troupe::actors {
 
-/// The run cannot continue; what() is the first cause.
+/// Thrown if the run cannot continue; what() is the first cause.
 class RunFailed : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
 
-/// An actor died and will be restarted; the caller recovers and repeats what it was doing.
+/// Thrown if an actor died and will be restarted; the caller recovers and repeats what it was
+/// doing.
 class ActorLost : public std::exception {
 public:
   const char* what() const noexcept override { return "an actor died and is being restarted"; }
 };
 
-/// No process of the head before is left, or none can reach this one; what() says why.
+/// Thrown if no process of the previous head is left, or none can reach this head; what() gives the
+/// reason.
 class NothingToTakeOver : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
@@ -39,12 +41,12 @@ public:
 using ActorKey = std::pair<Role, std::int32_t>;
 std::string actor_name(const ActorKey& key); // "replay actor 0"
 
-constexpr std::chrono::seconds kStartDeadline{120};  // of an actor
-constexpr std::chrono::milliseconds kPoll{50};       // of the head's mailbox
-constexpr std::chrono::milliseconds kAftermath{500}; // an actor's death is reported this late
+constexpr std::chrono::seconds kStartDeadline{120};  // for an actor to start
+constexpr std::chrono::milliseconds kPoll{50};       // how long the head waits for messages
+constexpr std::chrono::milliseconds kAftermath{500}; // until a death has been reported
 
-/// Ends its request when destroyed, answered or not: a request to a dead actor that outlives the
-/// actor system crashes it (CAF 0.17).
+/// A request that ends with this object, answered or not. A request to a dead actor that outlives
+/// the actor system crashes it (CAF 0.17).
 class PendingRequest {
 public:
   PendingRequest() = default;
@@ -69,33 +71,33 @@ private:
   std::shared_ptr<std::function<void()>> on_answer_;
 };
 
-/// The run's actors as the head sees them: handles, incarnations, deaths, and the head's mailbox.
-/// For one thread; all waits have deadlines.
+/// The run's actors as the head sees them: their handles, incarnations and deaths, and the head's
+/// mailbox. One thread; all waits have deadlines.
 class RunActors {
 public:
-  /// Messages other than answers; called within take_messages().
+  /// Handlers of messages other than answers, called within take_messages().
   struct Events {
     std::function<void(const UpdatePtr&)> updated;
     std::function<void(const ActorKey&, const std::string& what)> lost; // will be restarted
     std::function<void(std::uint64_t number, const ProtoBytes& request, const ProtoBytes& order)>
         requested;                       // by the run's operators
-    std::function<void()> starting = {}; // an actor that there was not before
+    std::function<void()> starting = {}; // called before an actor starts that did not exist before
   };
 
   RunActors(const RunContext& context, Events events);
-  ~RunActors(); // ends all actors
+  ~RunActors(); // stops all actors
   RunActors(const RunActors&) = delete;
   RunActors& operator=(const RunActors&) = delete;
 
-  /// Starts supervisor, metrics, checkpointer and, in an operated run, control and the port
-  /// that processes and operators connect to.
+  /// Starts supervisor, metrics and checkpointer. In an operated run also starts the control actor
+  /// and opens the port that processes and operators connect to.
   void start_services(int environment_actors);
   const SupervisorActor& supervisor() const { return *supervisor_; }
   const MetricsActor& metrics() const { return *metrics_; }
   const CheckpointerActor& checkpointer() const { return *checkpointer_; }
   const std::optional<ControlActor>& control() const { return control_; }
 
-  /// Throws RunFailed when it is not up.
+  /// Throws RunFailed if the actor is not up.
   const caf::actor& at(const ActorKey& key) const;
   bool is_up(const ActorKey& key) const { return up_.contains(key); }
   std::vector<caf::actor> all(Role role) const;
@@ -103,43 +105,44 @@ public:
   std::uint64_t incarnation(const ActorKey& key) { return incarnations_[key]; }
 
   void spawn(const ActorKey& key, std::int64_t steps_before);
-  /// Has metrics and checkpoints include it.
+  /// Makes metrics and checkpoints include the actor.
   void subscribe(const ActorKey& key);
-  /// Gives an actor up; the next one is another incarnation. It joins lost() if `restart`.
+  /// Gives an actor up; the next one is another incarnation. With `restart` it joins lost().
   void forget(const ActorKey& key, bool restart);
-  /// Actors that died and wait for their restart.
+  /// Actors that died and wait to be restarted.
   std::set<ActorKey>& lost() { return lost_; }
-  /// A stop was requested, by a signal or an operator.
+  /// Whether a signal or an operator has requested a stop.
   bool stopping() const { return context_.stop || stop_requested_; }
-  /// The death that ends the run; or empty.
+  /// The death that ends the run, or empty.
   const std::string& first_cause() const { return first_cause_; }
-  /// What the current request is for; empty between requests.
+  /// Describes the current request; empty between requests.
   const std::string& asking() const { return asking_; }
 
   template <class Receiver, class... Args>
   void send(const Receiver& to, Args&&... args) {
     self_->send(to, std::forward<Args>(args)...);
   }
-  /// Requests without waiting; `then(answer, error)` runs within take_messages().
+  /// Sends a request without waiting; `then(answer, error)` runs within take_messages().
   template <class Answer, class Receiver, class Then, class... Args>
   [[nodiscard]] PendingRequest request(const Receiver& to, std::chrono::seconds deadline, Then then,
                                        Args&&... args);
-  /// Requests and waits, taking other messages meanwhile. Throws RunFailed with `what` and the
-  /// reason or an actor's death behind it, ActorLost when a dead actor will be restarted.
+  /// Sends a request and waits, handling other messages meanwhile. Throws RunFailed with `what` and
+  /// the reason, or with the actor's death that caused it; throws ActorLost if a dead actor will be
+  /// restarted.
   template <class Answer, class Receiver, class... Args>
   Answer ask(const Receiver& to, std::chrono::seconds deadline, const std::string& what,
              Args&&... args);
-  /// The same of many, at once.
+  /// Like ask(), for several actors at once.
   template <class Answer, class... Args>
   std::vector<Answer> ask_all(const std::vector<caf::actor>& to, std::chrono::seconds deadline,
                               const std::string& what, const Args&... args);
-  /// Takes all messages there are, waiting for the first one. Throws RunFailed after a death that
+  /// Waits for a message and handles all that have arrived. Throws RunFailed after a death that
   /// ends the run.
   void take_messages(std::chrono::milliseconds at_most);
-  /// All environment actors, now and later ones, play with these options of the task.
+  /// Sets the task options of all environment actors, including actors that start later.
   void change_task(std::vector<std::string> options);
   const std::vector<std::string>& task_options() const { return task_options_; }
-  /// For the head after this one: which processes there are, and where they find it.
+  /// For the next head: writes which processes exist and where they look for it.
   void write(wire::HeadRecord& record, int environment_actors) const;
   void write(wire::RunState& state) const;
 
@@ -153,20 +156,20 @@ private:
   const RunContext& context_;
   Events events_;
   caf::scoped_actor self_;
-  std::unique_ptr<Remoting> remoting_; // of an operated run
+  std::unique_ptr<Remoting> remoting_; // null unless the run is operated
   std::optional<SupervisorActor> supervisor_;
   std::optional<MetricsActor> metrics_;
   std::optional<CheckpointerActor> checkpointer_;
-  std::optional<ControlActor> control_; // of an operated run
+  std::optional<ControlActor> control_; // null unless the run is operated
   std::uint16_t port_ = 0;
   std::uint64_t epoch_ = 0;
   std::map<ActorKey, caf::actor> up_;
-  std::map<ActorKey, std::uint64_t> incarnations_; // how often each was started before
+  std::map<ActorKey, std::uint64_t> incarnations_; // number of earlier starts of each actor
   struct Place {
     std::string endpoint;
     std::int32_t process = 0;
   };
-  std::map<ActorKey, Place> places_; // the last known
+  std::map<ActorKey, Place> places_; // last known places
   std::set<ActorKey> lost_;
   std::vector<std::string> task_options_; // in force
   std::uint64_t questions_ = 0;
@@ -174,10 +177,10 @@ private:
   std::string first_cause_;
   std::string asking_;
   bool stop_requested_ = false;
-  bool changed_ = false; // incarnations_, since events_.starting
+  bool changed_ = false; // incarnations_ has changed since events_.starting
 };
 
-/// Has an actor restore its part of a checkpoint.
+/// Makes an actor restore its part of a checkpoint.
 void load(RunActors& actors, const ActorKey& key, const std::filesystem::path& path);
 
 template <class Answer, class Receiver, class Then, class... Args>
@@ -187,7 +190,7 @@ PendingRequest RunActors::request(const Receiver& to, std::chrono::seconds deadl
     Answer answer{};
     caf::error problem;
   };
-  auto outcome = std::make_shared<Outcome>(); // the relay's until it has sent answer_atom
+  auto outcome = std::make_shared<Outcome>(); // used by the relay until it has sent answer_atom
   const std::uint64_t question = ++questions_;
   const auto relay_question = [outcome, question, deadline, head = caf::actor(self_)](
                                   caf::event_based_actor* relay, const caf::actor& asked,

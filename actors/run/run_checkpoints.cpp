@@ -13,7 +13,7 @@ namespace troupe::actors {
 
 namespace {
 
-constexpr double kFirstMinutes = 0.25; // from the start of a new run to its first checkpoint
+constexpr double kFirstMinutes = 0.25; // between the start of a new run and its first checkpoint
 
 std::unique_ptr<CheckpointCopies> copies_of(const RunContext& context) {
   const auto& checkpoint = context.config.checkpoint;
@@ -222,7 +222,7 @@ void RunCheckpoints::restore_replay() {
   const std::size_t saved =
       std::filesystem::exists(replay) ? saved_shards(replay).size() : std::size_t{0};
   if (saved == 0 && !context_.config.recording.empty())
-    return; // the shards have filled themselves
+    return; // the shards have loaded the recording
   if (saved == 0)
     return context_.log("warning", "the checkpoint has no items; replay starts empty");
   for (int i = 0; i < role_count(context_.config, Role::replay); ++i) {

@@ -13,7 +13,7 @@
 
 namespace troupe::actors {
 
-/// The arguments of run(), shared by the parts of the head. Outlives them all.
+/// The arguments of run(), shared by the parts of the head. Outlives these parts.
 struct RunContext {
   caf::actor_system& system;
   const RunConfig& config;
@@ -23,9 +23,9 @@ struct RunContext {
   const Deployment& deployment;
   const RunCallbacks& callbacks;
   const std::atomic<bool>& stop;
-  std::atomic<bool>& nothing_left; // to take over: set by the head that finds that
-  wire::RunState before = {};      // counters in resume_from
-  /// Of the head whose processes this one takes over; `before` is its.
+  std::atomic<bool>& nothing_left; // set by a head that finds nothing to take over
+  wire::RunState before = {};      // counters of resume_from
+  /// The record of the head whose processes this head takes over; `before` then comes from it.
   std::shared_ptr<const wire::HeadRecord> succeeds = nullptr;
 
   void log(const std::string& level, const std::string& text) const {

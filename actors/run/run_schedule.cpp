@@ -9,8 +9,8 @@
 namespace troupe::actors {
 
 namespace {
-constexpr std::int64_t kRoundUpdates = 100; // without environment actors
-constexpr double kPaceSeconds = 0.25;       // that a pace is measured over, at least
+constexpr std::int64_t kRoundUpdates = 100; // per round, without environment actors
+constexpr double kPaceSeconds = 0.25;       // minimum time over which a pace is measured
 } // namespace
 
 RunSchedule::RunSchedule(const RunConfig& config, const wire::RunState& before, bool begun)
@@ -68,7 +68,7 @@ void RunSchedule::learners_came_back(const Progress& now) {
 
 std::int64_t RunSchedule::extend_updates(const Progress& now) {
   if (config_.on_policy()) {
-    if (now.inserts < std::exchange(inserts_seen_, now.inserts)) { // a shard came back
+    if (now.inserts < std::exchange(inserts_seen_, now.inserts)) { // a shard was restored
       samples_from_ = now.samples;
       updates_from_ = updates_;
     }
@@ -78,7 +78,7 @@ std::int64_t RunSchedule::extend_updates(const Progress& now) {
   }
   if (config_.plays() && now.inserts < config_.replay.minimum_items)
     return updates_;
-  // All granted updates are made, also after the time limit: a slow learner gets few.
+  // All granted updates are made even after the time limit, so a slow learner gets few.
   const double fast = pace(now);
   const double most = config_.workload ? 2 : 32;
   const bool known = now.updates > before_.updates();
@@ -86,8 +86,8 @@ std::int64_t RunSchedule::extend_updates(const Progress& now) {
   return grant(now.updates + std::min<std::int64_t>(ahead, 10'000));
 }
 
-/// Updates per second, the greater of the latest and the usual pace: a learner that gets faster
-/// does not wait for grants.
+/// Returns updates per second: the greater of the latest and the usual pace, so that a learner that
+/// becomes faster does not wait for grants.
 double RunSchedule::pace(const Progress& now) {
   if (const double passed = now.training_seconds - seen_seconds_; passed >= kPaceSeconds) {
     latest_pace_ = std::max(0.0, static_cast<double>(now.updates - seen_updates_) / passed);

@@ -11,63 +11,63 @@
 namespace troupe::actors {
 
 /// Decides how far environments and learners may go, when to evaluate and when the run is complete.
-/// Pure decisions from counters: no actor, no clock.
+/// Pure decisions from counters, without actors or a clock.
 class RunSchedule {
 public:
-  /// `before`: the counters that a resumed run continues from. `begun`: training has begun under
-  /// the head before.
+  /// `before`: the counters that a resumed run continues from. `begun`: training has already begun
+  /// under a previous head.
   RunSchedule(const RunConfig& config, const wire::RunState& before, bool begun = false);
 
-  /// Actors of a role, as the run was scaled.
+  /// The number of actors of a role, after scaling.
   int count(Role role) const;
   void scale(int environment_actors) { environments_ = environment_actors; }
-  /// The ratio of samples to inserts, as an operator changed it; empty: as configured.
+  /// The ratio of samples to inserts as an operator changed it; empty: as configured.
   struct Ratio {
     double samples_per_insert = 0, error_buffer = 0;
   };
   std::optional<Ratio>& ratio() { return ratio_; }
-  /// Environments over all environment actors.
+  /// The number of environments over all environment actors.
   std::int64_t lanes() const;
 
-  /// The head must know how many items there are at the end of a round: their number does not
+  /// Whether the head must ask for the number of items at the end of a round, because it does not
   /// follow from the steps.
   bool counts_items() const { return config_.on_policy() || config_.replay.hindsight.goals > 0; }
-  /// The run has reached its steps, updates or minutes.
+  /// Whether the run has reached its steps, updates or minutes.
   bool complete(const Progress& now) const;
 
   void begin_training(const Progress& now);
-  /// A pause begins; training() stays until all actors stand still.
+  /// Begins a pause; training() stays true until all actors stand still.
   void pause() { paused_ = true; }
   void end_training() { training_ = false; }
   bool paused() const { return paused_; }
   bool training() const { return training_; }
-  /// Training has begun at least once.
+  /// Whether training has begun at least once.
   bool begun() const { return begun_; }
 
-  /// Updates that learners may have made in total.
+  /// The total number of updates that learners may have made.
   std::int64_t updates() const { return updates_; }
-  /// Grants updates a little ahead of those made; a workload gets none beyond its next evaluation,
-  /// an agent that uses each item once as many as there are items for. Never lowers
-  /// updates().
+  /// Grants updates a little ahead of the updates made. A workload gets none beyond its next
+  /// evaluation; an agent that uses each item once gets as many as there are items for. Never
+  /// lowers updates().
   std::int64_t extend_updates(const Progress& now);
-  /// The learners have come back with an earlier state and stand still.
+  /// Called when the learners have come back with an earlier state and stand still.
   void learners_came_back(const Progress& now);
 
   /// Begins a round. Returns the steps that each environment may make since the run (re)started.
   std::int64_t begin_round();
-  /// Grants the updates that are due at the end of a round. `now`: counted since the round ended,
-  /// if counts_items().
+  /// Grants the updates that are due at the end of a round. If counts_items(), `now` must be
+  /// counted after the round ended.
   std::int64_t finish_round(const Progress& now);
 
-  /// Agent steps that each environment of an actor may make since the actor's start: those before
-  /// the last pause and its share of the remaining ones.
+  /// Returns the agent steps that each environment of an actor may make since the actor's start:
+  /// those made before the last pause and the actor's share of the remaining ones.
   std::int64_t steps(std::int32_t environment_actor, const Progress& now) const;
-  /// From now on each actor may make all remaining steps. False: it already could.
+  /// Allows each actor to make all remaining steps. Returns false if they already could.
   bool share_steps();
   void paused_at(std::int32_t environment_actor, std::int64_t steps);
-  /// The actor died or left; a restarted one counts its steps from 0.
+  /// Called when the actor died or left; a restarted actor counts its steps from 0.
   void forget(const std::pair<Role, std::int32_t>& key);
-  /// Agent steps per environment made before an actor that starts now.
+  /// Returns the agent steps per environment that were made before an actor that starts now.
   std::int64_t steps_before(const Progress& now) const;
 
   bool evaluation_due(const Progress& now) const;
@@ -83,7 +83,7 @@ private:
 
   const RunConfig& config_;
   wire::RunState before_;
-  int environments_; // actors
+  int environments_; // number of actors
   std::optional<Ratio> ratio_;
   bool training_ = false, paused_ = true, begun_;
   std::int64_t updates_;
@@ -91,9 +91,9 @@ private:
   std::int64_t inserts_seen_ = 0;
   std::int64_t lane_steps_;      // granted to each environment, in rounds
   std::int64_t next_evaluation_; // environment steps, or updates
-  bool shared_ = false;          // each actor may make all remaining steps
+  bool shared_ = false;          // whether each actor may make all remaining steps
   double seen_seconds_ = 0, latest_pace_ = 0;
-  std::int64_t seen_updates_ = 0; // at seen_seconds_
+  std::int64_t seen_updates_ = 0; // updates at seen_seconds_
   std::map<std::int32_t, std::int64_t>
       steps_made_; // per environment of an actor, at the last pause
 };

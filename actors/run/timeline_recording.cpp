@@ -12,10 +12,10 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::size_t kMostRecorded = 256;         // actors
-constexpr std::int64_t kMostMergedSpans = 100'000; // of all; about 12 MB as text
+constexpr std::int64_t kMostMergedSpans = 100'000; // of all actors; about 12 MB as text
 constexpr std::int64_t kMostActorSpans = 10'000;
 constexpr int kClockRounds = 16;
-constexpr std::size_t kKeptTimelines = 10; // files
+constexpr std::size_t kKeptTimelines = 10; // number of files
 constexpr std::chrono::seconds kSpansDeadline{30};
 
 std::int64_t head_clock() {
@@ -34,7 +34,7 @@ std::string short_name(const std::string& name) { // "wait" of "learner.wait"
   return name.substr(name.find('.') + 1);
 }
 
-/// Another process's arrays are taken as far as they fit together.
+/// Reads spans that another process sent: only as many as all arrays have.
 void read_spans(const wire::SpansPart& told, std::vector<TraceSpan>& spans) {
   const int count = std::min({told.name_size(), told.index_size(), told.lane_size(),
                               told.begin_size(), told.duration_size()});
@@ -64,7 +64,7 @@ void write_trace(const std::filesystem::path& file, const std::string& text) {
       all.emplace_back(std::stoll(stem), entry.path());
   }
   std::sort(all.begin(), all.end());
-  std::error_code ignored; // as many as possible
+  std::error_code ignored; // remove as many as possible
   for (std::size_t i = 0; i + kKeptTimelines < all.size(); ++i)
     if (all[i].second != file)
       std::filesystem::remove(all[i].second, ignored);
@@ -133,7 +133,7 @@ void TimelineRecording::take(Part& part, const wire::SpansPart& told, std::int64
   read_spans(told, part.trace.spans);
 }
 
-/// Processes of one host share its clock, unless the answers say otherwise.
+/// Compares the clocks. Processes of one host share its clock, unless the answers contradict that.
 void TimelineRecording::compare_clocks() {
   for (Part& part : parts_) {
     part.trace.same_clock =

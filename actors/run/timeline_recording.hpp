@@ -12,11 +12,11 @@ namespace troupe::actors {
 
 /// Records what learners, environment actors and shards do during some updates, and writes
 /// <run>/timelines/<updates>.json. Training continues. The head calls serve() between the steps of
-/// its loop until it is over.
+/// its loop until the recording is finished.
 ///
-/// First all actors but the learners start to record, then the learners, which stop by themselves
-/// after their updates; then all hand over their spans. The clocks of other hosts are compared with
-/// the head's by the round trips of these questions and some more.
+/// First all actors except the learners start to record. Then the learners start; they stop by
+/// themselves after their updates. Finally all actors hand over their spans. The clocks of other
+/// hosts are compared with the head's clock by the round trips of these requests and a few more.
 class TimelineRecording {
 public:
   TimelineRecording(const RunContext& context, RunActors& actors)
@@ -24,10 +24,10 @@ public:
 
   void begin(std::int64_t updates);
   bool begun() const { return phase_ != Phase::idle; }
-  /// Does the next part; returns a problem, or sets `done` to a sentence with the file's path. If
-  /// both are empty there is more to do.
+  /// Carries out the next part. Returns a problem, or sets `done` to a sentence with the file's
+  /// path. If both are empty, call it again.
   std::string serve(const Progress& progress, std::string& done);
-  /// Ends it without a result; actors record no more.
+  /// Ends the recording without a result; actors stop recording.
   void cancel();
 
 private:
@@ -38,8 +38,8 @@ private:
     TraceProcess trace = {};
     ClockBounds clock = {};
     std::string boot = {};
-    bool recording = true; // as it said last
-    bool missing = false;  // an answer
+    bool recording = true; // according to its last answer
+    bool missing = false;  // has not answered yet
     std::string problem = {};
     PendingRequest request = {};
   };
@@ -53,9 +53,9 @@ private:
   RunActors& actors_;
   Phase phase_ = Phase::idle;
   std::int64_t updates_ = 0;
-  std::int64_t capacity_ = 0; // spans of each
-  int rounds_ = 0;            // of comparing clocks
-  std::vector<Part> parts_;   // does not grow while questions are open
+  std::int64_t capacity_ = 0; // maximum number of spans per actor
+  int rounds_ = 0;            // of clock comparisons
+  std::vector<Part> parts_;   // does not grow while requests are pending
 };
 
 } // namespace troupe::actors

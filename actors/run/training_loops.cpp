@@ -24,9 +24,9 @@ void Head::train_free() {
     });
 }
 
-/// Deterministic. In each round every environment makes the same number of steps with the same
-/// parameters, items are inserted in the order of the actors, then the learner makes the updates
-/// that are due.
+/// Trains deterministically. In each round every environment makes the same number of steps with
+/// the same parameters, items are inserted in the order of the actors, and then the learner makes
+/// the updates that are due.
 void Head::train_in_rounds() {
   while (!time_to_stop()) {
     restart_lost();
@@ -41,11 +41,11 @@ void Head::train_in_rounds() {
     const auto environments = actors_.all(Role::environment);
     for (const auto& environment : environments)
       caf::anon_send(environment, grant_atom_v, steps, version, true);
-    for (const auto& environment : environments) // one after another: in the order of the actors
+    for (const auto& environment : environments) // one after another, in the order of the actors
       actors_.ask<std::int64_t>(environment, kRequestDeadline, "waiting for an environment actor",
                                 flush_atom_v);
     if (schedule_.counts_items())
-      refresh(); // how many items there are
+      refresh(); // gets the number of items
     schedule_.finish_round(progress_);
     grant_learners();
     wait_for_learners();
@@ -60,8 +60,8 @@ void Head::train_in_rounds() {
   end_training();
 }
 
-/// Learners with data of their own. Each evaluation is of the same update in every run, because no
-/// learner goes beyond it.
+/// Trains learners with their own data. Each evaluation is of the same update in every run, because
+/// no learner goes beyond it.
 void Head::train_on_data() {
   while (!time_to_stop())
     persist([&] {
