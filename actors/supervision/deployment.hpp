@@ -13,50 +13,50 @@
 
 namespace troupe::actors {
 
-/// A process of this host for one role of a run.
+/// What a process of this host needs to run one actor.
 struct ProcessOrder {
   std::string role;
   int index = 0;
-  std::uint64_t epoch = 0;       // of the head's life
-  std::uint64_t incarnation = 0; // how often the actor was started before
+  std::uint64_t epoch = 0;       // identifies the head's life
+  std::uint64_t incarnation = 0; // number of earlier starts of the actor
   std::string head_host = "127.0.0.1";
   std::uint16_t head_port = 0;
-  std::string address = "127.0.0.1"; // what it listens at
-  std::filesystem::path config;      // the run's; empty: the one of who starts it
-  CoreSet cores = {};                // to be pinned to; empty: any
-  std::vector<int> gpus = {};        // that it sees; empty: all
+  std::string address = "127.0.0.1"; // at which the process listens
+  std::filesystem::path config;      // the run's; empty: the configuration of the starting process
+  CoreSet cores = {};                // to pin the process to; empty: any
+  std::vector<int> gpus = {};        // that it may see; empty: all
 };
 
-/// Nodes on which a run's processes are.
+/// The nodes on which a run's processes are placed.
 struct DeploymentNodes {
-  Placer placer;             // with the expected nodes and the needs of all roles
-  double join_seconds = 120; // until they have joined; then the run begins with the joined ones
+  Placer placer;             // has the expected nodes and the needs of all roles
+  double join_seconds = 120; // then the run starts without nodes that are missing
   bool pin = true;           // processes run only on their assigned cores
-  /// Asked by any thread as the run ends; true: nodes end what runs on them and wait for the next
-  /// head. Empty: the run is over for them, too.
+  /// Called on any thread as the run ends. If it returns true, nodes end their processes and wait
+  /// for the next head. Empty: the run is over for the nodes, too.
   std::function<bool()> head_comes_back = {};
 };
 
-/// How a run is spread: without start_process and nodes everything is in this process.
+/// How a run is distributed. Without start_process and nodes all actors are in this process.
 struct Deployment {
-  /// Starts a process of this host, which calls run_actor(), and returns its id.
+  /// Starts a process of this host, which must call run_actor(), and returns its id.
   std::function<int(const ProcessOrder&)> start_process = {};
-  std::optional<DeploymentNodes> nodes = {};         // in place of start_process
-  std::string listen = "127.0.0.1";                  // where the processes and nodes meet
-  std::uint16_t head_port = 0;                       // 0: a free one
-  int head_restarts = 0;                             // of this run by its watch, for the status
-  std::shared_ptr<const ClusterKeys> keys = nullptr; // needed off the loopback interface
-  bool trusted_network = false; // no stranger reaches it: gradients need no encryption
-  std::function<void(std::uint16_t port)> listening = {}; // nodes may be started
-  /// What runs on its processes or nodes outlives this process when it is killed: the head writes a
+  std::optional<DeploymentNodes> nodes = {}; // used instead of start_process
+  std::string listen = "127.0.0.1";          // address for processes and nodes to connect to
+  std::uint16_t head_port = 0;               // 0: a free port
+  int head_restarts = 0;                     // by its watching parent; shown in the status
+  std::shared_ptr<const ClusterKeys> keys = nullptr; // required off the loopback interface
+  bool trusted_network = false; // strangers cannot reach it, so gradients need no encryption
+  std::function<void(std::uint16_t port)> listening = {}; // called when nodes may be started
+  /// Whether processes or nodes outlive this process when it is killed. If so, the head writes a
   /// record for its successor (supervision/head_record.hpp).
   bool outlives_head = false;
-  /// Of a successor: if there is nothing to take over, the checkpoint that the run continues from;
-  /// an empty path if there is none, either. Until then run() may use the one that it was given
-  /// unchecked. An empty function: nothing is taken over.
+  /// For a successor: returns the checkpoint from which the run continues if there is nothing to
+  /// take over, or an empty path if there is none. Until then run() may use the checkpoint that it
+  /// was given unchecked. If the function is empty, nothing is taken over.
   std::function<std::filesystem::path()> without_takeover = {};
-  /// Operators may connect, also where all actors are in this process; else only where they are
-  /// not.
+  /// Whether operators may connect even if all actors are in this process. If actors are elsewhere,
+  /// they always may.
   bool operated = false;
 };
 
@@ -64,7 +64,7 @@ inline bool has_processes(const Deployment& deployment) {
   return deployment.nodes || deployment.start_process;
 }
 
-/// Operators may connect.
+/// Whether operators may connect.
 inline bool is_operated(const Deployment& deployment) {
   return has_processes(deployment) || deployment.operated;
 }

@@ -15,8 +15,8 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::int32_t kRecordVersion = 1;
-constexpr std::size_t kBlock = 8192;       // a record's size is a multiple of it
-constexpr std::int32_t kMostIndex = 65535; // as of a process's --index
+constexpr std::size_t kBlock = 8192;       // a record's size is a multiple of this
+constexpr std::int32_t kMostIndex = 65535; // as for a process's --index
 
 void demand(bool held, const std::string& problem) {
   if (!held)

@@ -8,19 +8,19 @@
 
 namespace troupe::actors {
 
-/// What a head leaves for its successor, which takes its processes over: checkpoints/head.state of
-/// the run's folder.
+/// Returns the path of the record that a head leaves for its successor, which takes over its
+/// processes: checkpoints/head.state in the run's folder.
 std::filesystem::path head_record_file(const std::filesystem::path& run);
 
-/// Replaces it atomically, on a full disk too unless it has grown by blocks of 8 KiB. Throws
-/// std::runtime_error naming path and reason.
+/// Replaces the record atomically, even on a full disk unless it needs more blocks of 8 KiB than
+/// before. Throws std::runtime_error that names the path and the reason.
 void write_head_record(const std::filesystem::path& run, const wire::HeadRecord& record);
 
 /// Throws std::filesystem::filesystem_error.
 void remove_head_record(const std::filesystem::path& run);
 
-/// Throws std::runtime_error, naming the file and what is wrong, if there is none, or if it is
-/// damaged, of another build or not of a run of this configuration.
+/// Throws std::runtime_error that names the file and the problem if the record does not exist, is
+/// damaged, or was written by another build or a run with another configuration.
 wire::HeadRecord read_head_record(const std::filesystem::path& run, const RunConfig& config);
 
 } // namespace troupe::actors

@@ -18,11 +18,12 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kNodePoll{200};
 constexpr std::chrono::seconds kRetry{1};
 constexpr std::chrono::seconds kAnswer{20};
-constexpr std::chrono::seconds kComeBack{1}; // for an answer; asked again, the head gives the same
-constexpr std::chrono::milliseconds kNodeSearch{300}; // between two looks for a new head
+// Time for an answer. The request is then repeated, and the head gives the same answer.
+constexpr std::chrono::seconds kComeBack{1};
+constexpr std::chrono::milliseconds kNodeSearch{300}; // between two attempts to find a new head
 
-/// One stay of a node in a run: from the join until the run is over or the head is lost. A head
-/// that dies may have a successor, which takes over what runs here.
+/// One stay of a node in a run, from joining until the run is over or the head is lost. A head that
+/// dies may have a successor, which takes over the processes of this node.
 class Stay {
 public:
   Stay(caf::actor_system& system, Remoting& remoting, const NodeConfig& config)
@@ -40,7 +41,7 @@ public:
   Stay(const Stay&) = delete;
   Stay& operator=(const Stay&) = delete;
 
-  /// True: the run is over. False: the head is lost, or `stop` is set.
+  /// Returns true if the run is over, false if the head is lost or `stop` is set.
   bool run(const std::atomic<bool>& stop) {
     node_ = self_->system().spawn(node_actor, NodeOptions{.start_process = config_.start_process,
                                                           .supervisor = head_,
@@ -89,7 +90,7 @@ private:
       self_->receive(
           [&](const caf::down_msg& down) {
             if (down.source != head_.address())
-              return; // of the head before
+              return; // from the previous head
             lost = find_successor(stop);
             unanswered = 0;
           },
@@ -103,8 +104,8 @@ private:
     return over_;
   }
 
-  /// The connection to the head broke: waits lost_seconds for another head of the same run, like
-  /// the processes of this node. Returns the problem, or "".
+  /// The connection to the head broke. Waits lost_seconds for another head of the same run, as the
+  /// processes of this node do. Returns the problem, or "".
   std::string find_successor(const std::atomic<bool>& stop) {
     const auto patience = std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double>(welcome_.lost_seconds()));
@@ -118,9 +119,9 @@ private:
         const auto problem = come_back();
         if (!problem)
           return "";
-        if (problem == Fault::bad_request) // else that head is lost, too
+        if (problem == Fault::bad_request) // otherwise that head is lost, too
           return explain(self_->system(), problem);
-      } catch (const std::runtime_error&) { // it does not listen yet
+      } catch (const std::runtime_error&) { // it is not listening yet
       }
       std::this_thread::sleep_for(kNodeSearch);
     }
@@ -128,7 +129,7 @@ private:
            + " s after its connection broke";
   }
 
-  /// Nothing: the head lets this node in again.
+  /// Returns an error unless the head accepts this node again.
   caf::error come_back() {
     wire::NodeInfo living;
     self_->request(*node_, kAnswer, joined_atom_v, caf::actor_cast<caf::actor>(head_))
@@ -155,7 +156,7 @@ private:
 } // namespace
 
 int run_node(const NodeConfig& config, const std::atomic<bool>& stop) {
-  node_resources(node_info(config.resources, 0)); // finds what the head would refuse
+  node_resources(node_info(config.resources, 0)); // fails where the head would refuse
   SystemConfig system_config(true);
   caf::actor_system system(system_config);
   Remoting remoting(system, {.keys = config.keys});

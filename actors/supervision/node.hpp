@@ -11,21 +11,22 @@
 
 namespace troupe::actors {
 
-/// One host of a run.
+/// How one host takes part in a run.
 struct NodeConfig {
   std::string head_host = "127.0.0.1";
   std::uint16_t head_port = 0;
-  NodeResources resources = {}; // with name and address
+  NodeResources resources = {}; // including its name and address
   std::shared_ptr<const ClusterKeys> keys = nullptr;
-  double join_seconds = 120; // until the head has accepted it, at first and after a loss
-  std::function<int(const ProcessOrder&)> start_process = {}; // with the run's `config`
+  double join_seconds = 120; // to be accepted by the head, initially and after a loss
+  std::function<int(const ProcessOrder&)> start_process = {}; // gets the run's `config`
   std::function<void(const std::string& text)> log = {};
 };
 
-/// The body of `troupe node`: starts and ends processes of this host as the head says, until it
-/// says that the run is over (0). A node whose head is silent, or says that it counted as lost,
-/// ends its processes and joins again. No process outlives it. Throws std::invalid_argument; when
-/// it cannot join, or `stop` becomes true before the run is over, std::runtime_error.
+/// The body of `troupe node`. Starts and ends processes of this host as the head orders, and
+/// returns 0 when the head says that the run is over. If the head is silent or has given this node
+/// up, the node ends its processes and joins again. No process outlives it. Throws
+/// std::invalid_argument for an invalid configuration, and std::runtime_error if it cannot join or
+/// `stop` becomes true before the run is over.
 int run_node(const NodeConfig& config, const std::atomic<bool>& stop);
 
 } // namespace troupe::actors

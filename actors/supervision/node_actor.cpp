@@ -16,7 +16,7 @@ namespace {
 
 using NodeSelf = NodeActor::stateful_pointer<NodeState>;
 constexpr std::chrono::milliseconds kNodePeriod{200};
-constexpr int kNodePatience = 50; // ticks: 10 s for a process to leave by itself
+constexpr int kNodePatience = 50; // ticks; a process has 10 s to leave by itself
 
 void tell(NodeSelf self, const wire::Life& life, const std::string& how) {
   self->send(self->state.options.supervisor, lost_atom_v, encode(life), how);
@@ -35,7 +35,7 @@ void kill_process(NodeState& state, const std::pair<Role, std::int32_t>& key) {
   state.processes.erase(at);
 }
 
-/// It has just sent a message, so that the number is still its own.
+/// Adopts a process. It has just sent a message, so its process id is still its own.
 void adopt(NodeSelf self, const wire::Life& life) {
   const int handle = static_cast<int>(::syscall(SYS_pidfd_open, life.process(), 0));
   if (handle < 0)
@@ -54,7 +54,7 @@ bool has_ended(const env::wire::Descriptor& process) {
 void start(NodeSelf self, const wire::ProcessStart& told) {
   const wire::Life& life = told.life();
   const std::pair key{role_named(life.role()), life.index()};
-  kill_process(self->state, key); // its earlier life
+  kill_process(self->state, key); // an earlier life
   const int process = self->state.options.start_process(
       {.role = life.role(),
        .index = life.index(),
@@ -89,7 +89,7 @@ std::string how_it_ended(int status) {
   return "its process ended with exit code " + std::to_string(WEXITSTATUS(status));
 }
 
-/// Collects processes that ended; one that was not told to is reported.
+/// Collects ended processes. Reports each one that was not asked to stop.
 void reap(NodeSelf self) {
   auto& state = self->state;
   std::erase_if(state.leaving,
@@ -127,7 +127,7 @@ void tick(NodeSelf self) {
 
 NodeActor::behavior_type node_actor(NodeSelf self, NodeOptions options) {
   self->state.options = std::move(options);
-  self->set_exit_handler([self](caf::exit_msg& why) { // CAF answers no promise of the dead
+  self->set_exit_handler([self](caf::exit_msg& why) { // CAF drops a dead actor's promises
     for (auto& promise : std::exchange(self->state.stoppers, {}))
       promise.deliver(done_atom_v);
     self->quit(std::move(why.reason));
@@ -146,11 +146,11 @@ NodeActor::behavior_type node_actor(NodeSelf self, NodeOptions options) {
       [self](joined_atom, const ProtoBytes& life) {
         try {
           adopt(self, decode<wire::Life>(life));
-        } catch (const std::exception&) { // no such role
+        } catch (const std::exception&) { // unknown role
         }
       },
       [self](joined_atom, const caf::actor& head) {
-        reap(self); // what has ended is not listed
+        reap(self); // do not list processes that have ended
         self->state.options.supervisor = caf::actor_cast<SupervisorActor>(head);
         return encode(living(self->state));
       },

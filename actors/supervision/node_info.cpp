@@ -8,12 +8,12 @@ namespace troupe::actors {
 
 namespace {
 
-constexpr std::size_t kMostNameBytes = 253; // of a host name
+constexpr std::size_t kMostNameBytes = 253; // as for a host name
 constexpr int kMostParts = 1024;
-constexpr std::size_t kMostProcessors = 65536; // a few bytes name as many
+constexpr std::size_t kMostProcessors = 65536; // a few bytes can name this many
 
-/// Letters, digits and what host names and addresses have besides. A name may become a file's: none
-/// begins with a dot.
+/// Accepts letters, digits and the other characters of host names and addresses. Nothing may begin
+/// with a dot, because a name may become a file name.
 void check_text(const std::string& text, const std::string& what) {
   const bool good =
       !text.empty() && text.size() <= kMostNameBytes && text.front() != '.'

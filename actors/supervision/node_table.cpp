@@ -61,7 +61,7 @@ std::string NodeTable::place_all(const std::map<std::string, int>& counts, std::
       placer_.remove_node(name);
   placed_ = true;
   if (restores_)
-    return {}; // a process whose node is not here may live all the same
+    return {}; // a process may be alive even if its node has not joined
   const std::string problem = placer_.place_all(counts);
   if (problem.empty())
     return {};
@@ -81,7 +81,7 @@ Placing NodeTable::place(const std::string& role, int index, int learners) {
   if (!placing || !up_.contains(placing.at->node))
     return {.problem = placing.problem};
   if (role == "learner")
-    for (int i = 0; i < learners; ++i) // each learns the others' places as it starts
+    for (int i = 0; i < learners; ++i) // each learner gets the places of the others when it starts
       if (!has_place(role, i))
         return {.problem = "learner " + std::to_string(i) + " has no place yet"};
   return placing;

@@ -5,7 +5,7 @@
 namespace troupe::actors {
 
 namespace {
-constexpr std::int64_t kLongestLeave = 10 * kTicksPerSecond; // then it is killed
+constexpr std::int64_t kLongestLeave = 10 * kTicksPerSecond; // after which it is killed
 } // namespace
 
 std::int64_t ticks(double seconds) {
@@ -92,7 +92,7 @@ bool ProcessTable::leave(const ProcessKey& key) {
 bool ProcessTable::is_replaceable(Role role, bool failed) const {
   if (role == Role::environment || role == Role::evaluator || role == Role::parameter_server)
     return true;
-  return options_.own_processes && !failed; // the same computation would fail again
+  return options_.own_processes && !failed; // a failed computation would fail again
 }
 
 ProcessTable::Death ProcessTable::die(const ProcessKey& key, std::string reason, bool failed) {

@@ -16,23 +16,23 @@ using ProcessKey = std::pair<Role, std::int32_t>; // role, index
 constexpr std::int64_t kTicksPerSecond = 5;
 std::int64_t ticks(double seconds);
 double seconds_of(std::int64_t ticks);
-std::string number(double value); // "15", "0.5"
+std::string number(double value); // formats "15", "0.5"
 
-/// What is known of one actor of the run, and of its process if it has its own.
+/// What the supervisor knows about one actor of the run, and about its process if it has its own.
 struct Process {
   enum class Phase : std::uint8_t { absent, starting, up, leaving };
   Phase phase = Phase::absent;
   std::uint64_t incarnation = 0;
   std::int64_t steps_before = 0;
-  std::string node;            // the one it is on
-  int id = 0;                  // of its process, on its host
-  bool waiting = false;        // for not_before, or for a node
+  std::string node;            // where its process runs
+  int id = 0;                  // process id on its host
+  bool waiting = false;        // until not_before, or for a node
   std::string problem;         // why it has no node
-  std::int64_t since = 0;      // tick at which its phase began
+  std::int64_t since = 0;      // tick at which the phase began
   std::int64_t heard = 0;      // tick of its last heartbeat
   std::int64_t not_before = 0; // tick of its next start
-  std::int64_t leave_by = 0;   // tick at which it is killed
-  std::int64_t come_by = 0;    // of one that a dead head had started: tick at which it is lost
+  std::int64_t leave_by = 0;   // tick at which it is killed if it has not left
+  std::int64_t come_by = 0;    // if a dead head had started it: tick at which it counts as lost
   RestartBudget deaths;
 };
 
@@ -42,8 +42,8 @@ public:
   struct Options {
     int restarts = 0; // of each actor within restart_minutes
     double restart_minutes = 0;
-    double lost_seconds = 0;    // without a heartbeat, then a process is lost
-    bool own_processes = false; // each actor has a process of its own
+    double lost_seconds = 0;    // without a heartbeat, after which a process counts as lost
+    bool own_processes = false; // each actor has its own process
   };
   ProcessTable() = default;
   explicit ProcessTable(Options options) : options_(options) {}
@@ -53,23 +53,24 @@ public:
   const std::map<ProcessKey, Process>& all() const { return processes_; }
   bool contains(const ProcessKey& key) const { return processes_.contains(key); }
   const Process& at(const ProcessKey& key) const { return processes_.at(key); }
-  Process::Phase phase(const ProcessKey& key) const; // absent if there is none
+  Process::Phase phase(const ProcessKey& key) const; // absent if unknown
 
-  /// Begins an incarnation. False: it waits, because it died shortly before.
+  /// Begins an incarnation. Returns false if it must wait because it died recently.
   bool spawn(const ProcessKey& key, std::uint64_t incarnation, std::int64_t steps_before);
-  /// An incarnation that a dead head had started: to be up within lost_seconds.
+  /// Expects an incarnation that a dead head had started to be up within lost_seconds.
   void expect(const ProcessKey& key, std::uint64_t incarnation, int process);
-  /// It has a place on a node, or waits for one while there is a problem.
+  /// place(): the actor has a place on `node`. wait(): it waits for one because of `problem`.
   void place(const ProcessKey& key, const std::string& node);
   void wait(const ProcessKey& key, const std::string& problem);
   void up(const ProcessKey& key, int process);
   void beat(const ProcessKey& key) { processes_.at(key).heard = now_; }
   void remove(const ProcessKey& key);
-  /// True: it leaves in order and is gone later; false: it can be removed at once.
+  /// Returns true if the actor leaves in order and is gone later, false if it can be removed at
+  /// once.
   bool leave(const ProcessKey& key);
 
-  /// Counts a death; `failed`: by an exception of its own. The restart, if any, comes the later
-  /// the more deaths there were; `reason` gains the exceeded budget.
+  /// Counts a death; `failed`: the actor ended with an exception. The more deaths there were, the
+  /// later the restart, if any. If the budget is exceeded, `reason` says so.
   struct Death {
     std::string reason;
     bool restart = false;
@@ -77,7 +78,7 @@ public:
   Death die(const ProcessKey& key, std::string reason, bool failed);
   std::int64_t recent_deaths(const ProcessKey& key) const;
 
-  /// What is due for it at this tick.
+  /// What to do about an actor at this tick.
   enum class Due : std::uint8_t { nothing, start, kill, silent, missing };
   Due due(const ProcessKey& key);
   bool any_up() const;

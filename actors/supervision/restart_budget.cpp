@@ -7,7 +7,7 @@
 namespace troupe::actors {
 
 namespace {
-constexpr double kFirstDelay = 0.2; // seconds; doubled from the second death on
+constexpr double kFirstDelay = 0.2; // seconds; doubles with each death after the first
 constexpr double kLongestDelay = 10;
 } // namespace
 

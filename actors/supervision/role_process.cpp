@@ -27,9 +27,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kJoinDeadline{60};
 constexpr std::chrono::seconds kFarewell{1};
-constexpr std::chrono::milliseconds kSearch{300}; // between two looks for a new head
+constexpr std::chrono::milliseconds kSearch{300}; // between two attempts to find a new head
 
-struct ParameterFeed { // from the learner's process to an actor of this one
+struct ParameterFeed { // from the learner's process to an actor in this process
   env::wire::Subscriber subscriber;
   std::jthread thread;
 
@@ -184,7 +184,7 @@ private:
     place.local_rank =
         static_cast<int>(std::count(names.begin(), names.begin() + wiring_.index, here));
     place.local_size = static_cast<int>(std::count(names.begin(), names.end(), here));
-    std::vector<std::string> nodes; // in the order of their first replicas
+    std::vector<std::string> nodes; // ordered by their first replicas
     for (const auto& name : names)
       if (std::find(nodes.begin(), nodes.end(), name) == nodes.end())
         nodes.push_back(name);
@@ -193,7 +193,7 @@ private:
     return place;
   }
 
-  /// Its former endpoint if that was on this host, without the key.
+  /// Returns the former endpoint without its key if it was on this host, otherwise "".
   std::string own_place(const std::string& endpoint) const {
     const std::string address = env::wire::split_endpoint(endpoint).address;
     return address.starts_with("tcp://" + order_.address + ":") ? address : "";
@@ -209,7 +209,7 @@ private:
                    [&](const caf::error& error) { problem = explain(system_, error); });
       if (problem.empty())
         return;
-      self_->receive( // why there is nobody to answer
+      self_->receive( // the reason why the actor cannot answer
           [&](const caf::down_msg& down) { problem = explain(system_, down.reason); },
           caf::after(kFarewell) >> [] {});
       throw std::runtime_error(problem);
@@ -226,14 +226,14 @@ private:
     parameter_endpoint_ = told.parameter_endpoint();
   }
 
-  /// An endpoint has changed.
+  /// Handles a change of endpoints.
   void rewire(const caf::actor& mine, const wire::Wiring& told) {
     auto& known = wiring_.remote_shards.endpoints;
     const auto count =
         std::min(known.size(), static_cast<std::size_t>(told.shard_endpoints_size()));
     for (std::size_t i = 0; i < count; ++i) {
       const auto& now = told.shard_endpoints(static_cast<int>(i));
-      if (known[i] == now || now.empty()) // a new head does not know all of them at once
+      if (known[i] == now || now.empty()) // a new head does not know all endpoints at once
         continue;
       known[i] = now;
       if (role_ == Role::environment || role_ == Role::learner)
@@ -257,9 +257,9 @@ private:
     return -1;
   }
 
-  /// Waits until the head ends this process; sends it heartbeats, and ends as well if the head has
-  /// given it up or is silent. While the connection to it is broken the actor keeps what it has,
-  /// and a new head at the same place may take it over.
+  /// Waits until the head stops this process. Sends it heartbeats, and also ends if the head has
+  /// given the process up or is silent. While the connection is broken the actor keeps its state,
+  /// and a new head at the same address may take it over.
   int wait(SupervisorActor head, const caf::actor& mine) {
     int code = -1;
     int unanswered = 0;
@@ -294,7 +294,8 @@ private:
     return code;
   }
 
-  /// One try: introduces itself to who listens there now, who takes it over or ends it.
+  /// Tries once to introduce the process to the head that listens there, which takes it over or
+  /// stops it.
   bool find_head(SupervisorActor& head, const caf::actor& mine) {
     try {
       const auto left = std::max(*search_until_ - Clock::now(), Clock::duration(kSearch));
@@ -310,7 +311,7 @@ private:
     return true;
   }
 
-  /// Ends the learner's wait for a lost rank.
+  /// Aborts the learner's wait for a lost rank.
   void leave_collective(const std::string& why) {
     std::shared_ptr<learner::Strategy> strategy;
     {
@@ -343,9 +344,9 @@ private:
   Role role_;
   ProtoBytes life_;
   Clock::duration heartbeat_{};
-  int patience_ = 1;                              // heartbeats without an answer
-  Clock::duration headless_{};                    // at most; then it ends
-  std::optional<Clock::time_point> search_until_; // without a connection to a head
+  int patience_ = 1;           // heartbeats without an answer
+  Clock::duration headless_{}; // maximum time without a head; then the process ends
+  std::optional<Clock::time_point> search_until_; // set while there is no connection to a head
   replay::TransitionSpec transitions_;
   env::wire::Context context_;
   RoleWiring wiring_;

@@ -7,9 +7,9 @@
 
 namespace troupe::actors {
 
-/// The body of such a process: plays its role until its head ends it or is lost. A head whose
-/// connection broke may come back, or another one of the same epoch, at its address within the
-/// run's lost_seconds. Returns the exit code.
+/// The body of a process that runs one actor: runs it until its head stops it or is lost. If the
+/// connection to the head breaks, it waits at most lost_seconds for this head, or another one of
+/// the same epoch, at the same address. Returns the exit code.
 int run_actor(const RunConfig& config, const ProcessOrder& order,
               const std::shared_ptr<const ClusterKeys>& keys = nullptr);
 

@@ -17,12 +17,12 @@ namespace troupe::actors {
 
 namespace {
 
-constexpr double kNoRatio = 1e15; // samples: a buffer that no run leaves
+constexpr double kNoRatio = 1e15; // samples: an error buffer that no run exceeds
 
-/// Seeds are split from the run's seed by use; the collector takes 1 and 2.
+/// Streams into which the run's seed is split; the collector uses 1 and 2.
 enum SeedUse : std::uint64_t { kShardSeed = 3, kLearnerSeed = 4, kResetSeed = 9 };
 
-/// Environments of the whole run, as it was scaled.
+/// Returns the number of environments of the whole run, after scaling.
 std::int64_t lanes_of_run(const RunConfig& config, const RoleWiring& wiring) {
   const int actors = wiring.environments > 0 ? wiring.environments : config.actors.environment;
   return std::int64_t{actors} * config.actors.environments_per_actor;
@@ -32,8 +32,8 @@ std::unique_ptr<learner::Collector>
 make_collector(const RunConfig& config, const RoleWiring& wiring,
                const std::shared_ptr<const env::TaskOptions>& task) {
   const std::int64_t per_actor = config.actors.environments_per_actor;
-  // No spare environments if each keeps statistics of its own, occupies another process's server,
-  // or has begun an episode before its options change.
+  // Have no spare environments if each one keeps its own statistics, occupies a server in another
+  // process, or would have begun an episode before its options change.
   const bool alone = config.environment.normalization.mode == "running"
                      || config.environment.task == "remote" || task;
   const learner::CollectorConfig collector{
@@ -82,8 +82,8 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
       .threads = config.learner.threads,
       .fixed_threads = config.deterministic,
       .publish_period = config.learner.publish_period,
-      // One batch at a time where each depends on the priorities of the one before, or has to be
-      // new.
+      // Have one batch at a time if each batch depends on the priorities of the previous one, or
+      // must be new.
       .prefetch = (config.deterministic && takes_priorities(config))
                           || (!config.workload && config.agent->storage().on_policy)
                       ? 0
@@ -100,7 +100,7 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
           [config, transitions = wiring.transitions] {
             if (config.workload)
               return config.workload();
-            // One seed for all replicas: they begin again with equal networks.
+            // One seed for all replicas, so that they reset to equal networks.
             return learner::trained_replica(
                 config.learner.training, learner::split_seed(config.seed, {kResetSeed}),
                 [=] { return config.agent->make_replica(transitions); });
@@ -116,7 +116,7 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
       .parameters = wiring.parameters,
       .snapshot_folder = snapshot_folder(config, Role::learner, 0),
       .snapshot_period = std::chrono::duration<double>(config.supervision.snapshot_seconds),
-      // Longer than it takes to detect a loss.
+      // Longer than the detection of a loss takes.
       .stranded_period = std::chrono::duration<double>(2 * config.supervision.lost_seconds),
   };
 }
@@ -155,7 +155,7 @@ int role_count(const RunConfig& config, Role role) {
 
 std::filesystem::path snapshot_folder(const RunConfig& config, Role role, std::int32_t index) {
   if (config.supervision.folder.empty() || (role == Role::replay && !config.recording.empty()))
-    return {}; // a shard of a recording is filled again
+    return {}; // a shard of a recording loads the recording again
   if (role == Role::replay)
     return config.supervision.folder / ("shard-" + std::to_string(index));
   return config.supervision.folder / "learner";
@@ -201,7 +201,7 @@ replay::TableConfig shard_table(const RunConfig& config) {
             .compression = replay::compression_named(r.compression),
             .limiter = {.kind = replay::RateLimiterKind::minimum_size, .min_items = 1}};
   if (config.agent->storage().on_policy) {
-    // One batch waits while the learner uses another; a round of insertions may come on top.
+    // One batch waits while the learner uses another one, and a round of insertions may be added.
     const std::int64_t lanes =
         std::int64_t{config.actors.environment} * config.actors.environments_per_actor;
     const std::int64_t items = rows_per_replica(config) * config.learner.replicas;
@@ -214,7 +214,7 @@ replay::TableConfig shard_table(const RunConfig& config) {
                         .queue_items = config.deterministic ? most : items}};
   }
   const double lanes = config.actors.environment * config.actors.environments_per_actor;
-  // Wide enough for everything in flight: two insertions of every environment, and the prefetched
+  // Wide enough for everything in flight: two insertions per environment and the prefetched
   // batches.
   const double least =
       std::max(2.0 * kInsertSteps * lanes * r.samples_per_insert,
@@ -232,7 +232,7 @@ replay::TableConfig shard_table(const RunConfig& config) {
           .compression = replay::compression_named(r.compression),
           .limiter = {.min_items = std::max<std::int64_t>(1, r.minimum_items / r.shards),
                       .samples_per_insert = r.samples_per_insert,
-                      // The rounds keep the ratio of a deterministic run.
+                      // In a deterministic run the rounds keep the ratio.
                       .error_buffer = config.deterministic ? kNoRatio : buffer / r.shards}};
 }
 

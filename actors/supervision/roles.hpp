@@ -15,45 +15,45 @@
 
 namespace troupe::actors {
 
-/// The actors and endpoints that an actor is connected to.
+/// What an actor of a role is connected to.
 struct RoleWiring {
   std::int32_t index = 0;
   std::uint64_t incarnation = 0;
-  std::int64_t steps_before = 0; // agent steps per environment of earlier incarnations
-  int environments = 0;          // environment actors of the run as it was scaled; 0: as configured
+  std::int64_t steps_before = 0; // agent steps per environment made by earlier incarnations
+  int environments = 0;          // number of environment actors after scaling; 0: as configured
   replay::TransitionSpec transitions;
   std::vector<ReplayActor> shards;
-  ShardEndpoints remote_shards;                                 // of a process, instead of shards
-  std::optional<ParameterActor> parameters;                     // the learner publishes there
+  ShardEndpoints remote_shards;             // used in a separate process instead of `shards`
+  std::optional<ParameterActor> parameters; // to which the learner publishes
   std::function<std::shared_ptr<learner::Strategy>()> strategy; // of a learner; empty: it is alone
   at::Device device = at::kCPU;                                 // of a learner
-  int local_id = 0;                                             // of a learner in it
-  // Of a shard or parameter server that serves other processes:
-  std::string endpoint; // empty: a shard serves actors of this process only
+  int local_id = 0;                                             // of a learner within its strategy
+  // For a shard or parameter server that serves other processes:
+  std::string endpoint; // empty: a shard serves only actors of this process
   std::shared_ptr<env::wire::Context> context;
 };
 
-/// Starts the actor for a role in this process; the same code in every placement. Problems end the
-/// actor with Fault::failed.
+/// Starts the actor of a role in this process; every placement uses this code. Errors end the actor
+/// with Fault::failed.
 caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role role,
                       const RoleWiring& wiring);
 
-/// How many actors a role has in this run.
+/// Returns the number of actors of a role in this run.
 int role_count(const RunConfig& config, Role role);
 
-/// Where a shard or the learner writes snapshots for its restart; empty if the run has no such
-/// folder.
+/// Returns the folder where a shard or the learner writes the snapshots from which it restarts;
+/// empty if the run has none.
 std::filesystem::path snapshot_folder(const RunConfig& config, Role role, std::int32_t index);
 
-/// What the run's agent stores of its environment. Throws std::invalid_argument naming the key if
-/// the environment does not fit.
+/// Returns what the run's agent stores of its environment. Throws std::invalid_argument that names
+/// the key if the environment does not fit the agent.
 replay::TransitionSpec stored_transitions(const RunConfig& config,
                                           const env::EnvironmentSpec& environment);
 
-/// A shard's part of the run's replay settings.
+/// Returns the table configuration of one shard of the run's replay.
 replay::TableConfig shard_table(const RunConfig& config);
 
-/// Agent steps per insertion and environment; in a deterministic run also the length of a round.
+/// Agent steps per insertion and environment, and per round of a deterministic run.
 constexpr int kInsertSteps = 8;
 
 } // namespace troupe::actors

@@ -68,7 +68,7 @@ learner::StrategyOptions strategy_of(const RunConfig& config, bool processes,
 
 at::Device device_of_learner(const RunConfig& config, bool processes, int replica) {
   const auto& wanted = config.learner.device;
-  const bool threads = !processes && config.learner.replicas > 1; // that exchange on the CPU
+  const bool threads = !processes && config.learner.replicas > 1; // which exchange on the CPU
   require(wanted != "cuda" || !threads,
           "learner.device \"cuda\" with learner.replicas " + std::to_string(config.learner.replicas)
               + " needs a process for each; add --processes, or choose auto or cpu");

@@ -9,28 +9,29 @@
 
 namespace troupe::actors {
 
-/// How the run's learners exchange, as threads of this process or as processes with one each;
-/// `servers`: where the run's parameter servers are. Throws std::invalid_argument naming the key
-/// for what does not go together.
+/// Returns how the run's learners exchange gradients: as threads of this process, or (`processes`)
+/// in one process each. `servers`: endpoints of the run's parameter servers. Throws
+/// std::invalid_argument that names the key if settings are incompatible.
 learner::StrategyOptions strategy_of(const RunConfig& config, bool processes,
                                      const std::vector<std::string>& servers = {});
 
-/// Where learner `replica` computes, in the process that asks: its visible GPUs are taken in turn.
-/// Throws std::invalid_argument where learner.device says "cuda" and there is none.
+/// Returns the device of learner `replica`, in the calling process: the visible GPUs are used in
+/// turn. Throws std::invalid_argument if learner.device is "cuda" and there is no GPU.
 at::Device device_of_learner(const RunConfig& config, bool processes, int replica);
 
 /// Whether parameter servers hold the run's parameters and moments.
 bool has_servers(const RunConfig& config);
-/// How they act, all shards alike.
+/// Returns the options of the parameter servers, which are equal for all shards.
 learner::ParameterServerOptions server_options(const RunConfig& config);
 
-/// Whether a learner takes part in a strategy, and is not alone.
+/// Whether learners use a strategy, instead of a single learner on its own.
 bool has_strategy(const RunConfig& config);
 
-/// Of a batch, for each learner: the replicas whose gradients make an update share it.
+/// Returns the rows of a batch per learner: the replicas whose gradients make one update share the
+/// batch.
 std::int64_t rows_per_replica(const RunConfig& config);
 
-/// Whether learners wait for each other: when one dies, all restart.
+/// Whether learners wait for each other, so that all restart when one dies.
 bool step_together(const RunConfig& config);
 
 } // namespace troupe::actors

@@ -1,5 +1,5 @@
-/// The supervisor's part in taking over the processes of a dead head. They come by themselves, with
-/// the message that each sent when it had started.
+/// The supervisor's part in taking over the processes of a dead head. The processes come by
+/// themselves, and each repeats the message that it sent when it had started.
 #include <cerrno>
 #include <csignal>
 
@@ -7,7 +7,7 @@
 
 namespace troupe::actors::supervision {
 
-/// Their endpoints are known from the start: what restarts meanwhile connects to them.
+/// Their endpoints are known from the start, so that restarting processes can connect to them.
 void expect_processes(Self self, const wire::HeadRecord& before) {
   auto& state = self->state;
   const auto& config = state.options.config;
@@ -16,7 +16,7 @@ void expect_processes(Self self, const wire::HeadRecord& before) {
     const ProcessKey key{role_named(one.role()), one.index()};
     const auto index = static_cast<std::size_t>(key.second);
     if (key.second >= role_count(config, key.first))
-      continue; // a scaling ended it
+      continue; // scaling stopped it
     state.processes.expect(key, one.incarnation(), one.process());
     state.processes.place(key, "");
     if (key.first == Role::replay)

@@ -13,9 +13,9 @@ const char* SupervisorState::name = "supervisor";
 namespace {
 
 constexpr std::chrono::milliseconds kSupervisorPeriod{1000 / kTicksPerSecond};
-constexpr std::int64_t kStopPatience = 20 * kTicksPerSecond; // for all actors to end
+constexpr std::int64_t kStopPatience = 20 * kTicksPerSecond; // time for all actors to stop
 
-/// Ends what is left of it: its process and its place.
+/// Removes an actor: ends its process and frees its place.
 void remove(Self self, const ProcessKey& key) {
   auto& state = self->state;
   const auto number = static_cast<std::uint8_t>(key.first);
@@ -30,7 +30,7 @@ void remove(Self self, const ProcessKey& key) {
     handles.on_left->deliver(done_atom_v);
 }
 
-/// It ends its work and its process by itself; one that takes too long is killed.
+/// Lets an actor finish its work and end its process by itself; kills it if it takes too long.
 caf::result<done_atom> leave_in_order(Self self, const ProcessKey& key) {
   auto& state = self->state;
   if (!state.processes.contains(key))
@@ -61,10 +61,10 @@ void supervision::lose(Self self, const ProcessKey& key, const std::string& reas
   auto& state = self->state;
   const auto phase = state.processes.phase(key);
   if (state.stopping || phase == Phase::absent)
-    return; // reported already
+    return; // already reported
   remove(self, key);
   if (phase == Phase::leaving)
-    return; // as asked
+    return; // it was asked to leave
   if (key.first == Role::learner)
     free_learners(self, key.second, reason);
   const auto death = state.processes.die(key, reason, failed);
@@ -94,9 +94,9 @@ void start(Self self, const ProcessKey& key) {
       spawn_role(self->system(), state.options.config, key.first, wiring_here(state, key));
   if (key.first == Role::replay)
     state.shards.push_back(caf::actor_cast<ReplayActor>(who));
-  if (key.first == Role::parameter_server) { // up when its endpoint is known
+  if (key.first == Role::parameter_server) { // up once its endpoint is known
     self->monitor(who);
-    state.handles[key].actor = who; // its down message says how it ended
+    state.handles[key].actor = who; // its down message gives the reason if it ends
     self->request(who, kRequestDeadline, hello_atom_v)
         .then(
             [self, key, who](const std::string& endpoint) {
@@ -136,7 +136,7 @@ caf::result<ProtoBytes> ask_rendezvous(Self self, const wire::Life& life,
   return self->delegate(*state.rendezvous, store_atom_v, request);
 }
 
-/// Their connections to parameter servers cannot change.
+/// Restarts all learners, because their connections to parameter servers cannot change.
 void lose_learners(Self self, const std::string& why) {
   for (int i = 0; i < self->state.options.config.learner.replicas; ++i)
     lose(self, {Role::learner, i}, why);
@@ -170,7 +170,7 @@ void joined(Self self, const wire::Life& life, const caf::actor& who, const caf:
     announce(self, key->first);
   if (is_connected(key->first, Role::replay) || is_connected(key->first, Role::learner))
     caf::anon_send(process, wire_atom_v,
-                   encode(wiring_of(state, *key))); // actors may have moved since it was greeted
+                   encode(wiring_of(state, *key))); // actors may have moved since its greeting
 }
 
 void take_beat(Self self, const wire::Life& life, const caf::actor& process) {
@@ -267,7 +267,7 @@ void on_down(Self self, const caf::down_msg& down) {
     }
 }
 
-/// Calls `body` with the life that a process sent; bytes of strangers are ignored.
+/// Calls `body` with the life that a process sent. Ignores bytes that are not a valid life.
 template <class Body>
 void guarded(const ProtoBytes& encoded, const Body& body) {
   try {

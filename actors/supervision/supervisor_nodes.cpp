@@ -21,14 +21,14 @@ void lose_node(Self self, const std::string& name, const std::string& why) {
     lose(self, key, "its node " + name + " " + why);
 }
 
-/// One of a dead head's processes, as its node tells of it.
+/// A process of a dead head, as its node lists it.
 struct Living {
   wire::Life life;
   CoreSet cores;
   std::vector<int> gpus;
 };
 
-/// Throws std::invalid_argument.
+/// Throws std::invalid_argument if the list is malformed.
 std::map<ProcessKey, Living> living_processes(const wire::NodeInfo& info) {
   std::map<ProcessKey, Living> living;
   for (const auto& one : info.living())
@@ -39,7 +39,8 @@ std::map<ProcessKey, Living> living_processes(const wire::NodeInfo& info) {
   return living;
 }
 
-/// Takes over what lives on a node that had joined the head before, and has it end the rest.
+/// Takes over the processes of a node that had joined the previous head, and stops the unknown
+/// ones.
 void take_over(Self self, const std::string& node, const std::map<ProcessKey, Living>& living) {
   auto& state = self->state;
   for (const auto& [key, process] : living) {
@@ -56,7 +57,7 @@ void take_over(Self self, const std::string& node, const std::map<ProcessKey, Li
   }
 }
 
-/// Once the nodes of the head before are there: the processes that none of them has.
+/// Once the previous head's nodes have joined: gives up the processes that none of them has listed.
 void lose_ended(Self self) {
   std::vector<ProcessKey> ended;
   for (const auto& [key, process] : self->state.processes.all())
@@ -130,7 +131,7 @@ caf::result<ProtoBytes> join_node(Self self, const wire::NodeInfo& info, const c
                            std::string("another head leads the run now, with new processes"));
   const auto up = state.nodes->up().find(node.name);
   const bool asks_again = info.epoch() != 0 && up != state.nodes->up().end()
-                          && up->second.life == info.life(); // the answer was lost
+                          && up->second.life == info.life(); // our answer was lost
   if (!asks_again)
     lose_node(self, node.name, "came back");
   state.nodes->join(node, info.life(), state.processes.now());

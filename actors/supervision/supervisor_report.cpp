@@ -62,7 +62,7 @@ wire::SupervisorReport supervisor_report(const SupervisorState& state) {
   for (const auto& [key, process] : state.processes.all()) {
     if (key.first == Role::environment && process.phase == Phase::absent
         && key.second >= config.actors.environment)
-      continue; // the run was scaled down
+      continue; // scaled down
     auto& entry = *report.add_processes();
     entry.set_role(role_name(key.first));
     entry.set_index(key.second);

@@ -52,8 +52,9 @@ wire::Wiring wiring_of(const SupervisorState& state, const ProcessKey& key) {
   wiring.set_lost_seconds(config.supervision.lost_seconds);
   wiring.set_environments(config.actors.environment);
   wiring.set_trusted_network(state.options.deployment.trusted_network);
-  for (int i = 0; state.nodes && i < config.learner.replicas; ++i) // those of one host need no
-    wiring.add_learner_nodes(state.nodes->node_of(role_name(Role::learner), i)); // network
+  // Learners on one host need no network.
+  for (int i = 0; state.nodes && i < config.learner.replicas; ++i)
+    wiring.add_learner_nodes(state.nodes->node_of(role_name(Role::learner), i));
   return wiring;
 }
 
@@ -72,7 +73,7 @@ void announce(Self self, Role moved) {
 
 void open_rendezvous(Self self) {
   auto& state = self->state;
-  bool first = true; // of the learners that start together
+  bool first = true; // whether no learner has started yet
   for (const auto& [key, process] : state.processes.all())
     first = first && (key.first != Role::learner || process.phase == Phase::absent);
   if (!in_processes(state) || (!first && state.rendezvous))
