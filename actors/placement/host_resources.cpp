@@ -174,8 +174,8 @@ NodeResources resources_of_this_host() {
   HostFiles files;
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  if (::sched_getaffinity(0, sizeof mask, &mask)
-      == 0) { // fails above 1024 processors; all are allowed then
+  // Fails above 1024 processors; all of them are allowed then.
+  if (::sched_getaffinity(0, sizeof mask, &mask) == 0) {
     for (int core = 0; core < CPU_SETSIZE; ++core) {
       if (CPU_ISSET(core, &mask)) {
         files.allowed.push_back(core);

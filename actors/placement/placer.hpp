@@ -88,8 +88,8 @@ private:
     std::size_t gpus = 0;                  // in all
     std::map<std::string, int> roles = {}; // number of its processes of each role
   };
-  /// How far a node is from suiting a process: the number of broken rules and of missing resources,
-  /// with a description of each if `words` is set.
+  /// Why a node does not suit a process: the number of broken rules and of missing resources, with
+  /// a description of each if `words` is set.
   struct Lack {
     int rules = 0, resources = 0;
     std::vector<std::string>* words = nullptr;

@@ -12,9 +12,8 @@ struct RoleNeeds {
   int cores = 1; // 0: it needs none and is not pinned
   int gpus = 0;
   std::int64_t memory_bytes = 0;
-  std::vector<std::string> together =
-      {}; // its node must run each of these roles that is placed at all
-  std::vector<std::string> apart = {}; // roles that its node must not run
+  std::vector<std::string> together = {}; // roles required on its node, if they are placed
+  std::vector<std::string> apart = {};    // roles that its node must not run
   bool on_gpu_node = false;
   std::map<std::string, std::string> on_labels = {}; // its node must have all of them
   std::vector<std::string> on_nodes = {}; // names or groups of permitted nodes; empty: any
@@ -32,7 +31,7 @@ std::string needs_text(const RoleNeeds& needs);
 /// Joins parts to "a, b and c".
 std::string listed(const std::vector<std::string>& parts, const std::string& last = " and ");
 
-/// "1 core", "2 cores".
+/// Formats a count, for example "1 core" or "2 cores".
 std::string counted(std::size_t count, const std::string& one);
 
 } // namespace troupe::actors

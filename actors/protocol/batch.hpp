@@ -29,8 +29,7 @@ struct BatchBuffer {
   /// replay::vector_name(). Shapes are as in BatchView.
   learner::TensorMap tensors;
   std::vector<BatchPart> parts;
-  std::vector<double>
-      priorities; // [rows], set by the learner before it returns the batch; empty: none
+  std::vector<double> priorities; // [rows], set by the learner; empty: none
 
 private:
   std::vector<std::uint64_t> keys_;

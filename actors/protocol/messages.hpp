@@ -178,16 +178,15 @@ using EnvironmentActor = caf::typed_actor<
     caf::reacts_to<wire_atom, std::uint32_t, std::string>, // a shard's new endpoint
     caf::reacts_to<task_atom, ProtoBytes>, // TaskChange, for episodes that begin from now on
     caf::reacts_to<step_atom>,             // to itself: play a few steps, then read the mailbox
-    caf::replies_to<flush_atom>::with<std::int64_t>, // answered when all insertions are
-                                                     // acknowledged: agent steps per environment so
-                                                     // far
-    caf::replies_to<report_atom>::with<ProtoBytes>,  // EnvironmentReport
+    // answered when all insertions are acknowledged: agent steps per environment so far
+    caf::replies_to<flush_atom>::with<std::int64_t>,
+    caf::replies_to<report_atom>::with<ProtoBytes>,            // EnvironmentReport
     caf::replies_to<spans_atom, ProtoBytes>::with<ProtoBytes>, // SpansOrder -> SpansPart
-    caf::replies_to<measure_atom>::with<ProtoBytes>, // Distributions of the actions since the last
-                                                     // request
+    // Distributions of the actions since the last request
+    caf::replies_to<measure_atom>::with<ProtoBytes>,
     caf::replies_to<picture_atom, ProtoBytes>::with<ProtoBytes>, // PictureOrder -> LivePicture
-    caf::replies_to<save_atom, std::string>::with<done_atom>, // path; allowed only when nothing is
-                                                              // pending
+    // path; allowed only when nothing is pending
+    caf::replies_to<save_atom, std::string>::with<done_atom>,
     caf::replies_to<load_atom, std::string>::with<done_atom>>;
 
 /// Gathers batches ahead of its learner, at most as many as granted.
@@ -204,8 +203,8 @@ using LearnerActor = caf::typed_actor<
     caf::reacts_to<grant_atom, std::int64_t>,              // total number of updates it may make
     caf::reacts_to<batch_atom, BatchPtr>,                  // a full buffer from its prefetcher
     caf::reacts_to<wire_atom, std::uint32_t, std::string>, // passed on to its prefetcher
-    caf::replies_to<flush_atom>::with<std::int64_t>, // answered with their number when all granted
-                                                     // updates are made and published
+    // answered with their number when all granted updates are made and published
+    caf::replies_to<flush_atom>::with<std::int64_t>,
     // returns the LearnerEvaluation of its replica, computed together with all other replicas
     caf::replies_to<evaluate_atom>::with<ProtoBytes>,
     // ReturnPoints -> LearnerEvaluation, which compares the critic with the returns
@@ -233,27 +232,27 @@ using EvaluatorActor =
 /// Runs one shard of the parameters of learners that push gradients to servers. Gradients and
 /// parameters travel over its host's socket, not through its mailbox.
 using ParameterServerActor =
-    caf::typed_actor<caf::replies_to<hello_atom>::with<std::string>, // the endpoint for learners
+    caf::typed_actor<caf::replies_to<hello_atom>::with<std::string>, // its endpoint for learners
                      caf::replies_to<report_atom>::with<ProtoBytes>, // ParameterServerReport
-                     caf::replies_to<save_atom, std::string>::with<done_atom>,  // folder
-                     caf::replies_to<load_atom, std::string>::with<done_atom>>; // folder; before
-                                                                                // learners connect
+                     caf::replies_to<save_atom, std::string>::with<done_atom>, // folder
+                     // folder; before learners connect
+                     caf::replies_to<load_atom, std::string>::with<done_atom>>;
 
 /// The kinds of actors in a run, in the order in which they start.
 enum class Role : std::uint8_t { replay, parameter_server, learner, environment, evaluator };
 const char* role_name(Role role);
-/// Throws std::invalid_argument that lists the roles if the name is unknown.
+/// Throws std::invalid_argument listing the roles if the name is unknown.
 Role role_named(const std::string& name);
 
 /// Polls the reports of all actors, adds them up and sends the result to its listener as
 /// (update_atom, UpdatePtr) ten times a second.
 using MetricsActor = caf::typed_actor<
-    caf::reacts_to<subscribe_atom, std::uint8_t, std::int32_t, caf::actor>, // role, index, actor to
-                                                                            // poll
+    // role, index, actor to poll
+    caf::reacts_to<subscribe_atom, std::uint8_t, std::int32_t, caf::actor>,
     caf::reacts_to<grant_atom, bool>, // whether time counts as training from now on
-    caf::reacts_to<lost_atom, std::uint8_t, std::int32_t>, // role, index of an actor that need not
-                                                           // report
-    caf::reacts_to<load_atom, ProtoBytes>,                 // MetricsRecord of the previous head
+    // role, index of an actor that need not report
+    caf::reacts_to<lost_atom, std::uint8_t, std::int32_t>,
+    caf::reacts_to<load_atom, ProtoBytes>,         // MetricsRecord of the previous head
     caf::replies_to<report_atom>::with<UpdatePtr>, // answered after every actor has reported again
     caf::reacts_to<tick_atom>,
     caf::reacts_to<step_atom>>; // to itself: poll the shards
@@ -262,8 +261,8 @@ using MetricsActor = caf::typed_actor<
 /// makes it complete.
 using CheckpointerActor = caf::typed_actor<
     caf::reacts_to<subscribe_atom, std::uint8_t, std::int32_t, caf::actor>,
-    caf::reacts_to<lost_atom, std::uint8_t, std::int32_t>, // a checkpoint that needs this actor
-                                                           // fails
+    // a checkpoint that needs this actor fails
+    caf::reacts_to<lost_atom, std::uint8_t, std::int32_t>,
     caf::reacts_to<load_atom, std::string>, // the checkpoint from which the run continues
     // runs folder, RunState; answered when all state is captured and the run may continue
     caf::replies_to<save_atom, std::string, ProtoBytes>::with<done_atom>,
@@ -288,8 +287,8 @@ using RendezvousPort =
 using SupervisorActor = caf::typed_actor<
     caf::reacts_to<spawn_atom, std::uint8_t, std::int32_t, std::uint64_t,
                    std::int64_t>, // role, index, incarnation, earlier steps
-    caf::reacts_to<stop_atom, std::uint8_t, std::int32_t>, // stops that actor, which then does not
-                                                           // count as lost
+    // stops that actor, which then does not count as lost
+    caf::reacts_to<stop_atom, std::uint8_t, std::int32_t>,
     caf::replies_to<hello_atom, ProtoBytes>::with<ProtoBytes>, // from a process: Life -> Wiring
     // Life, its actor, the process's own handle, its endpoint; the process gets (wire_atom, Wiring)
     // when an endpoint has changed
@@ -299,8 +298,8 @@ using SupervisorActor = caf::typed_actor<
     // Life of a learner, StoreRequest -> StoreAnswer; the store of the learners that started
     // together
     caf::replies_to<store_atom, ProtoBytes, ProtoBytes>::with<ProtoBytes>,
-    caf::reacts_to<lost_atom, ProtoBytes, std::string>, // from a node: the process of that Life
-                                                        // ended, how
+    // from a node: Life of a process that ended, how it ended
+    caf::reacts_to<lost_atom, ProtoBytes, std::string>,
     // from a host: NodeInfo, its NodeActor, its own handle -> NodeWelcome; that handle gets
     // (done_atom) when the run is over
     caf::replies_to<node_atom, ProtoBytes, caf::actor, caf::actor>::with<ProtoBytes>,
@@ -329,8 +328,8 @@ using ControlActor =
 /// without episodes, when the run starts, and another one whenever episodes have ended and it has
 /// answered the previous report. A deterministic run waits for each answer.
 using CompanionActor =
-    caf::typed_actor<caf::replies_to<report_atom, ProtoBytes>::with<ProtoBytes>>; // EpisodesReport
-                                                                                  // -> TaskChange
+    // EpisodesReport -> TaskChange
+    caf::typed_actor<caf::replies_to<report_atom, ProtoBytes>::with<ProtoBytes>>;
 
 /// Starts, monitors and stops the processes of one host, and reports to its supervisor how each
 /// ended.

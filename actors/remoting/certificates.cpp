@@ -65,7 +65,7 @@ void extend(X509* certificate, X509* issuer, int which, const char* value) {
 void set_serial(X509* certificate) {
   std::array<unsigned char, 16> bytes{};
   openssl_must(RAND_bytes(bytes.data(), bytes.size()), "random numbers");
-  bytes[0] &= 0x7fU; // positive
+  bytes[0] &= 0x7fU; // keep the number positive
   BIGNUM* number =
       openssl_must(BN_bin2bn(bytes.data(), bytes.size(), nullptr), "a certificate's serial number");
   const bool set = BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate)) != nullptr;

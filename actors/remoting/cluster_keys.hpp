@@ -38,7 +38,7 @@ struct KeyValidity {
 };
 
 /// Makes the folder (mode 0700) and its files (mode 0600). Never replaces a file. Throws
-/// std::invalid_argument that names an existing file, std::runtime_error if the system refuses.
+/// std::invalid_argument naming an existing file, std::runtime_error if the system refuses.
 void make_cluster_keys(const std::filesystem::path& folder, WallClock::time_point now,
                        const KeyValidity& validity = {});
 
@@ -54,8 +54,8 @@ void rotate_cluster_keys(const std::filesystem::path& folder, WallClock::time_po
                          const KeyRotation& rotation = {});
 
 /// Reads and checks the files: their modes, whether certificate, key and authority match, and
-/// expiry. Leaves out expired retired pairs. Throws std::invalid_argument that names the file, the
-/// rule and the remedy; no message contains a secret.
+/// expiry. Leaves out expired retired pairs. Throws std::invalid_argument naming the file, the rule
+/// and the remedy; no message contains a secret.
 ClusterKeys read_cluster_keys(const std::filesystem::path& folder, WallClock::time_point now);
 
 /// Returns one line per file for people to read: its mode, fingerprint and expiry, but no secret.

@@ -53,7 +53,7 @@ public:
 protected:
   using Loop = caf::io::network::default_multiplexer;
 
-  /// Make CAF's objects for a connected and for a listening socket. They throw on failure.
+  /// Make CAF's object for a connected or a listening socket. Both throw on failure.
   virtual caf::io::scribe_ptr make_scribe(Loop& loop, collectives::Socket connected,
                                           std::chrono::steady_clock::time_point deadline) = 0;
   virtual caf::io::doorman_ptr make_doorman(Loop& loop, collectives::Socket listener) = 0;

@@ -20,8 +20,7 @@ class TlsContext;
 struct RemotingOptions {
   std::shared_ptr<const ClusterKeys> keys{}; // null: unencrypted, on the loopback interface only
   std::chrono::milliseconds handshake_deadline{5000}; // for a peer to show its certificate
-  std::size_t most_handshakes =
-      256; // at a time; above it the oldest of the busiest address is closed
+  std::size_t most_handshakes = 256;                  // at a time, see HandshakeGate
   /// Called once, on an internal thread, with a description of the first refused peer.
   std::function<void(const std::string&)> on_stranger{};
 };

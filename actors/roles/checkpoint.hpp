@@ -26,8 +26,8 @@ void commit_checkpoint(const std::filesystem::path& partial, const std::filesyst
 /// exists and has the listed size.
 wire::Manifest read_manifest(const std::filesystem::path& checkpoint);
 
-/// Reads and verifies every byte of a checkpoint. Throws std::runtime_error that names the file and
-/// the damage.
+/// Reads and verifies every byte of a checkpoint. Throws std::runtime_error naming the file and the
+/// damage.
 void verify_checkpoint(const std::filesystem::path& checkpoint);
 
 /// Removes what a killed process or a failed checkpoint left in a run's folder of checkpoints. Only

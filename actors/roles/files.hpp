@@ -11,7 +11,7 @@
 namespace troupe::actors {
 
 /// Replaces a file atomically: writes a new file with a checksum, flushes it to the disk and
-/// renames it. On failure the old file stays. Throws std::runtime_error that names the path and the
+/// renames it. On failure the old file stays. Throws std::runtime_error naming the path and the
 /// reason (for example a full disk or a missing permission).
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 

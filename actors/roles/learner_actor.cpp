@@ -197,7 +197,7 @@ void update(LearnerSelf self, BatchPtr& batch) {
   answer_flushes(self);
 }
 
-/// Opens the input behind the updates already made, also in a resumed run.
+/// Opens the input at the position after the updates already made, also in a resumed run.
 void open_input(LearnerState& state) {
   const auto& context = *state.context;
   state.input = state.replica->input_fn({.num_replicas_in_sync = context.num_replicas_in_sync(),
@@ -230,8 +230,8 @@ void start_data(LearnerSelf self) {
   }
 }
 
-/// Ends the actor with an error, and the waits of other replicas for it. If the collective failed,
-/// the actor stays for a while, so that restarting learners can use its state.
+/// Ends the actor with an error and aborts the waits of other replicas for it. If the collective
+/// failed, the actor stays for a while, so that restarting learners can use its state.
 void fail(LearnerSelf self, const std::exception& e, bool may_stay = true) {
   auto& state = self->state;
   if (state.strategy)

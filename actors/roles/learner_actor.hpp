@@ -28,7 +28,7 @@ struct LearnerOptions {
   int prefetch = 2;
   int gather_threads = 1;
   std::int64_t rows = 0; // of this replica's batch from shards
-  bool feedback = false; // the replica's priorities() go back to the shards
+  bool feedback = false; // priorities() go back to the shards, and batches have a "weight"
   bool weighted = false;
   double importance_exponent = 1;
   std::int64_t importance_updates = 0;

@@ -13,7 +13,7 @@ class LearnerEvaluation;
 
 /// Computes the replica's metrics on held-out data, and its pictures if `with_pictures` is set. A
 /// collective of the replicas in sync; must run on the learner's thread. Throws std::runtime_error
-/// that names a picture that is not uint8 [3, height, width].
+/// naming a picture that is not uint8 [3, height, width].
 wire::LearnerEvaluation evaluated(learner::Replica& replica, learner::ReplicaContext& context,
                                   bool with_pictures);
 

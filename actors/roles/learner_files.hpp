@@ -13,8 +13,8 @@ LearnerWrite captured(const LearnerState& state, const std::filesystem::path& fo
 
 /// Writes a part of a checkpoint into its folder, or a snapshot to folder/<updates> atomically.
 /// Once a snapshot is on the disk, the other snapshots are removed. Writes nothing if a later
-/// incarnation of the replica has written a snapshot. Any thread. Throws std::runtime_error that
-/// names the file and the reason.
+/// incarnation of the replica has written a snapshot. Any thread. Throws std::runtime_error naming
+/// the file and the reason.
 void write_learner(const LearnerWrite& write);
 
 struct SavedLearner {
@@ -23,8 +23,8 @@ struct SavedLearner {
 };
 
 /// Reads the state with which a replica starts: its own part, or another replica's if it has none.
-/// In that case `own` replaces the other replica's random streams. Throws std::runtime_error that
-/// names the file.
+/// In that case `own` replaces the other replica's random streams. Throws std::runtime_error naming
+/// the file.
 SavedLearner read_learner(const std::filesystem::path& folder, int replica,
                           const learner::TensorMap& own);
 

@@ -25,7 +25,7 @@ public:
   /// Keeps the update's episodes for the next report.
   void add(const Update& update);
   /// Sends a report if there are new episodes and the previous report was answered. Throws
-  /// RunFailed that names the companion if it died, did not answer, or chose options that the task
+  /// RunFailed naming the companion if it died, did not answer, or chose options that the task
   /// refuses.
   void serve(const Progress& progress);
   /// Like serve(), for a deterministic run: sorts the episodes, so that their order does not depend

@@ -19,7 +19,7 @@ struct ControlPlace {
   std::shared_ptr<const ClusterKeys> keys = nullptr;
 };
 
-/// Thrown if no head serves at an address, or it left before it answered.
+/// Thrown if no head serves at the address, or if the head left before it answered.
 class NoHead : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;

@@ -38,8 +38,8 @@ std::string why_not_limited(const RunConfig& config, const wire::ControlRequest:
 /// Returns the configuration with another rate limiter.
 RunConfig limited(const RunConfig& config, const wire::ControlRequest::Limit& wanted);
 
-/// Returns the processes to restart, in the order of their roles. Throws std::invalid_argument that
-/// lists the existing processes if none match. Pure function.
+/// Returns the processes to restart, in the order of their roles. Throws std::invalid_argument
+/// listing the existing processes if none match. Pure function.
 wire::RestartOrder restart_order(const RunConfig& config,
                                  const wire::ControlRequest::Restart& wanted,
                                  const wire::SupervisorReport& there);

@@ -26,7 +26,7 @@ public:
   explicit Head(const RunContext& context);
 
   /// Blocks until the run ends. An error is returned in the result. Throws NothingToTakeOver if
-  /// this head succeeds another one, and none of its processes are left.
+  /// this head succeeds another one and none of its processes are left.
   RunResult run();
 
 private:

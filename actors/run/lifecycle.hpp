@@ -9,7 +9,7 @@
 
 namespace troupe::actors {
 
-/// Starts the run's actors, and restarts dead actors and restores their state.
+/// Starts the run's actors, restarts dead ones and restores their state.
 class Lifecycle {
 public:
   /// Reads `progress` whenever an actor starts.

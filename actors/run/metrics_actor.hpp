@@ -99,7 +99,7 @@ struct MetricsState {
     std::int32_t index;
     caf::actor who;
     bool asked = false;                               // an answer is outstanding
-    std::chrono::steady_clock::time_point since = {}; // it was asked
+    std::chrono::steady_clock::time_point since = {}; // time of that request
     bool again = false; // an actor joined after the request: only the next report is new enough
   };
   caf::actor listener;

@@ -17,8 +17,8 @@ struct RunResult {
   std::filesystem::path checkpoint; // the last complete one; empty if there is none
 };
 
-/// Throws std::invalid_argument that names the key if this configuration cannot run, in one process
-/// or (`processes`) with one process per actor. Called before anything starts.
+/// Throws std::invalid_argument naming the key if this configuration cannot run, in one process or
+/// (`processes`) with one process per actor. Called before anything starts.
 void check_run(const RunConfig& config, bool processes);
 
 /// Throws std::invalid_argument with key, value, rule and remedy if a run with this configuration

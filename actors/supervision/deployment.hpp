@@ -30,7 +30,7 @@ struct ProcessOrder {
 /// The nodes on which a run's processes are placed.
 struct DeploymentNodes {
   Placer placer;             // has the expected nodes and the needs of all roles
-  double join_seconds = 120; // then the run starts without nodes that are missing
+  double join_seconds = 120; // to wait for the nodes; then the run starts without missing ones
   bool pin = true;           // processes run only on their assigned cores
   /// Called on any thread as the run ends. If it returns true, nodes end their processes and wait
   /// for the next head. Empty: the run is over for the nodes, too.
@@ -44,7 +44,7 @@ struct Deployment {
   std::optional<DeploymentNodes> nodes = {}; // used instead of start_process
   std::string listen = "127.0.0.1";          // address for processes and nodes to connect to
   std::uint16_t head_port = 0;               // 0: a free port
-  int head_restarts = 0;                     // by its watching parent; shown in the status
+  int head_restarts = 0; // restarts of this run's head by its parent; shown in the status
   std::shared_ptr<const ClusterKeys> keys = nullptr; // required off the loopback interface
   bool trusted_network = false; // strangers cannot reach it, so gradients need no encryption
   std::function<void(std::uint16_t port)> listening = {}; // called when nodes may be started

@@ -13,13 +13,13 @@ namespace troupe::actors {
 std::filesystem::path head_record_file(const std::filesystem::path& run);
 
 /// Replaces the record atomically, even on a full disk unless it needs more blocks of 8 KiB than
-/// before. Throws std::runtime_error that names the path and the reason.
+/// before. Throws std::runtime_error naming the path and the reason.
 void write_head_record(const std::filesystem::path& run, const wire::HeadRecord& record);
 
 /// Throws std::filesystem::filesystem_error.
 void remove_head_record(const std::filesystem::path& run);
 
-/// Throws std::runtime_error that names the file and the problem if the record does not exist, is
+/// Throws std::runtime_error naming the file and the problem if the record does not exist, is
 /// damaged, or was written by another build or a run with another configuration.
 wire::HeadRecord read_head_record(const std::filesystem::path& run, const RunConfig& config);
 

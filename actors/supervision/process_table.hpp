@@ -16,7 +16,7 @@ using ProcessKey = std::pair<Role, std::int32_t>; // role, index
 constexpr std::int64_t kTicksPerSecond = 5;
 std::int64_t ticks(double seconds);
 double seconds_of(std::int64_t ticks);
-std::string number(double value); // formats "15", "0.5"
+std::string number(double value); // for example "15" or "0.5"
 
 /// What the supervisor knows about one actor of the run, and about its process if it has its own.
 struct Process {

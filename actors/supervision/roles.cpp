@@ -32,8 +32,8 @@ std::unique_ptr<learner::Collector>
 make_collector(const RunConfig& config, const RoleWiring& wiring,
                const std::shared_ptr<const env::TaskOptions>& task) {
   const std::int64_t per_actor = config.actors.environments_per_actor;
-  // Have no spare environments if each one keeps its own statistics, occupies a server in another
-  // process, or would have begun an episode before its options change.
+  // There are no spare environments if each one keeps its own statistics, occupies a server in
+  // another process, or would have begun an episode before its options change.
   const bool alone = config.environment.normalization.mode == "running"
                      || config.environment.task == "remote" || task;
   const learner::CollectorConfig collector{
@@ -82,7 +82,7 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
       .threads = config.learner.threads,
       .fixed_threads = config.deterministic,
       .publish_period = config.learner.publish_period,
-      // Have one batch at a time if each batch depends on the priorities of the previous one, or
+      // Gathers one batch at a time if each batch depends on the priorities of the previous one, or
       // must be new.
       .prefetch = (config.deterministic && takes_priorities(config))
                           || (!config.workload && config.agent->storage().on_policy)

@@ -45,8 +45,8 @@ int role_count(const RunConfig& config, Role role);
 /// empty if the run has none.
 std::filesystem::path snapshot_folder(const RunConfig& config, Role role, std::int32_t index);
 
-/// Returns what the run's agent stores of its environment. Throws std::invalid_argument that names
-/// the key if the environment does not fit the agent.
+/// Returns what the run's agent stores of its environment. Throws std::invalid_argument naming the
+/// key if the environment does not fit the agent.
 replay::TransitionSpec stored_transitions(const RunConfig& config,
                                           const env::EnvironmentSpec& environment);
 

@@ -11,7 +11,7 @@ namespace troupe::actors {
 
 /// Returns how the run's learners exchange gradients: as threads of this process, or (`processes`)
 /// in one process each. `servers`: endpoints of the run's parameter servers. Throws
-/// std::invalid_argument that names the key if settings are incompatible.
+/// std::invalid_argument naming the key if settings are incompatible.
 learner::StrategyOptions strategy_of(const RunConfig& config, bool processes,
                                      const std::vector<std::string>& servers = {});
 

@@ -136,7 +136,7 @@ caf::result<ProtoBytes> ask_rendezvous(Self self, const wire::Life& life,
   return self->delegate(*state.rendezvous, store_atom_v, request);
 }
 
-/// Restarts all learners, because their connections to parameter servers cannot change.
+/// Gives all learners up, because their connections to parameter servers cannot change.
 void lose_learners(Self self, const std::string& why) {
   for (int i = 0; i < self->state.options.config.learner.replicas; ++i)
     lose(self, {Role::learner, i}, why);
