@@ -56,7 +56,7 @@ struct BatchBuffer;
 using BatchPtr = std::shared_ptr<BatchBuffer>; // local
 using InsertionPtr = replay::InsertionPtr;     // local
 
-struct Update; // the arguments of one of RunCallbacks' functions, sent from the run to its owner
+struct Update; // a report of the metrics actor to the run (run/metrics_actor.hpp)
 using UpdatePtr = std::shared_ptr<const Update>; // local
 
 } // namespace troupe::actors

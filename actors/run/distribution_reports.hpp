@@ -18,8 +18,8 @@ public:
       : context_(context), actors_(actors) {}
 
   /// Called at each evaluation and checkpoint. Does nothing while the last requests are pending or
-  /// if the owner has no callback for them. Skips more and more of the later calls, so that a long
-  /// run writes about as many reports as a short one.
+  /// if the owner has no callback for histograms. Skips more and more of the later calls, so that a
+  /// long run writes about as many reports as a short one.
   void begin(const Progress& progress);
 
   /// Whether call number `call`, from 0, is used: all of the first 64, every second of the next 64,

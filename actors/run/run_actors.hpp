@@ -105,7 +105,7 @@ public:
   std::uint64_t incarnation(const ActorKey& key) { return incarnations_[key]; }
 
   void spawn(const ActorKey& key, std::int64_t steps_before);
-  /// Makes metrics and checkpoints include the actor.
+  /// Adds the actor to the metrics and to checkpoints.
   void subscribe(const ActorKey& key);
   /// Gives an actor up; the next one is another incarnation. With `restart` it joins lost().
   void forget(const ActorKey& key, bool restart);
@@ -180,7 +180,7 @@ private:
   bool changed_ = false; // incarnations_ has changed since events_.starting
 };
 
-/// Makes an actor restore its part of a checkpoint.
+/// Asks an actor to restore its part of a checkpoint, and waits until it has.
 void load(RunActors& actors, const ActorKey& key, const std::filesystem::path& path);
 
 template <class Answer, class Receiver, class Then, class... Args>

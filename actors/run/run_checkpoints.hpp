@@ -26,8 +26,8 @@ public:
   /// written.
   bool due();
   bool writing() const { return writing_.has_value(); }
-  /// Makes all actors capture their state, which must not change meanwhile. Writing finishes while
-  /// the run continues; a failure is logged.
+  /// Asks all actors to capture their state, which must not change meanwhile. Writing finishes
+  /// while the run continues; a failure is logged.
   void begin(wire::RunState state);
   /// Captures the state and waits until the checkpoint is complete. Returns its path.
   std::string write(wire::RunState state);

@@ -18,7 +18,7 @@ struct NodeConfig {
   NodeResources resources = {}; // including its name and address
   std::shared_ptr<const ClusterKeys> keys = nullptr;
   double join_seconds = 120; // to be accepted by the head, initially and after a loss
-  std::function<int(const ProcessOrder&)> start_process = {}; // gets the run's `config`
+  std::function<int(const ProcessOrder&)> start_process = {}; // its order has the run's `config`
   std::function<void(const std::string& text)> log = {};
 };
 

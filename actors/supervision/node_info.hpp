@@ -5,9 +5,12 @@
 
 namespace troupe::actors {
 
-/// Converts a node's description to and from its message. Both throw std::invalid_argument naming
-/// the node and the error: a name or address that is empty or too long, or duplicate processors.
+/// Converts a node's description to a message.
 wire::NodeInfo node_info(const NodeResources& node, std::uint64_t life);
+
+/// Converts a message from a node, which is untrusted input, to its description. Throws
+/// std::invalid_argument if the name or address is empty, too long or has invalid characters, or if
+/// the resources are malformed or more than a host can have.
 NodeResources node_resources(const wire::NodeInfo& info);
 
 } // namespace troupe::actors

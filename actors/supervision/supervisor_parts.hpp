@@ -59,7 +59,7 @@ bool node_is_down(Self self, const caf::actor_addr& who, const std::string& why)
 /// Called at every tick: places the processes once all nodes have joined, and gives up silent
 /// nodes.
 void watch_nodes(Self self);
-/// Makes all nodes end their processes, and counts nodes_left down.
+/// Asks all nodes to end their processes, and counts nodes_left down as they do.
 void stop_nodes(Self self);
 
 } // namespace troupe::actors::supervision
