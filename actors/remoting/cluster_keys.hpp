@@ -25,11 +25,6 @@ struct ClusterKeys {
   std::string token;
 };
 
-/// Names of the files that a node requires, and of the optional files. A copy for a host contains
-/// both.
-std::vector<std::string> node_key_files();
-std::vector<std::string> optional_key_files();
-
 using WallClock = std::chrono::system_clock;
 
 struct KeyValidity {
