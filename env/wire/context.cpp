@@ -23,7 +23,7 @@ Context::Context(int io_threads, std::shared_ptr<const DeploymentKeys> keys)
 
 Context::~Context() {
   zap_handler_.reset(); // its sockets would block zmq_ctx_term
-  // A signal must not interrupt it: sockets would stay half closed.
+  // A signal must not interrupt the termination, or sockets would stay half closed.
   while (zmq_ctx_term(handle_) != 0 && zmq_errno() == EINTR) {
   }
 }

@@ -12,11 +12,11 @@ using Deadline = std::chrono::steady_clock::time_point;
 class ZapHandler;
 struct DeploymentKeys;
 
-/// Owns ZeroMQ's context (its I/O threads). One per process, created by main; outlives every socket
-/// created from it. Any thread.
+/// Owns ZeroMQ's context, with its I/O threads. There is one per process; main() creates it, and it
+/// outlives every socket created from it. Any thread may use it.
 ///
-/// With `keys` every socket that binds or connects off the loopback interface encrypts with them,
-/// unless the socket has keys.
+/// If the context has keys, its sockets encrypt every connection off the loopback interface, except
+/// sockets with their own keys, which always use those.
 class Context {
 public:
   explicit Context(int io_threads = 1, std::shared_ptr<const DeploymentKeys> keys = nullptr);
@@ -25,17 +25,17 @@ public:
   Context& operator=(const Context&) = delete;
 
   void* handle() const { return handle_; } // for Socket
-  ZapHandler& zap_handler();               // for Socket; made at the first call
+  ZapHandler& zap_handler();               // for Socket; created on the first call
   const std::shared_ptr<const DeploymentKeys>& keys() const { return keys_; } // may be null
 
 private:
   std::shared_ptr<const DeploymentKeys> keys_;
   void* handle_ = nullptr;
-  std::mutex mutex_; // of zap_handler_
+  std::mutex mutex_; // guards zap_handler_
   std::unique_ptr<ZapHandler> zap_handler_;
 };
 
-std::string zeromq_version(); // of the library that is loaded, "4.3.4"
-bool zeromq_encrypts();       // it was built with CURVE
+std::string zeromq_version(); // of the loaded library, for example "4.3.4"
+bool zeromq_encrypts();       // whether the library was built with CURVE
 
 } // namespace troupe::env::wire

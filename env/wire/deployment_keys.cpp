@@ -10,7 +10,7 @@ std::string with_server_key(const std::string& endpoint, const std::string& publ
 
 KeyedEndpoint split_endpoint(const std::string& endpoint) {
   const auto at = endpoint.find('#');
-  // Only for tcp: other addresses may contain a #.
+  // Only for tcp, because other addresses may contain a #.
   if (at == std::string::npos || !endpoint.starts_with("tcp://"))
     return {endpoint, ""};
   KeyedEndpoint parts{endpoint.substr(0, at), endpoint.substr(at + 1)};
@@ -28,8 +28,8 @@ ServerKeys server_keys(const DeploymentKeys& keys) {
 ClientKeys client_keys(const DeploymentKeys& keys, const std::string& server_key) {
   if (server_key.empty())
     return {keys.own, keys.own.public_key};
-  // Servers started before a rotation accept only the keys of that time; later servers accept this
-  // one.
+  // A server started before a rotation has a retired key and accepts only the pair of that time.
+  // Later servers accept the current pair.
   const auto old = std::find_if(keys.retired.begin(), keys.retired.end(),
                                 [&](const KeyPair& pair) { return pair.public_key == server_key; });
   return {old != keys.retired.end() ? *old : keys.own, server_key};
@@ -39,7 +39,7 @@ bool is_loopback(const std::string& endpoint) {
   for (const char* prefix : {"tcp://localhost:", "tcp://[::1]:", "inproc://", "ipc://"})
     if (endpoint.starts_with(prefix))
       return true;
-  // Digits and dots only: a host may be called 127.example.org.
+  // Digits and dots only, because a host name may look like 127.example.org.
   const auto end = endpoint.find_first_not_of("0123456789.", 10);
   return endpoint.starts_with("tcp://127.") && end != std::string::npos && endpoint[end] == ':';
 }

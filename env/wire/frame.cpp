@@ -41,7 +41,7 @@ Frame::Frame(std::span<const std::byte> copied) : Frame(copied.size()) {
 Frame Frame::view(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
   Frame frame;
   auto keep = std::make_unique<std::shared_ptr<const void>>(std::move(owner));
-  // ZeroMQ takes void* but only reads.
+  // ZeroMQ takes a void* but only reads from it.
   if (zmq_msg_init_data(message(frame), const_cast<std::byte*>(bytes.data()), bytes.size(), release,
                         keep.get())
       != 0)

@@ -19,7 +19,7 @@ namespace troupe::env::wire {
 
 namespace {
 
-constexpr std::size_t kKeyText = 40; // characters, Z85 of 32 bytes
+constexpr std::size_t kKeyText = 40; // characters; 32 bytes in Z85
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& why) {
@@ -87,12 +87,12 @@ void write_file(const std::filesystem::path& file, const std::string& text, mode
   const Descriptor out(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!out && errno == EEXIST)
     refuse(file, "exists and is not replaced; choose another folder, or move it away");
-  errno = out ? ENOSPC : errno; // a short write leaves errno as it is
+  errno = out ? ENOSPC : errno; // a short write leaves errno unchanged
   if (!out || ::write(out.number(), text.data(), text.size()) != std::ssize(text)
       || ::fsync(out.number()) != 0) {
     const int reason = errno;
     if (out)
-      ::unlink(file.c_str()); // the next attempt would refuse to replace it
+      ::unlink(file.c_str()); // otherwise the next attempt would refuse to replace it
     throw std::runtime_error("key file " + file.string() + ": " + std::strerror(reason));
   }
 }

@@ -9,10 +9,11 @@
 
 namespace troupe::env::wire {
 
-constexpr std::size_t kSlots = 4096; // most frames of a heap in flight or held
+constexpr std::size_t kSlots = 4096; // maximum frames of a heap in flight or held
 
-/// What a receiver has read and released of a sender's frames; the receiver writes, the sender
-/// reads. Whatever the content, at worst the sender reuses a frame's memory too early.
+/// Records which of a sender's frames a receiver has read and released. The receiver writes it and
+/// the sender reads it. Whatever it contains, the worst effect is that the sender reuses the memory
+/// of a frame too early.
 struct Ledger {
   std::atomic<std::uint64_t> seen; // sequence of the newest message received
   std::array<std::atomic<std::uint64_t>, kSlots> slots;

@@ -16,8 +16,8 @@ namespace troupe::env::wire {
 
 namespace {
 
-constexpr std::size_t kMostPieces = 64; // of one call of the system
-constexpr char kPeerPrefix = '\1';      // libzmq's names begin with a zero
+constexpr std::size_t kMostPieces = 64; // per system call
+constexpr char kPeerPrefix = '\1';      // names made by libzmq begin with a zero byte
 constexpr std::size_t kPeerBytes = 1 + sizeof(std::uint64_t);
 
 Descriptor checked(int number, const char* what) {
@@ -65,7 +65,7 @@ PlainPort::Impl::Peer PlainPort::Impl::find(std::uint64_t number) const {
   return at == peers.end() ? nullptr : at->second;
 }
 
-/// Sets what epoll reports of the peer.
+/// Sets the events that epoll reports for the peer.
 void PlainPort::Impl::watch(PortPeer& peer, std::uint32_t events) {
   if (peer.events == events || peer.doomed)
     return;
@@ -74,7 +74,7 @@ void PlainPort::Impl::watch(PortPeer& peer, std::uint32_t events) {
   ::epoll_ctl(epoll.number(), EPOLL_CTL_MOD, peer.socket.number(), &event);
 }
 
-/// The thread then sees the end of the connection.
+/// The thread then finds that the connection has ended.
 void PlainPort::Impl::disconnect(PortPeer& peer) {
   if (peer.doomed)
     return;
@@ -94,7 +94,7 @@ void PlainPort::Impl::forget_unread(PortPeer& peer) {
 void PlainPort::Impl::keep_to_unread_bytes(const Peer& newest) {
   while (unread_bytes > options.max_unread_bytes) {
     Peer most;
-    for (const auto& [number, peer] : peers) // the newest message may be larger than the limit
+    for (const auto& [number, peer] : peers) // the newest message alone may exceed the limit
       if (!peer->doomed && !peer->unread.empty() && (peer != newest || peer->unread.size() > 1)
           && (!most || peer->unread_bytes > most->unread_bytes))
         most = peer;
@@ -102,7 +102,7 @@ void PlainPort::Impl::keep_to_unread_bytes(const Peer& newest) {
       return;
     ++disconnected;
     disconnect(*most);
-    if (most->writing) // another thread forgets its messages in a moment
+    if (most->writing) // that thread is about to drop its messages
       return;
   }
 }
@@ -113,11 +113,12 @@ void PlainPort::Impl::queue(const Peer& peer, std::shared_ptr<const PortMessage>
   peer->unread_bytes += bytes;
   peer->unread.push_back(std::move(message));
   keep_to_unread_bytes(peer);
-  // Written by the thread, many at once: a call of the system for each costs far more.
+  // Leaves the writing to the thread, which combines many messages: a system call for each costs
+  // far more.
   watch(*peer, peer->events | EPOLLOUT);
 }
 
-/// Writes about `most` bytes; without the mutex while it does. The rest follows on the thread.
+/// Writes about `most` bytes, and releases the mutex while it does. The thread writes the rest.
 void PlainPort::Impl::flush(Lock& lock, const Peer& peer, std::size_t most) {
   if (peer->writing)
     return;
@@ -128,7 +129,7 @@ void PlainPort::Impl::flush(Lock& lock, const Peer& peer, std::size_t most) {
     header.msg_iov = pieces.data();
     std::size_t piece = peer->piece;
     std::size_t offset = peer->offset;
-    // A publisher may replace all but the first.
+    // A publisher may replace all messages but the first.
     const std::size_t messages = options.publishes ? 1 : peer->unread.size();
     for (std::size_t i = 0; i < messages && header.msg_iovlen < kMostPieces; ++i, piece = 0)
       for (; piece < peer->unread[i]->pieces.size() && header.msg_iovlen < kMostPieces;
@@ -176,8 +177,9 @@ void PlainPort::Impl::wrote(PortPeer& peer, std::size_t bytes) {
   }
 }
 
-/// With no more than 1/`part` of what may wait. Nothing more is read from a peer that does not read
-/// its answers: work for it would be wasted.
+/// Whether the port may read from the peer: the peer and the port must use no more than 1/`part` of
+/// their limits. The port does not read from a peer that does not read its answers, because
+/// answering it would be wasted work.
 bool PlainPort::Impl::may_read(const PortPeer& peer, std::size_t part) const {
   return peer.received.size() < kMostMessages / part
          && (options.publishes || peer.unread.size() < kMostMessages / 2 / part)
@@ -185,7 +187,7 @@ bool PlainPort::Impl::may_read(const PortPeer& peer, std::size_t part) const {
          && waiting_bytes < options.max_waiting_bytes / part;
 }
 
-/// After a message was taken or written: reads peers again that were paused.
+/// Resumes reading from paused peers. Call it after a message was taken or written.
 void PlainPort::Impl::read_again(const Peer& taken, std::size_t waiting_before) {
   const std::size_t half = options.max_waiting_bytes / 2;
   const bool all = waiting_before >= half && waiting_bytes < half;
@@ -266,7 +268,7 @@ void PlainPort::publish(std::vector<Frame> parts) {
     const bool begun = peer->writing || peer->piece > 0 || peer->offset > 0;
     for (std::size_t i = peer->unread.size(); i > (begun ? 1U : 0U); --i) {
       const auto at = peer->unread.begin() + static_cast<std::ptrdiff_t>(i - 1);
-      if ((*at)->parts.empty()) // of the protocol
+      if ((*at)->parts.empty()) // bytes of the protocol itself
         continue;
       impl_->unread_bytes -= (*at)->bytes;
       peer->unread_bytes -= (*at)->bytes;

@@ -14,24 +14,26 @@ namespace troupe::env::wire {
 
 struct PortOptions {
   ZmtpLimits limits{};
-  bool publishes = false; // to all subscribers the newest message; else a router
-  bool any_user = false;  // else processes of other users, and of other hosts, are disconnected
+  bool publishes = false; // sends the newest message to all subscribers; otherwise a router
+  bool any_user = false;  // otherwise disconnects processes of other users and other hosts
   std::size_t max_peers = 4096;
-  /// Of unfinished messages of all peers; above it the peer that has needed longest for its message
-  /// is disconnected.
+  /// Bytes of the unfinished messages of all peers. Above this limit, the peer whose message has
+  /// taken longest is disconnected.
   std::size_t max_unfinished_bytes = std::size_t{1} << 30;
-  /// Of messages that the owner has not taken; above it nothing more is read.
+  /// Bytes of messages that the owner has not taken. Above this limit, the port stops reading.
   std::size_t max_waiting_bytes = std::size_t{1} << 30;
-  /// Of messages that peers have not read; above it the peer with most of them is disconnected.
+  /// Bytes of messages that peers have not read. Above this limit, the peer with the most unread
+  /// bytes is disconnected.
   std::size_t max_unread_bytes = std::size_t{2} << 30;
 };
 
-/// The router, or the publisher, of connections without keys: it speaks ZeroMQ's protocol with
-/// ZeroMQ's dealers and subscribers, and bounds what strangers can make it hold, which libzmq does
-/// not (it has no limit of the parts of a message, takes over the paths of living servers and
-/// aborts when descriptors run out). Nothing more is read from a peer that does not read its
-/// answers. A thread of its own reads, writes and accepts; one other thread at a time calls the
-/// functions.
+/// A router or publisher for connections without keys. It speaks ZeroMQ's protocol with ZeroMQ's
+/// dealers and subscribers, and limits what strangers can make it hold. libzmq does not: it has no
+/// limit on the number of parts of a message, takes over the paths of live servers, and aborts when
+/// descriptors run out.
+///
+/// The port stops reading from a peer that does not read its answers. The port's thread accepts,
+/// reads and writes; one other thread at a time may call the functions.
 class PlainPort {
 public:
   explicit PlainPort(const PortOptions& options);
@@ -39,7 +41,7 @@ public:
   PlainPort(const PlainPort&) = delete;
   PlainPort& operator=(const PlainPort&) = delete;
 
-  /// Listens at another endpoint; returns it with the port. Throws as Listener does.
+  /// Also listens at `endpoint`, and returns it with its port. Throws the exceptions of Listener.
   std::string bind(const std::string& endpoint);
 
   struct Received {
@@ -48,15 +50,17 @@ public:
   };
   /// Never waits. Peers with messages take turns.
   std::optional<Received> try_receive();
-  int descriptor() const; // readable while there is a message
+  int descriptor() const; // readable while a message is available
 
-  bool is_peer(const std::string& peer) const; // by its form: it may have left
-  /// Never waits. Drops the message if the peer does not read (1024 wait), false if it has left.
+  bool is_peer(const std::string& peer) const; // checks the form only: it may have left
+  /// Never waits. Drops the message if 1024 messages already wait for the peer. Returns false if
+  /// the peer has left.
   bool send(const std::string& peer, std::vector<Frame> parts);
-  /// To all subscribers, instead of what they have not begun to read.
+  /// Sends to all subscribers, and replaces messages that they have not begun to read.
   void publish(std::vector<Frame> parts);
 
-  /// Peers, for what they sent or did not read, or whose user is another. Any thread.
+  /// Number of peers disconnected for what they sent, for not reading, or for belonging to another
+  /// user. Any thread.
   std::int64_t disconnected() const;
 
 private:

@@ -14,12 +14,12 @@
 
 namespace troupe::env::wire {
 
-constexpr std::uint64_t kWake = 0; // what epoll tells of: this, listeners, peers
+constexpr std::uint64_t kWake = 0; // identifiers for epoll: this, then listeners, then peers
 constexpr std::uint64_t kFirstPeer = 1024;
 constexpr std::size_t kBufferBytes = 256 << 10;
-constexpr std::size_t kMostMessages = 1024; // that wait for a peer, or from it
+constexpr std::size_t kMostMessages = 1024; // maximum waiting for a peer, and received from it
 
-/// Bytes of memory, about.
+/// Approximate memory of a message, in bytes.
 inline std::size_t cost_of(const ZmtpMessage& message) {
   constexpr std::size_t kPartCost = 64;
   std::size_t bytes = kPartCost;
@@ -36,7 +36,7 @@ struct PlainPort::Impl {
   explicit Impl(const PortOptions& o);
   ~Impl();
 
-  // Any thread, with the mutex: port.cpp.
+  // Called by any thread that holds the mutex; defined in plain_port.cpp.
   Peer find(std::uint64_t number) const;
   void queue(const Peer& peer, std::shared_ptr<const PortMessage> message);
   void keep_to_unread_bytes(const Peer& newest);
@@ -48,7 +48,7 @@ struct PlainPort::Impl {
   bool may_read(const PortPeer& peer, std::size_t part) const;
   void read_again(const Peer& taken, std::size_t waiting_before);
 
-  // The port's thread: port_thread.cpp.
+  // Called by the port's thread; defined in plain_port_thread.cpp.
   void run(const std::stop_token& stop);
   void accept_from(Listener& listener);
   bool make_room();
@@ -66,23 +66,23 @@ struct PlainPort::Impl {
 
   const PortOptions options;
   Descriptor epoll;
-  Descriptor wake;  // the thread
-  Descriptor ready; // the owner
+  Descriptor wake;  // wakes the thread
+  Descriptor ready; // signals the owner
   std::atomic<std::int64_t> disconnected = 0;
 
   mutable std::mutex mutex;
   std::vector<std::unique_ptr<Listener>> listeners;
-  std::unordered_map<std::uint64_t, Peer> peers; // changed by the thread alone
-  std::deque<Peer> turns;                        // those with messages for the owner
-  std::vector<Peer> paused;                      // that are not read
+  std::unordered_map<std::uint64_t, Peer> peers; // changed only by the thread
+  std::deque<Peer> turns;                        // peers with messages for the owner
+  std::vector<Peer> paused;                      // peers that are not being read
   std::size_t waiting_bytes = 0;
   std::size_t unread_bytes = 0;
 
-  // Of the thread:
+  // Used only by the thread:
   std::uint64_t next_number;
   std::vector<std::byte> buffer;
   std::size_t unfinished_bytes = 0;
-  bool has_unready = false; // a peer whose handshake is not over
+  bool has_unready = false; // some peer has not completed its handshake
   bool accepts = true;
   Clock::time_point looked = Clock::now();
 

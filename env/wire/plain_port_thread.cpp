@@ -17,9 +17,9 @@ namespace troupe::env::wire {
 namespace {
 
 constexpr std::chrono::seconds kHandshakeTime{10};
-constexpr std::chrono::milliseconds kLook{500}; // between two looks at the clock
-constexpr std::size_t kReadAtOnce = 1 << 20;    // bytes of a peer, before others have their turn
-constexpr std::size_t kWrittenAtOnce = 1 << 20; // the same
+constexpr std::chrono::milliseconds kLook{500}; // how often the clock is checked
+constexpr std::size_t kReadAtOnce = 1 << 20;    // bytes from one peer before the others get a turn
+constexpr std::size_t kWrittenAtOnce = 1 << 20; // likewise, to one peer
 constexpr int kMostEvents = 64;
 
 } // namespace
@@ -63,7 +63,7 @@ void PlainPort::Impl::accept_from(Listener& listener) {
       return pause_accepting();
     Descriptor socket(::accept4(listener.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
-      // Without descriptors or memory the connection waits where it is.
+      // Without free descriptors or memory, the connection waits in the kernel's queue.
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
         pause_accepting();
       if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO)
@@ -72,7 +72,7 @@ void PlainPort::Impl::accept_from(Listener& listener) {
     }
     if (!options.any_user && !is_own_user(peer_user(socket.number()))) {
       ++disconnected;
-      return; // known peers have their turn before the next stranger
+      return; // known peers get their turn before the next stranger
     }
     if (listener.is_tcp()) {
       const int on = 1;
@@ -93,7 +93,7 @@ void PlainPort::Impl::accept_from(Listener& listener) {
   }
 }
 
-/// Disconnects who has been here longest without a message, if it has had the time for one.
+/// Disconnects the oldest peer that has not sent a message although it has had time to.
 bool PlainPort::Impl::make_room() {
   Peer longest;
   for (const auto& [number, peer] : peers)
@@ -165,11 +165,11 @@ void PlainPort::Impl::read(const Peer& peer) {
     if (unfinished_bytes > options.max_unfinished_bytes)
       keep_to_unfinished_bytes();
     if (bytes < into.size() || (peer->events & EPOLLIN) == 0)
-      return; // most likely nothing more is there
+      return; // most likely nothing is left to read
   }
 }
 
-/// False: the peer has to go.
+/// Returns false if the peer must be disconnected.
 bool PlainPort::Impl::parse(const Peer& peer, std::size_t bytes) {
   std::span<const std::byte> left(buffer.data(), bytes);
   while (!left.empty())
@@ -202,7 +202,7 @@ void PlainPort::Impl::take_command(const Peer& peer) {
   const std::string& command = peer->reader.command();
   const std::string ping("\4PING", 5);
   const std::string subscribe("\11SUBSCRIBE", 10);
-  constexpr std::size_t kTimeToLive = 2; // bytes, in front of the context
+  constexpr std::size_t kTimeToLive = 2; // bytes, before the context
   constexpr std::size_t kMostContext = 16;
   const Lock lock(mutex);
   if (command.starts_with(subscribe))
@@ -223,7 +223,7 @@ bool PlainPort::Impl::deliver(const Peer& peer, ZmtpMessage message) {
   const Lock lock(mutex);
   if (peer->doomed)
     return false;
-  if (options.publishes) { // ZMTP 3.0 subscribes by messages
+  if (options.publishes) { // in ZMTP 3.0, subscriptions are messages
     if (!message.parts.empty() && message.parts[0].size() > 0
         && std::as_const(message.parts[0]).bytes()[0] == std::byte{1})
       peer->subscribed = true;

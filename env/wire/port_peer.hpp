@@ -17,16 +17,16 @@
 
 namespace troupe::env::wire {
 
-/// A message as it is written: its parts, each behind what precedes it.
+/// A message as it is written to a connection: its parts, each preceded by its frame header.
 struct PortMessage {
   explicit PortMessage(std::vector<Frame> of);
-  explicit PortMessage(std::vector<std::byte> raw); // bytes of the protocol
+  explicit PortMessage(std::vector<std::byte> raw); // bytes of the protocol itself
   PortMessage(const PortMessage&) = delete;
   PortMessage& operator=(const PortMessage&) = delete;
 
   std::vector<Frame> parts;
   std::vector<std::byte> heads;
-  std::vector<iovec> pieces; // of heads and parts in turn
+  std::vector<iovec> pieces; // the heads and parts, alternating
   std::size_t bytes = 0;
 };
 
@@ -62,13 +62,13 @@ struct PortPeer {
   const std::uint64_t number;
   const std::chrono::steady_clock::time_point came = std::chrono::steady_clock::now();
 
-  // Of the port's thread:
+  // Used only by the port's thread:
   ZmtpReader reader;
-  std::chrono::steady_clock::time_point began{}; // the unfinished message
-  bool has_sent = false;                         // a message
+  std::chrono::steady_clock::time_point began{}; // start of the unfinished message
+  bool has_sent = false;                         // has sent a message
 
-  // Changed with the port's mutex:
-  std::atomic<std::uint32_t> events = 0; // that epoll reports
+  // Changed only with the port's mutex:
+  std::atomic<std::uint32_t> events = 0; // that epoll watches
   bool subscribed = false;
   bool doomed = false;  // to be disconnected
   bool writing = false; // a thread writes without the mutex
@@ -76,8 +76,8 @@ struct PortPeer {
   std::size_t received_bytes = 0;
   std::deque<std::shared_ptr<const PortMessage>> unread;
   std::size_t unread_bytes = 0;
-  std::size_t piece = 0;  // of unread.front(), the next to write
-  std::size_t offset = 0; // in it
+  std::size_t piece = 0;  // index in unread.front() of the next piece to write
+  std::size_t offset = 0; // within that piece
 };
 
 } // namespace troupe::env::wire

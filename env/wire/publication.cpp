@@ -96,7 +96,7 @@ std::optional<Received> Subscriber::poll() {
     if (last_version_ == head.version)
       continue;
     last_version_ = head.version;
-    // A small message may begin anywhere in ZeroMQ's buffer, or be inside the Frame itself:
+    // A small message may begin anywhere in ZeroMQ's buffer, or be stored in the Frame itself, but
     // `values` needs aligned memory that does not move.
     if (size < kSmall
         || reinterpret_cast<std::uintptr_t>(std::as_const(frame).bytes().data()) % alignof(float)

@@ -14,20 +14,21 @@
 
 namespace troupe::env::wire {
 
-/// Publishes one flat vector of floats (parameters) with a version; subscribers get the latest.
-/// One thread.
+/// Publishes one flat vector of floats (parameters) with a version. Subscribers get the latest one.
+/// Used by one thread.
 class Publisher {
 public:
-  /// Throws as Socket::bind() does.
+  /// Throws the exceptions of Socket::bind().
   Publisher(Context& context, const std::string& endpoint, std::optional<ServerKeys> keys = {});
 
   const std::string& endpoint() const { return endpoint_; } // with the port
 
-  /// Copies the values once, whatever the number of subscribers; never waits.
+  /// Copies the values once, however many subscribers there are. Never waits.
   void publish(std::uint64_t version, std::span<const float> values);
 
-  /// Repeats the last publication for late subscribers and slow connections (others drop it by its
-  /// version): call it periodically. No effect before the first publish().
+  /// Repeats the last publication for late subscribers and slow connections; other subscribers
+  /// recognise its version and drop it. Call it periodically. Has no effect before the first
+  /// publish().
   void repeat();
 
 private:
@@ -36,26 +37,26 @@ private:
   std::shared_ptr<const std::vector<std::byte>> last_;
 };
 
-/// A received publication: the version and its values, which live in the received frame.
+/// A received publication: its version and its values, which are stored in `frame`.
 struct Received {
   std::uint64_t version = 0;
   std::span<const float> values;
   Frame frame;
 };
 
-/// Receives the latest publication. May be created before its publisher. One thread.
+/// Receives the latest publication. May be created before its publisher. Used by one thread.
 class Subscriber {
 public:
-  /// `max_floats`: a publication of more is refused before it is allocated.
+  /// A publication of more than `max_floats` values is refused before memory is allocated for it.
   Subscriber(Context& context, const std::string& endpoint, std::size_t max_floats,
              std::optional<ClientKeys> keys = {});
 
-  /// The latest publication, if its version differs from the last one returned; never waits.
+  /// Returns the latest publication if its version differs from the last one returned. Never waits.
   std::optional<Received> poll();
-  /// The same, waiting for one until the deadline.
+  /// As poll(), but waits for a publication until the deadline.
   std::optional<Received> wait(Deadline deadline);
 
-  std::int64_t garbage() const { return garbage_; } // messages dropped: not of this format
+  std::int64_t garbage() const { return garbage_; } // dropped messages that are not publications
 
 private:
   Socket socket_;

@@ -9,8 +9,8 @@ namespace troupe::env::wire {
 
 namespace {
 
-constexpr std::size_t kCommit = std::size_t{256} << 10;      // bytes of memory taken at a time
-constexpr std::size_t kMostFrame = 0xffffffff - kOffsetUnit; // a reference has 32 bits for it
+constexpr std::size_t kCommit = std::size_t{256} << 10;      // bytes of memory committed at a time
+constexpr std::size_t kMostFrame = 0xffffffff - kOffsetUnit; // stored in 32 bits
 
 std::size_t whole_units(std::size_t size) {
   return (size + kOffsetUnit - 1) / kOffsetUnit * kOffsetUnit;
@@ -37,7 +37,7 @@ public:
         std::span<std::byte> where)
       : SharedBlock(where), heap_(std::move(heap)), number_(number), slot_(slot) {}
   ~Lease() override {
-    State leased = State::leased; // not sent: free at once
+    State leased = State::leased; // not sent, so it is free at once
     slot_.state.compare_exchange_strong(leased, State::returned);
   }
   const SharedHeap* heap() const override { return heap_.get(); }
@@ -57,12 +57,12 @@ std::shared_ptr<SharedHeap> SharedHeap::make(std::size_t bytes) {
     return nullptr;
   heap->frames_ = Mapped(heap->frames_file_.number(), bytes, PROT_READ | PROT_WRITE);
   heap->ledger_map_ = Mapped(heap->ledger_file_.number(), sizeof(Ledger), PROT_READ);
-  // From here on no other process can map the frames for writing.
+  // From here on, no other process can map the frames for writing.
   if (!heap->frames_ || !heap->ledger_map_ || !seal(heap->frames_file_, F_SEAL_FUTURE_WRITE)
       || !seal(heap->ledger_file_, 0))
     return nullptr;
   heap->ledger_ = reinterpret_cast<const Ledger*>(heap->ledger_map_.bytes());
-  if (!heap->commit(1)) // the system is too old
+  if (!heap->commit(1)) // fails if the system is too old
     return nullptr;
   heap->room_.push_back({0, bytes / kOffsetUnit * kOffsetUnit});
   return heap;
@@ -76,7 +76,7 @@ bool SharedHeap::has_slot() {
   return !free_slots_.empty();
 }
 
-/// First fit at the lowest address: recently released memory is still in the caches.
+/// First fit at the lowest address, because recently released memory is still in the caches.
 std::optional<std::size_t> SharedHeap::place(std::size_t size) {
   if (!has_slot())
     return std::nullopt;
@@ -92,8 +92,8 @@ std::optional<std::size_t> SharedHeap::place(std::size_t size) {
   return offset;
 }
 
-/// Commits the memory before `end` now: touching memory that the system lacks would kill the
-/// process later.
+/// Commits all memory before `end` now. If the system runs out of memory, touching uncommitted
+/// pages later would kill the process.
 bool SharedHeap::commit(std::size_t end) {
   if (end <= committed_)
     return true;
@@ -149,8 +149,8 @@ Reference SharedHeap::send(const SharedBlock& block, std::uint64_t sequence) {
           .size = static_cast<std::uint32_t>(block.bytes().size())};
 }
 
-/// Released; or lost: neither released nor held although a later message has arrived.
-/// `seen` was read before.
+/// Whether the slot is free: released by the receiver, or lost, that is, neither released nor held
+/// although a later message has arrived. `seen` must have been read before.
 bool SharedHeap::is_done(std::uint16_t number, std::uint64_t seen) const {
   const Slot& slot = slots_[number];
   const State state = slot.state;

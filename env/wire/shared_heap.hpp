@@ -16,7 +16,7 @@ namespace troupe::env::wire {
 
 class SharedHeap;
 
-/// A frame's bytes in shared memory; the last owner releases them, on any thread.
+/// The bytes of a frame in shared memory. They are released with the last owner, on any thread.
 class SharedBlock {
 public:
   explicit SharedBlock(std::span<std::byte> where) : bytes_(where) {}
@@ -25,32 +25,33 @@ public:
   SharedBlock& operator=(const SharedBlock&) = delete;
 
   std::span<std::byte> bytes() const { return bytes_; } // read-only in a received block
-  /// Where the block was allocated for sending; null for a received block.
+  /// The heap in which the block was allocated for sending; null for a received block.
   virtual const SharedHeap* heap() const { return nullptr; }
 
 private:
   std::span<std::byte> bytes_;
 };
 
-/// The memory of one sender for one receiver: frames are allocated here, written, and named to the
-/// receiver by references; the receiver's ledger records which it has released. Consists of two
-/// sealed anonymous files (frames, which only this process may write, and the ledger), so that the
-/// kernel frees them with their owners. One thread; blocks may end on any.
+/// The memory of one sender for one receiver. The sender allocates frames in it, writes them, and
+/// names them to the receiver by references; the receiver's ledger records which ones it has
+/// released. The heap consists of two sealed anonymous files: the frames, which only this process
+/// may write, and the ledger. The kernel frees both together with their owners. One thread uses the
+/// heap; blocks may be destroyed on any thread.
 class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
 public:
-  /// Reserves `bytes` of address space; memory is committed as needed. Null when the system
+  /// Reserves `bytes` of address space and commits memory as needed. Returns null if the system
   /// refuses.
   static std::shared_ptr<SharedHeap> make(std::size_t bytes);
 
-  /// Null when there is no room, too many frames or no memory left.
+  /// Returns null if there is no room, if there are too many frames, or if memory runs out.
   std::shared_ptr<SharedBlock> allocate(std::size_t size);
 
-  /// Hands a block of this heap to the receiver in the message `sequence`.
+  /// Hands a block of this heap over to the receiver, in the message with number `sequence`.
   Reference send(const SharedBlock& block, std::uint64_t sequence);
 
   std::size_t size() const { return frames_.size(); }
   std::size_t in_use(); // bytes, after taking back what the receiver has released
-  void close_files();   // the receiver has them
+  void close_files();   // call it once the receiver has them
   const Descriptor& frames() const { return frames_file_; }
   const Descriptor& ledger() const { return ledger_file_; }
 
@@ -84,8 +85,8 @@ private:
   const Ledger* ledger_ = nullptr;
   std::size_t committed_ = 0; // bytes
   std::size_t used_ = 0;
-  std::vector<Range> room_; // by offset, never adjacent
-  std::deque<Slot> slots_;  // grows; each stays where it is
+  std::vector<Range> room_; // sorted by offset, never adjacent
+  std::deque<Slot> slots_;  // grows; elements never move
   std::vector<std::uint16_t> free_slots_;
   std::deque<std::uint16_t> outstanding_; // in the order of allocation
 };

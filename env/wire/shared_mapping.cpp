@@ -12,8 +12,8 @@ namespace troupe::env::wire {
 
 namespace {
 
-/// Conditions under which reading never fails: fixed size and ordinary pages (a reserve of huge
-/// pages can run out).
+/// Whether reading the file can never fail: its size is fixed and its pages are ordinary ones (a
+/// pool of huge pages can run out).
 bool is_sound(const Descriptor& file, std::uint64_t bytes, std::string& why) {
   constexpr int needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   const int seals = ::fcntl(file.number(), F_GET_SEALS);

@@ -11,20 +11,21 @@
 
 namespace troupe::env::wire {
 
-/// A sender's heap as its receiver maps it: frames to read, a ledger to write. Frames in use keep
-/// it alive, also after the sender's death.
+/// A sender's heap as mapped by its receiver, which reads the frames and writes the ledger. Frames
+/// in use keep the mapping alive, even after the sender has died.
 class SharedMapping : public std::enable_shared_from_this<SharedMapping> {
 public:
-  /// Null, with the reason in `why`, unless both are sealed memory files of the announced size, at
-  /// most `max_bytes`: a sealed file cannot shrink under its reader.
+  /// Returns null, with the reason in `why`, unless both are sealed memory files of the announced
+  /// size, which is at most `max_bytes`. A sealed file cannot shrink under its reader.
   static std::shared_ptr<SharedMapping> open(const Descriptor& frames, const Descriptor& ledger,
                                              std::uint64_t bytes, std::size_t max_bytes,
                                              std::string& why);
 
-  /// The frame, held until the block ends; null if it is outside the memory.
+  /// Returns the frame, which is held until the block is destroyed; null if the reference points
+  /// outside the memory.
   std::shared_ptr<SharedBlock> hold(const Reference& reference);
 
-  /// After hold() of all of the message's references.
+  /// Records that a message has arrived. Call it after hold() of all references of the message.
   void seen(std::uint64_t sequence);
 
 private:

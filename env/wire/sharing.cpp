@@ -15,7 +15,7 @@ namespace troupe::env::wire {
 
 namespace {
 
-constexpr std::string_view kName = "troupe-"; // prefix of all names to connect to
+constexpr std::string_view kName = "troupe-"; // prefix of all listeners' names
 constexpr std::size_t kMostStrangers = 64;
 constexpr std::chrono::seconds kLongestPause{64};
 constexpr std::chrono::seconds kStillUnderWay{1}; // for messages of a peer that has left
@@ -40,7 +40,7 @@ void check(const SharedMemory& options) {
     throw std::invalid_argument("shared_memory." + key + " is " + std::to_string(value)
                                 + " but must be " + rule);
   };
-  constexpr std::size_t most = std::size_t{64} << 30; // far below what a reference can name
+  constexpr std::size_t most = std::size_t{64} << 30; // far below what a reference can address
   if (options.bytes_per_peer < 4096 || options.bytes_per_peer > most)
     fail("bytes_per_peer", options.bytes_per_peer, "4096 to 64 GiB");
   if (options.least_frame_bytes < 1)
@@ -136,12 +136,12 @@ void Sharing::accept_strangers() {
     const int number = stranger.number();
     strangers_.emplace(number, std::move(stranger));
   }
-  // Without free descriptors it would stay readable; the next hello opens another one.
+  // Without free descriptors the listener would stay readable. The next hello opens another one.
   if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
     listener_ = {};
 }
 
-/// The first packet makes a connection a link, or ends it.
+/// The first packet turns the connection into a link, or ends it.
 void Sharing::on_stranger(int number) {
   const auto stranger = strangers_.find(number);
   Packet packet;
@@ -202,7 +202,7 @@ void Sharing::on_link(Link& link) {
   greeting_pause_ = std::chrono::seconds(1);
 }
 
-/// Frees what the peer held; frames that it sent may still be in flight.
+/// Frees what the peer held. Frames that it sent may still be in flight.
 void Sharing::drop(Link& link) {
   by_number_.erase(link.connection.number());
   if (const auto at = by_peer_.find(link.peer); at != by_peer_.end() && at->second == &link)
@@ -247,7 +247,7 @@ Sharing::Link* Sharing::link_to(const std::string& peer) {
   return at == by_peer_.end() || !at->second->can_send ? nullptr : at->second;
 }
 
-/// The token, not the address, identifies the memory: a dealer that reconnected has another
+/// Finds a link by its token rather than its address: a dealer that has reconnected has another
 /// address.
 Sharing::Link* Sharing::link_of(const Token& token, const std::string& peer) {
   auto at = links_.find(token);
@@ -304,7 +304,8 @@ std::string Sharing::move_out(const std::string& peer, std::vector<Frame>& frame
       ++kept;
     }
   }
-  // The sequence is sent even when the memory is full: it shows which messages were lost.
+  // The sequence number is sent even if the memory is full, because it shows which messages were
+  // lost.
   if (control.references.empty() && !link->owes_sequence)
     return {};
   frames.resize(kept);

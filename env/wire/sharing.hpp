@@ -18,34 +18,34 @@
 
 namespace troupe::env::wire {
 
-/// The shared memory of one socket: links peers and moves frames between them. A dealer says hello
-/// in a message; the router's answer offers a name to connect to; over that connection, processes
-/// of one user exchange their heaps. If any step fails, frames stay in messages. The link ends with
-/// the connection. One thread; never waits.
+/// The shared memory of one socket: links peers and moves frames between them. A dealer sends a
+/// hello in a message, and the router answers with the name of a listener. The dealer connects to
+/// it, and if both processes have the same user, they exchange their heaps. If any step fails,
+/// frames stay in messages. The link ends with the connection. Used by one thread; never waits.
 class Sharing {
 public:
-  /// Throws std::invalid_argument on options out of range.
+  /// Throws std::invalid_argument if an option is out of range.
   Sharing(const SharedMemory& options, bool routed);
 
-  /// For a dealer: the control part to send now, if any: at first, then at growing intervals until
-  /// a router answers.
+  /// For a dealer: returns the control part to send now, if any. There is one at first, then one at
+  /// growing intervals until a router answers.
   std::optional<std::string> greeting(Deadline now);
-  /// Handles a hello or an offer; returns the control part of the answer, if any.
+  /// Handles a hello or an offer. Returns the control part to answer with, if any.
   std::optional<std::string> answer(const Control& control, const std::string& peer);
 
-  /// Memory for a frame to `peer`, or null.
+  /// Returns memory for a frame to `peer`, or null.
   std::shared_ptr<SharedBlock> allocate(const std::string& peer, std::size_t size);
-  /// Removes frames that go through shared memory from a message; returns the control part for its
-  /// front, empty if none was removed.
+  /// Removes the frames that go through shared memory from a message. Returns the control part to
+  /// put in front of it, or an empty string if no frame was removed.
   std::string move_out(const std::string& peer, std::vector<Frame>& frames);
-  /// Inserts received frames. False: the message is lost.
+  /// Inserts the received frames into a message. Returns false if the message is lost.
   bool move_in(const Control& control, const std::string& peer, std::vector<Frame>& frames);
 
   /// Readable when pump() has something to do.
   int descriptor() const { return events_.number(); }
   void pump();
-  /// Called when nothing is left to receive: unmaps the memory of peers that have been gone for a
-  /// second.
+  /// Unmaps the memory of peers that have been gone for a second. Call it when nothing is left to
+  /// receive.
   void sweep(Deadline now);
 
   const SharedCounters& counters() const { return counters_; }
@@ -54,13 +54,13 @@ private:
   struct Link {
     Descriptor connection;
     Token token = {};
-    std::string peer; // of a router
+    std::string peer; // of the dealer, at a router
     std::shared_ptr<SharedHeap> out;
     std::shared_ptr<SharedMapping> in;
     bool can_send = false;                          // the peer has mapped `out`
-    std::optional<Deadline> gone_at = std::nullopt; // then `in` serves what is still on its way
+    std::optional<Deadline> gone_at = std::nullopt; // `in` is then kept for messages in flight
     std::uint64_t sequence = 0;
-    bool owes_sequence = false; // the peer has not heard of a sequence since frames were inline
+    bool owes_sequence = false; // frames were sent inline since the last sequence number
   };
 
   Link* link_to(const std::string& peer);
@@ -81,11 +81,11 @@ private:
   Descriptor listener_;
   std::string name_; // of the listener
   std::map<Token, std::string> offered_;
-  std::map<int, Descriptor> strangers_; // connected, and have not said which token is theirs
+  std::map<int, Descriptor> strangers_; // connections that have not sent their token yet
   std::map<Token, std::unique_ptr<Link>> links_;
   std::unordered_map<int, Link*> by_number_;
-  std::unordered_map<std::string, Link*> by_peer_; // of a dealer: the one of ""
-  std::optional<Token> greeted_;                   // of a dealer: our hello
+  std::unordered_map<std::string, Link*> by_peer_; // a dealer has one, under ""
+  std::optional<Token> greeted_;                   // for a dealer: the token of its hello
   Deadline next_greeting_ = {};
   std::chrono::seconds greeting_pause_{1};
   bool some_gone_ = false;

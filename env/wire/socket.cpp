@@ -19,10 +19,9 @@ namespace troupe::env::wire {
 
 namespace {
 
-constexpr int kHandshakeMilliseconds =
-    10'000;                            // after which an unfinished handshake is disconnected
-constexpr int kBacklogMessages = 1024; // per peer, for sockets that may drop
-constexpr std::size_t kLeastPartBytes = 64 << 10; // that a part may have: control parts too
+constexpr int kHandshakeMilliseconds = 10'000;    // an unfinished handshake is then disconnected
+constexpr int kBacklogMessages = 1024;            // per peer, for sockets that may drop messages
+constexpr std::size_t kLeastPartBytes = 64 << 10; // allowed for any part, as for control parts
 
 int zmq_type(SocketType type) {
   switch (type) {
@@ -53,21 +52,21 @@ int send_backlog(SocketType type) {
   }
 }
 
-/// Rounded up, so that a wait does not end just before its deadline; at most a minute at a time.
+/// Rounds up, so that a wait does not end just before its deadline; at most a minute at a time.
 long milliseconds_until(Deadline deadline) {
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
   return std::clamp<long>(static_cast<long>(left.count()), 0, 60'000);
 }
 
-/// The frame as ZeroMQ sends it: shared memory is kept alive until it is sent.
+/// Returns the frame in the form that ZeroMQ sends. Shared memory is kept alive until it is sent.
 zmq_msg_t* sendable(Frame& frame) {
   if (const auto block = frame.shared_block())
     frame = Frame::view(block->bytes(), block);
   return static_cast<zmq_msg_t*>(frame.handle());
 }
 
-/// Polls until one of `items` has its event; false at the deadline.
+/// Polls until one of `items` has its event. Returns false at the deadline.
 bool poll(std::span<zmq_pollitem_t> items, Deadline deadline) {
   for (;;) {
     const long wait = milliseconds_until(deadline);
@@ -95,10 +94,10 @@ Socket::Socket(Context& context, SocketType type, const SocketOptions& options)
     limit_frames(has_own_keys());
     set(handle_, ZMQ_TCP_KEEPALIVE, 1);
     set(handle_, ZMQ_HANDSHAKE_IVL, kHandshakeMilliseconds);
-    // What a dealer sends is bounded by its own window; a router drops what a peer does not read.
+    // A dealer limits what it sends by its window; a router drops what a peer does not read.
     set(handle_, ZMQ_SNDHWM, send_backlog(type));
     set(handle_, ZMQ_RCVHWM, kBacklogMessages);
-    // A publisher would serve only its first subscriber (libzmq 4.3.4 moves the message).
+    // On a publisher this would serve only the first subscriber (libzmq 4.3.4 moves the message).
     if (options.keep_newest_only && type == SocketType::subscriber)
       set(handle_, ZMQ_CONFLATE, 1);
     if (type == SocketType::subscriber)
@@ -137,7 +136,7 @@ std::string Socket::bind(const std::string& endpoint) {
                                 + " with client_keys: a socket that binds takes server_keys");
   const std::optional<std::string> server_key = use_keys_to_bind(endpoint);
   if (!is_routed())
-    sharing_.reset(); // with several peers a message's receiver is unknown
+    sharing_.reset(); // with several peers, the receiver of a message is unknown
   if (!server_key && !endpoint.starts_with("inproc://")
       && (is_routed() || type_ == SocketType::publisher))
     return bind_port(endpoint);
@@ -158,7 +157,7 @@ std::string Socket::bind(const std::string& endpoint) {
 
 std::string Socket::bind_port(const std::string& endpoint) {
   if (!port_) {
-    constexpr std::size_t kSmallParts = 2; // the header and a control part in front of it
+    constexpr std::size_t kSmallParts = 2; // the header and the control part in front of it
     const std::size_t most =
         std::max({options_.max_frame_bytes, options_.max_header_bytes, kLeastPartBytes});
     PortOptions made{.limits = {.max_part_bytes = most,
@@ -184,7 +183,8 @@ void Socket::connect(const std::string& endpoint) {
   uses_zeromq_ = true;
   if (zmq_connect(handle_, address.c_str()) != 0)
     fail("cannot connect to " + endpoint, "; the form is tcp://<host>:<port>");
-  // Within a process frames travel as pointers; with several servers any may get a message.
+  // Within a process frames travel as pointers; with several servers, any of them may get a
+  // message.
   if (++connections_ > 1 || endpoint.starts_with("inproc://"))
     sharing_.reset();
   greet();
@@ -197,7 +197,7 @@ void Socket::greet() {
     say("", *control);
 }
 
-/// Sends a control part alone; drops it if it cannot be sent at once.
+/// Sends a control part alone, or drops it if it cannot be sent at once.
 void Socket::say(const std::string& peer, const std::string& control) {
   std::vector<Frame> parts;
   if (is_routed())
@@ -245,7 +245,7 @@ bool Socket::send_parts(std::vector<Frame>& parts, Deadline deadline) {
       port_->publish(sent_by_port());
       return true;
     }
-    std::vector<Frame> copies; // of the few who publish at both
+    std::vector<Frame> copies; // for the rare socket that publishes at both
     for (const Frame& part : parts)
       copies.emplace_back(part.bytes());
     port_->publish(std::move(copies));
@@ -279,7 +279,7 @@ bool Socket::send_parts(std::vector<Frame>& parts, Deadline deadline) {
 }
 
 bool Socket::wait(Deadline deadline, int wake_fd) {
-  // Poll items: the sources of messages, then the others; absent ones are -1.
+  // Poll items: first the sources of messages, then the others; an absent one is -1.
   std::vector<zmq_pollitem_t> items;
   if (uses_zeromq_ || !port_)
     items.push_back({handle_, 0, ZMQ_POLLIN, 0});

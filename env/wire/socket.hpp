@@ -20,7 +20,7 @@ class PlainPort;
 class Sharing;
 struct Admission;
 
-/// A message as it travels: the address of the peer (of a router; else empty), a header (encoded
+/// A message: the address of the peer (only at a router, otherwise empty), a header (encoded
 /// Protobuf) and any number of data frames.
 struct Message {
   std::string peer;
@@ -32,12 +32,13 @@ enum class SocketType { dealer, router, publisher, subscriber };
 
 struct SocketOptions {
   std::size_t max_frame_bytes = std::size_t{64} << 20; // a peer that sends more is disconnected
-  std::size_t max_frames = 1024;                       // data frames of a message
+  std::size_t max_frames = 1024;                       // data frames per message
   std::size_t max_header_bytes = std::size_t{1} << 20;
-  /// Of a message, at a socket that binds without keys, without frames in shared memory.
+  /// Maximum message size for a socket that binds without keys; frames in shared memory do not
+  /// count.
   std::size_t max_message_bytes = std::size_t{256} << 20;
-  bool keep_newest_only = false; // subscriber: the newest message, of one frame, is kept
-  /// Bind beyond loopback without keys, and take peers of other users of this host.
+  bool keep_newest_only = false; // subscriber: keep only the newest message, of one frame
+  /// Allows binding beyond loopback without keys, and peers of other users of this host.
   bool allow_other_hosts = false;
   std::optional<SharedMemory> shared_memory{}; // with peers on this host (dealer and router)
   std::optional<ServerKeys> server_keys{};     // for a socket that binds
@@ -46,15 +47,16 @@ struct SocketOptions {
   std::function<void(const std::string&)> on_stranger{};
 };
 
-/// Owns one ZeroMQ socket. One thread at a time. Closing does not wait for messages still queued.
-/// Errors throw std::runtime_error naming the endpoint.
+/// Owns one ZeroMQ socket. One thread at a time may use it. Closing does not wait for messages
+/// still queued. Errors throw std::runtime_error naming the endpoint.
 ///
-/// With shared_memory, data frames between a router and the dealers of its host and user, which
-/// connect to no other router, are in the sender's memory, which the receiver maps; the message
-/// carries the rest, in order. Peers elsewhere, and frames when the memory is full, use messages.
+/// With shared_memory, data frames between a router and a dealer of the same host and user are in
+/// the sender's memory, which the receiver maps; the dealer must not connect to other routers. The
+/// message carries everything else, in order. Peers elsewhere use messages, as do frames that find
+/// the memory full.
 ///
-/// A router or publisher that binds without keys is a PlainPort, which bounds what strangers can
-/// make it hold; all other connections are libzmq's.
+/// A router or publisher that binds without keys is a PlainPort, which limits what strangers can
+/// make it hold. libzmq handles all other connections.
 class Socket {
 public:
   Socket(Context& context, SocketType type, const SocketOptions& options = {});
@@ -62,31 +64,32 @@ public:
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&&) = delete;
 
-  /// "tcp://127.0.0.1:*" picks a port; returns the endpoint as bound. Throws std::invalid_argument
-  /// when the address is not loopback and that was not allowed, std::runtime_error when it is in
-  /// use. Off the loopback interface a Context with keys encrypts it, and the returned endpoint
-  /// names the server's key after a #.
+  /// Binds and returns the endpoint with its port; "tcp://127.0.0.1:*" picks one. Throws
+  /// std::invalid_argument if the address is not loopback and other hosts are not allowed, and
+  /// std::runtime_error if the address is in use. If the Context has keys, an endpoint off the
+  /// loopback interface is encrypted, and the returned endpoint names the server's key after a #.
   std::string bind(const std::string& endpoint);
   void connect(const std::string& endpoint);
 
-  /// Memory for a frame to `peer` (of a router), shared with it if possible, so that sending copies
-  /// nothing. Uninitialised; throws std::bad_alloc.
+  /// Returns uninitialised memory for a frame to `peer` (of a router). If possible, the memory is
+  /// shared with the peer, so that sending it copies nothing. Throws std::bad_alloc.
   Frame frame(std::size_t size, const std::string& peer = {});
 
-  /// Queues the whole message. False at the deadline (or at once for a peer that has left).
+  /// Queues the whole message. Returns false at the deadline, or at once if the peer has left.
   bool send(Message&& message, Deadline deadline);
 
-  enum class Received { message, nothing, oversized }; // oversized: dropped, beyond the limits
-  /// Never waits. The message is valid when `message` is returned.
+  enum class Received { message, nothing, oversized }; // oversized: beyond the limits, dropped
+  /// Never waits. `message` is valid only if Received::message is returned.
   Received try_receive(Message& message);
 
-  /// Waits until try_receive() has something or `wake_fd` (-1: none) is readable. False at the
-  /// deadline.
+  /// Waits until try_receive() has something to return or `wake_fd` (-1: none) is readable. Returns
+  /// false at the deadline.
   bool wait(Deadline deadline, int wake_fd = -1);
 
   SharedCounters shared_counters() const; // zeros without shared_memory
   std::int64_t strangers() const;         // connections refused for wrong or missing keys
-  /// Of those without keys: for what they sent or did not read, or whose user is another.
+  /// Peers without keys that were disconnected for what they sent, for not reading, or for
+  /// belonging to another user.
   std::int64_t disconnected() const;
 
 private:
@@ -115,12 +118,12 @@ private:
   void* handle_ = nullptr;
   SocketType type_;
   SocketOptions options_;
-  std::unique_ptr<PlainPort> port_; // what is bound without keys
+  std::unique_ptr<PlainPort> port_; // for endpoints bound without keys
   bool uses_zeromq_ = false;
   std::unique_ptr<Sharing> sharing_;
   std::shared_ptr<Admission> admission_;
   int connections_ = 0;
-  std::optional<std::pair<Received, Message>> waiting_; // taken in by wait()
+  std::optional<std::pair<Received, Message>> waiting_; // received by wait()
 };
 
 } // namespace troupe::env::wire

@@ -15,8 +15,8 @@ namespace {
 
 using zeromq::set;
 
-constexpr std::size_t kHandshakeBytes = 1024; // the limit includes ZeroMQ's own commands
-constexpr std::size_t kSealBytes = 64;        // that encryption adds to a part
+constexpr std::size_t kHandshakeBytes = 1024; // the limit also applies to ZeroMQ's own commands
+constexpr std::size_t kSealBytes = 64;        // added to a part by encryption
 
 void set_own_pair(void* socket, const KeyPair& own) {
   check_key(own.public_key, "own public key");
@@ -31,7 +31,7 @@ void refuse_old_peers(void* socket) {
 
 } // namespace
 
-/// Most bytes of a peer's frame on the wire.
+/// Limits the bytes of a peer's frame on the wire.
 void Socket::limit_frames(bool encrypted) {
   set(handle_, ZMQ_MAXMSGSIZE,
       static_cast<std::int64_t>(std::max(options_.max_frame_bytes, kHandshakeBytes)
@@ -69,19 +69,19 @@ void Socket::set_server_keys(const ServerKeys& keys) {
   set(handle_, ZMQ_ZAP_DOMAIN, admission_->domain);
 }
 
-/// Later connections are not encrypted: ZeroMQ uses the options at the time of connecting.
+/// Makes later connections unencrypted: ZeroMQ uses the options as they are when it connects.
 void Socket::set_no_keys() {
   if (!context_->keys() || has_own_keys())
-    return; // never anything else
+    return; // its connections are never changed
   set(handle_, ZMQ_CURVE_SERVER, 0);
   limit_frames(false);
 }
 
-/// Returns the server's key for the endpoint, or "" where others know it; nothing where it is
-/// plain.
+/// Returns the server's key for the endpoint, "" if clients already know it, or nothing if the
+/// endpoint is not encrypted.
 std::optional<std::string> Socket::use_keys_to_bind(const std::string& endpoint) {
   const auto& shared = context_->keys();
-  // Once bound off the loopback interface, it encrypts on loopback too.
+  // A socket bound off the loopback interface encrypts on loopback too.
   const bool stays_plain = is_loopback(endpoint) && !(shared && admission_);
   if (options_.server_keys)
     return "";
@@ -103,7 +103,7 @@ std::optional<std::string> Socket::use_keys_to_bind(const std::string& endpoint)
   return std::nullopt;
 }
 
-/// Returns the address for ZeroMQ.
+/// Returns the address to give to ZeroMQ.
 std::string Socket::use_keys_to_connect(const std::string& endpoint) {
   const auto [address, server_key] = split_endpoint(endpoint);
   if (options_.client_keys)
@@ -113,7 +113,7 @@ std::string Socket::use_keys_to_connect(const std::string& endpoint) {
   else if (server_key.empty()) {
     const bool is_checked = is_loopback(address) && !options_.allow_other_hosts;
     const auto user = is_checked ? server_user(address) : std::nullopt;
-    if (user && user != 0U) // one may start later; root's may be a proxy, as Docker's
+    if (user && user != 0U) // none: it may start later; root's may be a proxy, such as Docker's
       check_server_user(user, "the server at " + address);
     set_no_keys();
   } else

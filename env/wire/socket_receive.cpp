@@ -1,4 +1,4 @@
-// Messages on their way in.
+// Receives messages.
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -12,7 +12,7 @@
 
 namespace troupe::env::wire {
 
-/// A message of which parts are still to come.
+/// A message whose parts are still arriving.
 struct Socket::Arrived {
   Message message;
   Received kind = Received::message;
@@ -29,7 +29,7 @@ Socket::Received Socket::try_receive(Message& message) {
   return kind;
 }
 
-/// The next message for the owner; handles control parts on the way.
+/// Receives the next message for the owner, and handles control parts on the way.
 Socket::Received Socket::receive(Message& message) {
   for (;;) {
     Arrived arrived;
@@ -86,7 +86,7 @@ bool Socket::receive_from_port(Arrived& arrived) {
 void Socket::take_part(Arrived& arrived, Frame&& frame) {
   Message& message = arrived.message;
   const std::size_t place = arrived.parts++;
-  // Where the header is: behind the peer and a control part, if any.
+  // Index of the header: after the peer and the control part, if any.
   const std::size_t header = (is_routed() ? 1U : 0U) + (arrived.control.empty() ? 0U : 1U);
   const auto bytes = std::as_const(frame).bytes();
   const auto* text = reinterpret_cast<const char*>(bytes.data());
@@ -106,7 +106,7 @@ void Socket::take_part(Arrived& arrived, Frame&& frame) {
     message.frames.push_back(std::move(frame));
 }
 
-/// Handles the control part; false: no message follows it.
+/// Handles the control part. Returns false if no message follows it.
 bool Socket::unpack(Arrived& arrived) {
   const auto control = decode_control(std::as_bytes(std::span(arrived.control)));
   const bool alone = arrived.parts == (is_routed() ? 2U : 1U);

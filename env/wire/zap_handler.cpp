@@ -13,7 +13,7 @@ namespace troupe::env::wire {
 
 namespace {
 
-constexpr const char* kQuestions = "inproc://zeromq.zap.01"; // where ZeroMQ asks
+constexpr const char* kQuestions = "inproc://zeromq.zap.01"; // where ZeroMQ sends requests
 constexpr long kNap = 60'000;                                // milliseconds
 constexpr int kFailures = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL
                           | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_MONITOR_STOPPED;
@@ -23,7 +23,7 @@ constexpr int kFailures = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDS
                            + zmq_strerror(zmq_errno()));
 }
 
-/// All parts of a message; empty without a message.
+/// Returns all parts of a message; empty if there is no message.
 std::vector<std::string> take_message(void* socket) {
   std::vector<std::string> parts;
   int more = 1;
@@ -90,7 +90,7 @@ std::shared_ptr<Admission> ZapHandler::guard(void* socket, std::set<std::string>
   const std::lock_guard lock(mutex_);
   admission->domain = "troupe-" + std::to_string(next_++);
   const std::string events = "inproc://events-of-" + admission->domain;
-  // Connected at once: ZeroMQ's thread would block on events without a reader.
+  // Connect at once: ZeroMQ's thread would block on events without a reader.
   if (zmq_socket_monitor(socket, events.c_str(), kFailures) != 0)
     fail_zap("watching a socket");
   void* pair = zmq_socket(context_, ZMQ_PAIR);

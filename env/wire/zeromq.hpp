@@ -5,7 +5,7 @@
 
 #include <zmq.h>
 
-/// ZeroMQ's calls, for the files of this folder alone.
+/// Wrappers of ZeroMQ's calls, for this folder only.
 namespace troupe::env::wire::zeromq {
 
 [[noreturn]] inline void fail(const std::string& what, const std::string& way_out = "") {

@@ -10,13 +10,13 @@ namespace {
 
 constexpr std::size_t kGreetingBytes = 64;
 constexpr std::size_t kMostCommandBytes = 4096;
-constexpr std::size_t kReceivedInPlace = 64 << 10; // smaller parts are copied out of the buffer
+constexpr std::size_t kReceivedInPlace = 64 << 10; // smaller parts are copied from the buffer
 constexpr auto kMore = std::byte{1};
 constexpr auto kLong = std::byte{2};
 constexpr auto kCommand = std::byte{4};
 constexpr char kMechanism[20] = "NULL";
 
-/// The beginning of a greeting, as far as it has come, is one of version 3 without security.
+/// Whether the bytes of a greeting received so far are those of version 3 without security.
 bool greets(std::span<const std::byte> text) {
   constexpr std::size_t kMarkAt = 9;
   constexpr std::size_t kVersionAt = 10;
@@ -115,7 +115,7 @@ ZmtpReader::Event ZmtpReader::end_of_head() {
     message_.cut = true;
     message_.parts.clear();
     bytes_ = 0;
-    parts_ = limits_.max_parts; // so that no sum grows while the rest passes by
+    parts_ = limits_.max_parts; // so that no count grows while the rest is skipped
     announced_bytes_ = limits_.max_message_bytes;
   }
   state_ = message_.cut ? State::skipped : State::part;
