@@ -31,11 +31,11 @@ private:
   int number_ = -1;
 };
 
-/// Owns a mapping of shared memory; forked children do not inherit it.
+/// Owns a mapping of shared memory. Forked children do not inherit it.
 class Mapped {
 public:
   Mapped() = default;
-  /// Empty when the system refuses.
+  /// Empty if the system refuses the mapping.
   Mapped(int descriptor, std::size_t size, int protection) {
     void* at = ::mmap(nullptr, size, protection, MAP_SHARED, descriptor, 0);
     if (at == MAP_FAILED)

@@ -33,7 +33,7 @@ struct PathAddress {
     std::memcpy(un.sun_path, path.data(), std::min(path.size(), sizeof un.sun_path - 1));
     size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
     if (path.starts_with('@'))
-      un.sun_path[0] = '\0'; // a name without a file
+      un.sun_path[0] = '\0'; // an abstract name, without a file
     else
       ++size;
   }
@@ -43,13 +43,13 @@ struct PathAddress {
   bool fits = false;
 };
 
-/// A process accepts connections there.
+/// Whether a process accepts connections at `path`.
 bool is_served(const std::string& path) {
   const Descriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const PathAddress address(path);
   if (!address.fits || !probe)
-    return true; // not known
-  // EAGAIN: its queue of connections is full.
+    return true; // unknown
+  // EAGAIN: the queue of connections is full.
   return ::connect(probe.number(), address.generic(), address.size) == 0
          || (errno != ECONNREFUSED && errno != ENOENT);
 }
@@ -90,7 +90,7 @@ void Listener::listen_tcp(const std::string& address) {
     host = host.substr(1, host.size() - 2);
   addrinfo hints{};
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  hints.ai_family = six ? AF_INET6 : AF_INET; // what libzmq's clients connect to
+  hints.ai_family = six ? AF_INET6 : AF_INET; // as libzmq's clients do
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* got = nullptr;
   const bool is_number = !port.empty() && port.size() <= 5
@@ -137,7 +137,8 @@ void Listener::listen_path(const std::string& path) {
       fail(EEXIST, "; a file that is no socket is there, and is left alone: choose another path");
     if (is_served(path))
       fail_in_use();
-    // Who renames it is the only one to remove it; in the meantime another may have bound here.
+    // Only the process that renames the path removes it. Another one may have bound here since the
+    // check.
     const std::string old = path + "." + std::to_string(::getpid());
     if (::rename(path.c_str(), old.c_str()) == 0) {
       if (is_served(old)) {
@@ -158,7 +159,8 @@ void Listener::listen_path(const std::string& path) {
     fail(errno, "");
   if (is_abstract_)
     return;
-  // Another who found the same old socket may have taken this one for it, before it listened.
+  // Another process that found the same old socket may have mistaken this one for it before it
+  // listened.
   if (!has_file || ::lstat(path.c_str(), &there) != 0 || there.st_ino != mine.st_ino
       || there.st_dev != mine.st_dev)
     fail_in_use();

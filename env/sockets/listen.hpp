@@ -6,14 +6,15 @@
 
 namespace troupe::env::wire {
 
-/// A stream socket that listens without blocking at "tcp://<address>:<port>" (* for any address or
-/// any free port) or "ipc://<path>" (ipc://@<name>: without a file).
+/// A non-blocking stream socket that listens at "tcp://<address>:<port>" (* for any address or any
+/// free port) or "ipc://<path>" (ipc://@<name>: an abstract name, without a file).
 ///
-/// A path is taken over only from a socket that no process serves any more: a living server's, and
-/// files of other kinds, are left alone. The file leaves with the object if it is still its own.
+/// It takes over a path only if a socket is there that no process serves any more. It leaves the
+/// socket of a live server and files of other kinds alone. The destructor removes the file if it is
+/// still the object's own.
 class Listener {
 public:
-  /// Throws std::runtime_error with the cause and the way out.
+  /// Throws std::runtime_error with the cause and the remedy.
   explicit Listener(const std::string& endpoint);
   ~Listener();
   Listener(const Listener&) = delete;

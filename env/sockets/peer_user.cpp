@@ -17,7 +17,7 @@ namespace troupe::env::wire {
 
 namespace {
 
-/// Both ends of a connection; family AF_UNSPEC where it has none.
+/// Returns both ends of a connection, with family AF_UNSPEC if they are unknown.
 std::pair<TcpEnd, TcpEnd> ends_of(int connection) {
   sockaddr_storage here{}, there{};
   socklen_t here_size = sizeof here, there_size = sizeof there;
@@ -27,14 +27,14 @@ std::pair<TcpEnd, TcpEnd> ends_of(int connection) {
   return {tcp_end(here), tcp_end(there)};
 }
 
-/// The owner of the socket at `near` in this state; other states' sockets may have lost theirs.
-/// `known` and `known_far` are the ends of a connection that is there.
+/// Returns the owner of the socket at `near` if it is in `state`; sockets in other states may no
+/// longer have an owner. `known` and `known_far` are the ends of a connection that exists.
 std::optional<uid_t> owner(const TcpEnd& near, const TcpEnd& far, int state, const TcpEnd& known,
                            const TcpEnd& known_far) {
   if (near.family != AF_INET && near.family != AF_INET6)
     return std::nullopt;
   auto found = ask_for_socket(near, far);
-  if (!found && !ask_for_socket(known, known_far)) // it does not know what is there
+  if (!found && !ask_for_socket(known, known_far)) // sock_diag misses existing sockets here
     found = find_socket(near, far);
   return found && found->state == state ? std::optional(found->user) : std::nullopt;
 }
@@ -72,7 +72,7 @@ std::optional<uid_t> server_user(const std::string& endpoint) {
   if (six)
     host = host.substr(1, host.size() - 2);
   addrinfo hints{};
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV; // asks no server of names
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV; // makes no name-server request
   hints.ai_family = six ? AF_INET6 : AF_INET;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* got = nullptr;

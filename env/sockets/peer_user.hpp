@@ -5,27 +5,29 @@
 
 #include <sys/types.h>
 
-/// Whose process has the other end of a connection within this host. The kernel tells it, so that
-/// a peer cannot lie: by SO_PEERCRED of a unix socket; over the loopback interface by the owner of
-/// the peer's socket (sock_diag(7), or /proc/net/tcp where that is not there). Any thread; no call
-/// waits for a peer.
+/// These functions return the user whose process has the other end of a connection within this
+/// host. The answer comes from the kernel, so that a peer cannot lie: from SO_PEERCRED for a unix
+/// socket; over the loopback interface from the owner of the peer's socket (sock_diag(7), or
+/// /proc/net/tcp where that is missing). Any thread may call them. No call waits for a peer.
 namespace troupe::env::wire {
 
-/// Of an accepted connection. Empty: the peer has left, or is not of this host.
+/// Returns the user of an accepted connection's peer. Empty: the peer has left, or is on another
+/// host.
 std::optional<uid_t> peer_user(int accepted);
 
-/// Of the server that a connection has reached. Empty: it listens no more, or is not of this host.
+/// Returns the user of the server that a connection has reached. Empty: the server no longer
+/// listens, or is on another host.
 std::optional<uid_t> server_user(int connected);
 
-/// Of the server that listens at tcp://<numbers or localhost>:<port> of this host. Empty: none, or
-/// another kind of endpoint.
+/// Returns the user of the server that listens at tcp://<numeric address or localhost>:<port> of
+/// this host. Empty: there is none, or the endpoint is of another kind.
 std::optional<uid_t> server_user(const std::string& endpoint);
 
-/// Whether it is this process's.
+/// Whether `user` is the user of this process.
 bool is_own_user(std::optional<uid_t> user);
 
-/// Throws std::runtime_error if the server at `where` is another user's, or not known to be this
-/// process's.
+/// Throws std::runtime_error if the server at `where` belongs to another user, or is not known to
+/// belong to this process's user.
 void check_server_user(std::optional<uid_t> user, const std::string& where);
 
 } // namespace troupe::env::wire

@@ -22,7 +22,7 @@ struct DiagQuestion {
   inet_diag_req_v2 body{};
 };
 
-/// As /proc/net/tcp and tcp6 write it.
+/// Formats an end as /proc/net/tcp and tcp6 do.
 std::string table_text(const TcpEnd& end) {
   std::array<char, 16> word{};
   std::string text;
@@ -77,14 +77,14 @@ std::optional<SocketInfo> ask_for_socket(const TcpEnd& near, const TcpEnd& far) 
     return std::nullopt;
   std::memcpy(&head, answer.data(), sizeof head);
   if (head.nlmsg_type != SOCK_DIAG_BY_FAMILY)
-    return std::nullopt; // no such socket, or no such question
+    return std::nullopt; // no such socket, or the kernel does not support the request
   std::memcpy(&body, answer.data() + NLMSG_HDRLEN, sizeof body);
   return SocketInfo{.state = body.idiag_state, .user = body.idiag_uid};
 }
 
 std::optional<SocketInfo> find_socket(const TcpEnd& near, const TcpEnd& far) {
   std::ifstream table(near.family == AF_INET6 ? "/proc/net/tcp6" : "/proc/net/tcp");
-  TcpEnd anywhere = near; // of a server at every address
+  TcpEnd anywhere = near; // matches a server that listens at every address
   anywhere.address = {};
   const bool listens = far.port == 0;
   const std::string here = table_text(near), there = table_text(far);

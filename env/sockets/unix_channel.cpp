@@ -13,14 +13,14 @@ namespace troupe::env::wire {
 
 namespace {
 
-constexpr std::size_t kMostDescriptors = 2; // of a packet
+constexpr std::size_t kMostDescriptors = 2; // per packet
 constexpr int kBacklog = 4096;
 
 struct Address {
   explicit Address(const std::string& name) {
     un.sun_family = AF_UNIX;
     const std::size_t count = std::min(name.size(), sizeof un.sun_path - 1);
-    std::memcpy(un.sun_path + 1, name.data(), count); // the leading zero makes it an abstract name
+    std::memcpy(un.sun_path + 1, name.data(), count); // the leading zero makes the name abstract
     size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + count);
   }
   const sockaddr* generic() const { return reinterpret_cast<const sockaddr*>(&un); }
@@ -67,7 +67,7 @@ Descriptor connect_to(const std::string& name) {
 
 bool send_packet(const Descriptor& connection, std::span<const std::byte> bytes,
                  std::span<const int> descriptors) {
-  iovec data{const_cast<std::byte*>(bytes.data()), bytes.size()}; // only read
+  iovec data{const_cast<std::byte*>(bytes.data()), bytes.size()}; // never written to
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> space{};
   msghdr message{};
   message.msg_iov = &data;

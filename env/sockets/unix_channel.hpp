@@ -8,10 +8,10 @@
 #include "env/sockets/descriptor.hpp"
 
 /// Connections between processes of a host that carry descriptors. Their addresses are abstract
-/// names, which end with their owners. No call waits.
+/// names, which disappear with their owners. No call waits.
 namespace troupe::env::wire {
 
-/// Empty when the system refuses.
+/// These return an empty Descriptor if the system refuses.
 Descriptor listen_at(const std::string& name);
 Descriptor accept_from(const Descriptor& listener);
 Descriptor connect_to(const std::string& name);
