@@ -8,7 +8,7 @@ namespace troupe::env::remote {
 
 namespace {
 
-constexpr std::size_t kMaxPath = 97; // bytes; leaves room for ".heartbeat" in a socket's path
+constexpr std::size_t kMaxPath = 97; // bytes; leaves room for ".heartbeat" within a socket path
 
 struct Tcp {
   std::string host;
@@ -31,7 +31,7 @@ std::optional<int> number(std::string_view text, int most) {
   return value;
 }
 
-/// Strictly: "127.evil.example" is another host's name.
+/// The check is strict, because "127.evil.example" is the name of another host.
 bool is_loopback(const std::string& host) {
   if (host == "localhost" || host == "[::1]")
     return true;

@@ -22,7 +22,7 @@ using remote::Session;
 namespace message = remote::message;
 
 constexpr auto kServerNap = 1s;
-constexpr std::size_t kLoggedKinds = 100; // of garbage
+constexpr std::size_t kLoggedKinds = 100; // distinct kinds of garbage to log
 
 void check(const EnvironmentServerOptions& options) {
   remote::check_endpoint(options.endpoint, options.allow_other_hosts || options.keys, true);
@@ -104,7 +104,7 @@ void EnvironmentServer::Impl::run(const std::stop_token& stop) {
     else
       try {
         handle(std::move(question));
-      } catch (const std::exception& error) { // no memory for an answer, …
+      } catch (const std::exception& error) { // for example out of memory
         drop(error.what());
       }
   }
@@ -156,7 +156,7 @@ void EnvironmentServer::Impl::handle(wire::Message&& question) {
   const auto found = sessions.find(header.session());
   if (found == sessions.end() || !seen(header.session())) {
     if (found == sessions.end() && header.has_bye())
-      return; // said twice
+      return; // a repeated bye
     refuse(question.peer, header, message::Refused::SESSION,
            "it does not know this client: it was restarted, or the client's heartbeats stopped for "
            "longer than "
@@ -167,7 +167,7 @@ void EnvironmentServer::Impl::handle(wire::Message&& question) {
   }
   Session& session = found->second;
   if (header.request() < session.request)
-    return; // already answered; the client has moved on
+    return; // already answered, and the client has moved on
   if (header.request() > session.request) {
     try {
       served.obey(session, header, question);

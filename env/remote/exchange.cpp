@@ -12,10 +12,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLook = 100ms; // for heartbeats, while waiting
+constexpr auto kLook = 100ms; // how often heartbeats are checked while waiting
 
-/// A random session number, unique across processes and hosts. From the kernel: it affects no
-/// result.
+/// Returns a random session number, unique across processes and hosts. It comes from the kernel,
+/// because it does not affect any result.
 std::uint64_t unique_number() {
   std::uint64_t number = 0;
   while (number == 0)
@@ -46,7 +46,7 @@ Exchange::Exchange(wire::Context& context, const RemoteOptions& options)
 void Exchange::watch(wire::Context& context, const Invitation& invitation) {
   if (!invitation.heartbeat)
     return;
-  // Also within the peer's own timeout.
+  // Also stay within the peer's timeout.
   const auto interval = std::clamp(std::chrono::milliseconds(invitation.silence_milliseconds / 3),
                                    1ms, options_.heartbeat_interval);
   heartbeat_ = std::make_unique<Heartbeat>(
@@ -74,7 +74,7 @@ void Exchange::send() {
 
 bool Exchange::is_answer(const message::Envelope& header) const {
   if (header.session() != session_ || header.request() < request_)
-    return false; // of a repeated question or an earlier session
+    return false; // of an earlier question or session
   if (header.request() > request_)
     throw ProtocolError("it answers question " + std::to_string(header.request()) + " where only "
                         + std::to_string(request_) + " were asked");

@@ -11,12 +11,13 @@
 
 namespace troupe::env::remote {
 
-/// The client's connection: one question at a time and its answer. A question is repeated until it
-/// is answered (the peer answers a repeated question with the same answer); heartbeats watch the
-/// peer. One thread. Every failure is a ProtocolError: the reason without the endpoint.
+/// The client's connection, which asks one question at a time and receives its answer. It repeats a
+/// question until it is answered (the peer answers a repeated question with the same answer).
+/// Heartbeats monitor the peer. Used by one thread. Every failure throws a ProtocolError with the
+/// reason, but without the endpoint.
 class Exchange {
 public:
-  /// A new session; sends nothing yet.
+  /// Begins a new session; sends nothing yet.
   Exchange(wire::Context& context, const RemoteOptions& options);
 
   struct Answer {
@@ -24,11 +25,12 @@ public:
     wire::Message message;
   };
 
-  /// Sends a question; its `protocol`, `session` and `request` are filled in.
+  /// Sends a question, after setting its `protocol`, `session` and `request`.
   void ask(message::Envelope question, std::vector<std::byte> frame = {});
 
-  /// The answer to the last question, of the kind `expected`. `what` and `key` are for the message
-  /// at the deadline: "a step of 16 environments", "deadline".
+  /// Waits for the answer to the last question, which must be of the kind `expected`. `what` and
+  /// `key` describe the wait in the error at the deadline, for example "a step of 16 environments"
+  /// and "deadline".
   Answer wait(message::Envelope::BodyCase expected, std::chrono::milliseconds patience,
               const std::string& what, const char* key);
 

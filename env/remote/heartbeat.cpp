@@ -10,8 +10,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kMostUnanswered = 1000; // pings queued for a peer that does not read them
-constexpr int kMostAtOnce = 1000;     // messages handled before the clock is checked
+constexpr int kMostUnanswered = 1000; // maximum pings queued for a peer that does not read them
+constexpr int kMostAtOnce = 1000;     // maximum messages handled before the clock is checked
 constexpr auto kNap = 1s;
 
 wire::SocketOptions small_messages(const PeerOptions& peer) {

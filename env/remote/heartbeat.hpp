@@ -15,15 +15,15 @@ namespace troupe::env::remote {
 
 using Clock = std::chrono::steady_clock;
 
-/// Who may be at the other end.
+/// Which peers may be at the other end.
 struct PeerOptions {
   bool allow_other_hosts = false;
   std::optional<wire::ServerKeys> server_keys{};
   std::optional<wire::ClientKeys> client_keys{};
 };
 
-/// The client's heartbeat: a thread that sends Pings of `session` and records when Pongs arrive.
-/// Its constructor does not wait.
+/// The client's side of the heartbeat: a thread that sends Pings of `session` and records when
+/// Pongs arrive. The constructor does not wait.
 class Heartbeat {
 public:
   Heartbeat(wire::Context& context, const std::string& endpoint, std::uint64_t session,
@@ -32,7 +32,7 @@ public:
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  /// Since the last Pong, or since the beginning. Any thread.
+  /// Time since the last Pong, or since construction. Any thread.
   Clock::duration silent_for(Clock::time_point now) const;
 
 private:
@@ -46,10 +46,10 @@ private:
   std::jthread thread_; // last: it uses all of the above
 };
 
-/// The server's side: a thread that reports every Ping to `seen` and answers it.
+/// The server's side of the heartbeat: a thread that reports every Ping to `seen` and answers it.
 class HeartbeatAnswers {
 public:
-  /// `seen(session)` returns whether there is such a session; called on the thread.
+  /// `seen(session)` returns whether the session exists. It is called on the thread of this object.
   HeartbeatAnswers(wire::Context& context, const std::string& endpoint, const PeerOptions& peer,
                    std::function<bool(std::uint64_t session)> seen);
   ~HeartbeatAnswers();

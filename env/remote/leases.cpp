@@ -43,7 +43,7 @@ void Leases::give_back(std::uint64_t session) {
   if (found == sessions_.end())
     return;
   free_.insert(free_.end(), found->second.environments.begin(), found->second.environments.end());
-  std::sort(free_.begin(), free_.end()); // lowest first: a returning client gets the same ones
+  std::sort(free_.begin(), free_.end()); // lowest first: a returning client gets the same
   sessions_.erase(found);
 }
 

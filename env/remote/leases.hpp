@@ -8,7 +8,7 @@
 
 namespace troupe::env::remote {
 
-/// Which client has which environments. The clock is an argument.
+/// Records which client has which environments. The clock is an argument.
 class Leases {
 public:
   using Time = std::chrono::steady_clock::time_point;
@@ -20,11 +20,11 @@ public:
     std::vector<std::uint64_t> forgotten; // sessions that lost their environments
   };
 
-  /// `count` environments for a new session, none when there are too few. Takes environments back
-  /// from sessions that have been silent too long, if they are needed.
+  /// Assigns `count` environments to a new session, or none if there are too few. If it needs more,
+  /// it takes environments back from sessions that have been silent too long.
   Taken take(std::uint64_t session, std::size_t count, Time now);
 
-  bool seen(std::uint64_t session, Time now); // false: no such session
+  bool seen(std::uint64_t session, Time now); // returns false if there is no such session
   void give_back(std::uint64_t session);
 
   std::size_t free() const { return free_.size(); }

@@ -16,16 +16,16 @@ constexpr std::int64_t kMaxSilenceMilliseconds = 86'400'000;
   throw ProtocolError(text);
 }
 
-/// Index of the first number of `bytes` that is not finite, or the count.
+/// Returns the index of the first number in `bytes` that is not finite, or the count of numbers.
 template <typename T>
 std::size_t first_not_finite(std::span<const std::byte> bytes) {
   const std::size_t count = bytes.size() / sizeof(T);
   const auto value = [&](std::size_t i) {
-    T number; // copied: frames need not be aligned
+    T number; // copied, because frames need not be aligned
     std::memcpy(&number, bytes.data() + i * sizeof(T), sizeof(T));
     return number;
   };
-  T sum = 0; // NaN and infinity stay in 0 * x: one pass without branches
+  T sum = 0; // 0 * x is NaN for NaN and infinity, so one pass without branches suffices
   for (std::size_t i = 0; i < count; ++i)
     sum += 0 * value(i);
   if (sum == 0)
@@ -36,7 +36,7 @@ std::size_t first_not_finite(std::span<const std::byte> bytes) {
   return count;
 }
 
-/// The fault of one row's numbers, or "".
+/// Describes the fault in the numbers of one row, or returns "".
 std::string complaint(const EnvironmentSpec& spec, const ResultRow& row,
                       std::span<const std::byte> observation) {
   if (!std::isfinite(row.reward))
@@ -75,7 +75,7 @@ std::string printable(const std::string& text, std::size_t limit) {
     const auto first = static_cast<unsigned char>(text[i]);
     std::size_t length = 1;
     bool good = first >= 0x20 && first < 0x7f;
-    if (first >= 0xc3 && first < 0xe0) { // from U+00C0 on; below are controls and signs
+    if (first >= 0xc3 && first < 0xe0) { // from U+00C0; lower ones are controls and symbols
       length = 2;
       good = continuation(i + 1);
     } else if (first >= 0xe1 && first < 0xf0 && first != 0xed) { // no surrogates

@@ -62,12 +62,12 @@ struct RemoteEnvironments::Impl {
   void check_results(const RemoteResults& results) const;
   void must_save(const char* verb) const;
 
-  /// Runs `work`; a failure disconnects the peer.
+  /// Runs `work`. A failure disconnects the peer.
   template <typename Work>
   auto guarded(Work work) {
     try {
       return work();
-    } catch (const std::runtime_error& error) { // ProtocolError, or a socket's
+    } catch (const std::runtime_error& error) { // a ProtocolError, or an error of the socket
       lost = error.what();
       exchange.reset();
       asked.clear();
@@ -79,8 +79,8 @@ struct RemoteEnvironments::Impl {
   RemoteOptions options;
   std::shared_ptr<wire::Context> context;
   std::optional<remote::Exchange> exchange;
-  std::optional<remote::Invitation> invitation; // the first one's spec stays
-  std::string lost;                             // why there is no connection
+  std::optional<remote::Invitation> invitation; // the spec of the first one is kept
+  std::string lost;                             // the reason, while there is no connection
   std::vector<remote::Asked> asked;             // rows of the turn in flight
   bool in_flight = false;
   remote::Results results_;
@@ -118,7 +118,7 @@ RemoteEnvironments::Impl::~Impl() {
     bye.mutable_bye();
     exchange->ask(std::move(bye));
     exchange->wait(message::Envelope::kGone, kFarewell, "a bye", "farewell");
-  } catch (const std::exception&) { // its lease expires by itself
+  } catch (const std::exception&) { // the lease expires by itself
   }
 }
 
@@ -181,7 +181,7 @@ void RemoteEnvironments::Impl::send(std::span<const Turn> turns, std::span<const
   }
   in_flight = true;
   if (asked.empty())
-    return; // no peer to ask
+    return; // nothing to ask the peer
   if (asked.size() < turns.size())
     for (const remote::Asked& row : asked)
       play.add_environments(static_cast<std::uint32_t>(row.environment));

@@ -15,51 +15,54 @@
 
 namespace troupe::env {
 
-/// Where environments are played for this process, and the limits for their peer.
+/// The endpoint that plays environments for this process, and the limits for that peer.
 struct RemoteOptions {
   std::string endpoint;                              // "ipc:///run/x.ipc", "tcp://127.0.0.1:5555"
-  std::size_t environments = 1;                      // 1 to 4096; of RemoteEnvironments only
-  std::chrono::milliseconds connect_deadline{10000}; // until the first answer of the peer
+  std::size_t environments = 1;                      // 1 to 4096; used only by RemoteEnvironments
+  std::chrono::milliseconds connect_deadline{10000}; // for the first answer of the peer
   std::chrono::milliseconds deadline{30000};         // for one answer: a step or reset of all
-  std::chrono::milliseconds silence{5000}; // without a heartbeat, until a peer counts as lost
+  std::chrono::milliseconds silence{5000}; // without a heartbeat, before the peer counts as lost
   std::chrono::milliseconds heartbeat_interval{500};
-  std::chrono::milliseconds retry_interval{1000}; // until a question is sent again; doubles
-  bool allow_other_hosts = false;         // tcp:// beyond loopback, and servers of other users
-  std::optional<wire::ClientKeys> keys{}; // encrypts, also beyond loopback
+  std::chrono::milliseconds retry_interval{1000}; // before a question is repeated; doubles
+  bool allow_other_hosts = false;                 // tcp:// beyond loopback, servers of other users
+  std::optional<wire::ClientKeys> keys{};         // encrypts; also allows endpoints beyond loopback
   std::size_t max_message_bytes = std::size_t{64} << 20; // observations of one answer
-  std::shared_ptr<wire::Context> context{}; // ZeroMQ's I/O thread, shared; null: a new one
+  std::shared_ptr<wire::Context> context{}; // shares ZeroMQ's I/O thread; null: creates its own
 };
 
 /// Throws std::invalid_argument naming the key, its value and the rule.
 void check(const RemoteOptions& options);
 
-/// The turn of one environment of a batch: nothing, step, or begin an episode.
+/// The turn of one environment in a batch: do nothing, take a step, or begin an episode.
 struct Turn {
   enum class Kind : std::uint8_t { keep, step, reset };
   Kind kind = Kind::step;
-  std::uint64_t seed = 0; // of a reset
+  std::uint64_t seed = 0; // for a reset
 };
 
-/// Where results go: the caller's memory, row i for environment i.
+/// The caller's memory for results; row i is for environment i.
 struct RemoteResults {
   std::span<TimeStep> steps;         // [environments]
   std::span<std::byte> observations; // [environments, row_bytes]
-  std::size_t row_bytes = 0;         // at least spec().observation_bytes(); 0: just that
+  std::size_t row_bytes = 0;         // at least spec().observation_bytes(); 0: exactly that
 };
 
-/// A batch of equal environments at one endpoint, in another process or language; a step of all
-/// takes one message each way. One thread at a time (heartbeats have their own).
+/// A batch of equal environments at one endpoint, in another process or language. A step of all
+/// environments takes one message in each direction. One thread at a time may use it; heartbeats
+/// have their own thread.
 ///
-/// failure(i) reports an environment that failed and must be reset; the others continue. A peer
-/// that lies about its spec, stalls, vanishes, restarts, sends garbage or speaks another version is
-/// a std::runtime_error naming the endpoint and the rule, within the deadline; after it only a turn
+/// failure(i) reports an environment that failed and must be reset; the others continue. If the
+/// peer lies about its spec, stalls, vanishes, restarts, sends garbage or speaks another version,
+/// the call throws std::runtime_error naming the endpoint and the rule, within the deadline. After
+/// that, the only turn allowed is one that resets all environments. It reconnects, and the spec
+/// must be unchanged.
 /// that resets all environments is allowed: it reconnects, and the spec must be unchanged.
 class RemoteEnvironments {
 public:
-  /// Connects and asks for the environments. Throws std::invalid_argument (options),
+  /// Connects and requests the environments. Throws std::invalid_argument (options) or
   /// std::runtime_error (no such peer within connect_deadline, or it refuses).
   explicit RemoteEnvironments(const RemoteOptions& options);
-  ~RemoteEnvironments(); // returns the environments; waits 200 ms at most
+  ~RemoteEnvironments(); // returns the environments; waits at most 200 ms
   RemoteEnvironments(const RemoteEnvironments&) = delete;
   RemoteEnvironments& operator=(const RemoteEnvironments&) = delete;
 
@@ -67,29 +70,30 @@ public:
   std::size_t size() const;
   const std::string& endpoint() const;
 
-  /// Steps all. `actions` is [size(), spec().action.size()], finite; continuous numbers are clipped
-  /// to the bounds, and a choice that is not one of its whole numbers throws std::invalid_argument.
-  /// Returns the number of environments that failed; their rows hold StepType::last and discount 1,
-  /// their observations are untouched.
+  /// Steps all environments. `actions` is [size(), spec().action.size()] and finite. Continuous
+  /// numbers are clipped to the bounds; a choice that is not one of its whole numbers throws
+  /// std::invalid_argument. Returns the number of environments that failed. Their rows hold
+  /// StepType::last and discount 1, and their observations are unchanged.
   std::size_t step(std::span<const double> actions, const RemoteResults& results);
 
-  /// Begins episodes of the environments `which`, `seeds[i]` for `which[i]`; other rows stay.
+  /// Begins episodes of the environments `which`, with `seeds[i]` for `which[i]`. Other rows are
+  /// unchanged.
   std::size_t reset(std::span<const std::size_t> which, std::span<const std::uint64_t> seeds,
                     const RemoteResults& results);
 
-  /// The general form, in one message: turn i for environment i. Actions of environments that do
-  /// not step are ignored. send() and receive() are its halves, for a caller with other work in
-  /// between.
+  /// The general form, in one message: turn i is for environment i. Actions of environments that do
+  /// not step are ignored. A caller with work to do in between calls the two halves, send() and
+  /// receive().
   std::size_t play(std::span<const Turn> turns, std::span<const double> actions,
                    const RemoteResults& results);
   void send(std::span<const Turn> turns, std::span<const double> actions);
   std::size_t receive(const RemoteResults& results);
 
-  /// Why environment i failed in the last turn it had; "" when it did not.
+  /// Why environment i failed in its last turn; "" if it did not.
   const std::string& failure(std::size_t environment) const;
 
-  /// Whether the peer can save the state of an environment (Troupe's server can, Python's cannot);
-  /// save and load throw std::runtime_error where it cannot.
+  /// Whether the peer can save the state of an environment (Troupe's server can, Python's cannot).
+  /// If it cannot, save() and load() throw std::runtime_error.
   bool can_save() const;
   std::vector<std::byte> save(std::size_t environment);
   void load(std::size_t environment, std::span<const std::byte> state);
@@ -99,10 +103,10 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// One environment of a peer as an Environment (options.environments is 1). Its failures are
-/// std::runtime_error, after which only reset() is allowed; reset() finds a restarted peer again.
-/// save_state() throws std::runtime_error where the peer cannot save: a resumed run then begins a
-/// new episode.
+/// Returns one environment of a peer as an Environment (options.environments is 1). Its failures
+/// throw std::runtime_error, after which only reset() is allowed; reset() reconnects to a restarted
+/// peer. save_state() throws std::runtime_error if the peer cannot save; a resumed run then begins
+/// a new episode.
 std::unique_ptr<Environment> make_remote(const RemoteOptions& options);
 
 } // namespace troupe::env

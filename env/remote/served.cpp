@@ -47,7 +47,7 @@ Served::Player& Served::player(const Session& session, std::uint32_t index) {
   return players_[session.environments[index]];
 }
 
-/// Answers one question of the session: fills the header and frames.
+/// Answers one question of the session by setting its header and frames.
 void Served::obey(Session& session, const message::Envelope& question,
                   const wire::Message& message) {
   message::Envelope answer = answer_to(question);
@@ -89,7 +89,7 @@ void Served::obey(Session& session, const message::Envelope& question,
   answer.SerializeToString(&session.header);
 }
 
-/// Plays one row; returns the reason of a failure, or "".
+/// Plays one row. Returns the reason of a failure, or "".
 std::string Served::play_one(Player& one, std::size_t row, ResultRow& result,
                              std::span<std::byte> observation) {
   if (!plays_.resets[row] && !one.playing)
@@ -111,7 +111,7 @@ std::string Served::play_one(Player& one, std::size_t row, ResultRow& result,
   } catch (const std::exception& error) {
     std::fill(observation.begin(), observation.end(), std::byte{0});
     return *error.what() == '\0' ? "(no reason given)" : error.what();
-  } catch (...) { // of a plug-in
+  } catch (...) { // a plug-in may throw anything
     std::fill(observation.begin(), observation.end(), std::byte{0});
     return "it threw something that is no std::exception";
   }

@@ -13,7 +13,7 @@
 
 namespace troupe::env::remote {
 
-/// One client: its environments, and its last question's answer, which it may ask for again.
+/// One client: its environments, and the answer to its last question, which it may request again.
 struct Session {
   std::vector<std::size_t> environments;
   std::uint64_t request = 0;
@@ -21,24 +21,25 @@ struct Session {
   std::vector<std::vector<std::byte>> frames;
 };
 
-/// An answer without a body: the question's session and number.
+/// Returns an answer without a body, with the session and number of the question.
 message::Envelope answer_to(const message::Envelope& question);
 
-/// The environments of a server and what clients may do with them. No sockets, no clock. One
-/// thread; the counters any.
+/// The environments of a server, and the operations that clients may perform on them. Uses no
+/// sockets and no clock. One thread; any thread may read the counters.
 class Served {
 public:
-  /// Throws what `make` throws, std::invalid_argument where specs differ or cannot be served.
+  /// Throws the exceptions of `make`, and std::invalid_argument if specs differ or cannot be
+  /// served.
   Served(const EnvironmentServer::Make& make, const EnvironmentServerOptions& options);
 
   const EnvironmentSpec& spec() const { return spec_; }
   std::size_t size() const { return players_.size(); }
 
-  void begin(const Session& session); // its environments have no episode yet
-  void clear() { players_.clear(); }  // on the thread that may have their GL context
+  void begin(const Session& session); // its environments then have no episode
+  void clear() { players_.clear(); }  // call it on the thread that may own their GL context
 
-  /// Does what one question (play, save, load, bye) asks and leaves the answer in the session.
-  /// Throws ProtocolError, or what load_state() throws, where it may not be done.
+  /// Executes one question (play, save, load, bye) and stores the answer in the session. Throws
+  /// ProtocolError, or an exception of load_state(), if the request is not allowed.
   void obey(Session& session, const message::Envelope& question, const wire::Message& message);
 
   std::int64_t turns() const { return turns_; }
@@ -47,7 +48,7 @@ public:
 private:
   struct Player {
     std::unique_ptr<Environment> environment;
-    bool playing = false; // is within an episode
+    bool playing = false; // within an episode
   };
 
   Player& player(const Session& session, std::uint32_t index);

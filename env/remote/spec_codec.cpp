@@ -56,7 +56,7 @@ void require(bool good, const std::string& complaint) {
     throw ProtocolError("its spec: " + complaint);
 }
 
-/// Bytes of the array; throws before a product can overflow.
+/// Returns the bytes of the array. Throws before a product can overflow.
 std::size_t checked_bytes(const ArraySpec& array, std::size_t max_bytes) {
   require(is_name(array.name),
           quoted(array.name) + " is no name of an observation (1 to 200 bytes, printable)");

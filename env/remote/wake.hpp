@@ -2,8 +2,8 @@
 
 namespace troupe::env::remote {
 
-/// Ends another thread's Socket::wait(): a file descriptor (eventfd) that becomes readable. Any
-/// thread. Throws std::runtime_error when the process has no descriptor left.
+/// Ends another thread's Socket::wait(). Its file descriptor (eventfd) becomes readable when it
+/// rings. Any thread may ring it. Throws std::runtime_error if the process has no descriptors left.
 class Wake {
 public:
   Wake();
@@ -11,7 +11,7 @@ public:
   Wake(const Wake&) = delete;
   Wake& operator=(const Wake&) = delete;
 
-  void ring(); // for good
+  void ring(); // permanent
   int descriptor() const { return descriptor_; }
 
 private:
