@@ -15,7 +15,8 @@
 namespace troupe::learner {
 namespace {
 
-/// index_select() without its threads: the data are read ahead on a separate thread.
+/// As index_select(), but without its threads, because separate threads already read the data
+/// ahead.
 at::Tensor gather_rows(const at::Tensor& tensor, const at::Tensor& numbers) {
   if (!tensor.is_cpu() || tensor.numel() == 0)
     return tensor.index_select(0, numbers.to(tensor.device()));
@@ -71,7 +72,7 @@ void EpochPlan::check() const {
 std::int64_t EpochPlan::steps_per_epoch() const {
   const auto round = global_batch * groups;
   const auto rest = dataset_rows % round;
-  // The last round is kept only where every replica of every group has a row in it.
+  // The last, smaller round is kept only if every replica of every group gets a row of it.
   return dataset_rows / round + (keep_last && rest >= std::int64_t{groups} * replicas ? 1 : 0);
 }
 

@@ -6,24 +6,24 @@
 
 namespace troupe::learner {
 
-/// Rows that can be fetched by their number. Threads of several replicas read it at once.
+/// Rows that are fetched by number. Threads of several replicas may read at the same time.
 class Dataset {
 public:
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0; // rows
-  /// The rows of these numbers, in this order: int64 [n] -> {name: [n, …]}. What is random about a
-  /// row depends only on the data set's seed, the epoch and the row's number, so that any number of
-  /// replicas and threads, and a resumed run, see the same bytes.
+  /// Returns the rows with these numbers, in this order: int64 [n] -> {name: [n, …]}. Any
+  /// randomness in a row depends only on the data set's seed, the epoch and the row's number.
+  /// Therefore any number of replicas and threads, and a resumed run, see the same bytes.
   virtual TensorMap rows(const at::Tensor& numbers, std::int64_t epoch) const = 0;
 };
 
-/// Rows in memory, {name: [rows, …]}; the same in every epoch.
+/// Rows in memory, {name: [rows, …]}. They are the same in every epoch.
 class TensorDataset : public Dataset {
 public:
-  /// Throws std::invalid_argument naming a tensor with another number of rows.
+  /// Throws std::invalid_argument naming a tensor with a different number of rows.
   explicit TensorDataset(TensorMap tensors);
   std::int64_t size() const override { return rows_; }
-  /// On the calling thread alone, where the tensors are the processor's.
+  /// Runs on the calling thread alone if the tensors are on the CPU.
   TensorMap rows(const at::Tensor& numbers, std::int64_t epoch) const override;
   const TensorMap& tensors() const { return tensors_; }
 
@@ -32,27 +32,29 @@ private:
   std::int64_t rows_ = 0;
 };
 
-/// Which rows a replica sees when. The order of an epoch depends on seed and epoch alone, so that
-/// any number of replicas see the same global batches, and a resumed run the rest of its epoch.
+/// Decides which rows a replica sees at which step. The order of an epoch depends only on the seed
+/// and the epoch. Therefore any number of replicas see the same global batches, and a resumed run
+/// sees the rest of its epoch.
 struct EpochPlan {
   std::int64_t dataset_rows = 0;
   std::int64_t global_batch = 0; // rows of one step of a sync group
-  int group = 0;                 // sync groups take turns at the batches
+  int group = 0;                 // index of the sync group; groups take turns at the batches
   int groups = 1;
   int rank = 0; // in the group
   int replicas = 1;
   bool shuffle = true;
-  bool keep_last = false; // the batch at the end that is smaller, where every replica gets a row
+  bool keep_last = false; // keep the smaller last batch if every replica gets a row of it
   std::uint64_t seed = 1;
 
-  /// Throws std::invalid_argument naming sizes that do not fit.
+  /// Throws std::invalid_argument naming the sizes that do not fit.
   void check() const;
   std::int64_t steps_per_epoch() const; // of each sync group
-  /// All rows in the order of this epoch, int64 [dataset_rows].
+  std::int64_t dropped_rows() const;    // per epoch, seen by no replica
+  /// Returns all rows in the order of this epoch, int64 [dataset_rows].
   at::Tensor order(std::int64_t epoch) const;
-  /// This replica's part of a step's batch, of that order, int64.
+  /// Returns this replica's part of the batch of `step`, cut from `order`, int64.
   at::Tensor part(const at::Tensor& order, std::int64_t step) const;
-  /// What this replica's mean counts in the mean over the group: rows · replicas / rows of the
+  /// Returns the weight of this replica's mean in the group's mean: rows · replicas / rows of the
   /// batch.
   double weight(std::int64_t step) const;
 

@@ -15,7 +15,7 @@ EpochPlan plan_of(const InputContext& context, std::int64_t rows, const LoaderOp
                  .shuffle = options.shuffle,
                  .keep_last = options.keep_last,
                  .seed = options.seed};
-  if (pipelines < in_sync) { // several replicas cut a pipeline's batches
+  if (pipelines < in_sync) { // several replicas split the batches of one pipeline
     if (options.keep_last)
       throw std::invalid_argument("keep_last: the smaller batch at an epoch's end does not divide "
                                   "over the replicas of a pipeline; use a pipeline per replica");
@@ -27,7 +27,7 @@ EpochPlan plan_of(const InputContext& context, std::int64_t rows, const LoaderOp
     plan.groups = pipelines / in_sync;
     plan.group = context.input_pipeline_id / in_sync;
     plan.rank = context.input_pipeline_id % in_sync;
-  } else { // backup workers: each for itself
+  } else { // backup workers: each replica on its own
     plan.global_batch = of_replica;
     plan.groups = pipelines;
     plan.group = context.input_pipeline_id;

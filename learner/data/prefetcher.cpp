@@ -52,7 +52,7 @@ void Prefetcher::work(const std::stop_token& stop) {
     made.ready = true;
     lock.lock();
     if (made.error)
-      end_ = std::min(end_, next_to_make_); // later batches are never taken
+      end_ = std::min(end_, next_to_make_); // later batches will never be taken
     slot(number) = std::move(made);
     made_.notify_all();
   }

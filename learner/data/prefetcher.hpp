@@ -15,26 +15,28 @@ namespace troupe::learner {
 
 struct PrefetchOptions {
   int threads = 1;                   // that make batches
-  int ahead = 2;                     // batches that are ready or being made; >= threads
-  std::chrono::seconds timeout{600}; // next() waits no longer for a batch
+  int ahead = 2;                     // batches that are ready or in preparation; >= threads
+  std::chrono::seconds timeout{600}; // maximum wait of next() for a batch
 };
 
-/// Makes batches 0, 1, 2, … ahead on separate threads and returns them in order; the number of
-/// threads changes neither batches nor order. One thread calls next().
+/// Makes batches 0, 1, 2, … ahead on separate threads and returns them in order. The number of
+/// threads changes neither the batches nor their order. One thread calls next().
 class Prefetcher {
 public:
-  /// The batch of this number; several threads call it at once, each with another number.
+  /// Returns the batch with this number. Several threads call it at the same time, each with
+  /// another number.
   using Make = std::function<TensorMap(std::int64_t number)>;
 
-  /// Batches first to end - 1. Throws std::invalid_argument naming the option that is out of range.
+  /// Makes batches `first` to `end` - 1. Throws std::invalid_argument naming the option that is out
+  /// of range.
   Prefetcher(std::int64_t first, std::int64_t end, Make make, const PrefetchOptions& options = {});
-  /// Waits for the batches that are being made.
+  /// Waits for the batches in preparation.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  /// The next batch; an empty map at the end. Rethrows what its making threw, and again when asked
-  /// again. Throws std::runtime_error after options.timeout.
+  /// Returns the next batch, or an empty map at the end. Rethrows the exception of Make, again at
+  /// every further call. Throws std::runtime_error after options.timeout.
   TensorMap next();
 
 private:
@@ -52,13 +54,13 @@ private:
   Make make_;
   PrefetchOptions options_;
   std::int64_t end_;
-  std::mutex mutex_; // of all below
+  std::mutex mutex_; // guards all members below
   std::condition_variable_any taken_;
   std::condition_variable_any made_;
   std::int64_t next_to_make_;
   std::int64_t next_to_take_;
-  std::vector<Slot> slots_;           // of batch i: i modulo their number
-  std::vector<std::jthread> threads_; // last: they end before what they use
+  std::vector<Slot> slots_;           // batch i is in slot i modulo their number
+  std::vector<std::jthread> threads_; // last: they must end before the members that they use
 };
 
 } // namespace troupe::learner

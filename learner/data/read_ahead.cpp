@@ -7,7 +7,7 @@
 namespace troupe::learner {
 namespace {
 
-/// The order of an epoch, made once for all threads that ask for it.
+/// The order of each epoch, made once and shared by all threads that need it.
 class Orders {
 public:
   explicit Orders(const EpochPlan& plan) : plan_(plan) {}
@@ -17,7 +17,7 @@ public:
     const auto found = orders_.find(epoch);
     if (found != orders_.end())
       return found->second;
-    if (orders_.size() == 2) // threads are at most at the end of one and the beginning of the next
+    if (orders_.size() == 2) // threads only need the end of one epoch and the beginning of the next
       orders_.erase(orders_.begin());
     return orders_[epoch] = plan_.order(epoch);
   }

@@ -8,11 +8,16 @@
 
 namespace troupe::learner {
 
-/// A replica's batches by its plan, fetched ahead: steps `first` to `end` - 1, counted through all
-/// epochs (step s is step s modulo steps_per_epoch() of epoch s / steps_per_epoch()). Throws
-/// std::invalid_argument (EpochPlan::check(), PrefetchOptions).
+/// Fetches a replica's batches ahead according to its plan: steps `first` to `end` - 1, counted
+/// over all epochs. Step s is step s modulo steps_per_epoch() of epoch s / steps_per_epoch().
+/// Throws std::invalid_argument (EpochPlan::check(), PrefetchOptions).
 std::unique_ptr<Prefetcher> read_ahead(std::shared_ptr<const Dataset> dataset,
                                        const EpochPlan& plan, std::int64_t first, std::int64_t end,
                                        const PrefetchOptions& options = {});
+
+/// Wraps a data set that outlives its readers, without owning it.
+inline std::shared_ptr<const Dataset> borrow(const Dataset& dataset) {
+  return {std::shared_ptr<const Dataset>(), &dataset};
+}
 
 } // namespace troupe::learner

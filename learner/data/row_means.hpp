@@ -8,24 +8,25 @@
 
 namespace troupe::learner {
 
-/// Part `part` of `parts` of the data set's rows, `most` at once, fetched ahead on other threads,
-/// each given to `visit` on this one; all parts together see every row once. A part without rows
-/// sees one that does not count, so that what comes of a row is known everywhere. Throws
-/// std::invalid_argument for a data set without rows.
+/// Visits the rows of part `part` of `parts` of a data set, at most `most` at a time. Other threads
+/// fetch the rows ahead; `visit` is called on the calling thread. All parts together see each row
+/// once. A part without rows is given one row that does not count, so that the shapes of the
+/// results are known everywhere. Throws std::invalid_argument for an empty data set.
 void visit_rows(const Dataset& dataset, int part, int parts, std::int64_t most,
                 const PrefetchOptions& prefetch,
                 const std::function<void(const TensorMap& batch, bool counts)>& visit);
 
-/// What is measured of each row of a batch: {name: [rows]}.
+/// Returns the measurements of each row of a batch: {name: [rows]}.
 using MeasureRows = std::function<TensorMap(const TensorMap& batch)>;
 
-/// Sums over a part's rows, float64 scalars by name. Throws std::invalid_argument for what is not
-/// one value per row.
+/// Returns the sums over the rows of one part, float64 scalars by name. Throws
+/// std::invalid_argument if `measure` does not return one value per row.
 TensorMap sum_over_rows(const Dataset& dataset, int part, int parts, std::int64_t most,
                         const MeasureRows& measure, const PrefetchOptions& prefetch = {});
 
-/// Means over all rows, each row once, on every replica that calls it: the replicas of a sync group
-/// share the rows and all call it; replicas of asynchronous strategies measure all rows each.
+/// Returns means over all rows, each row once, on every replica that calls it. All replicas of a
+/// sync group must call it, and share the rows; replicas of asynchronous strategies each measure
+/// all rows.
 Metrics mean_over_rows(ReplicaContext& context, const Dataset& dataset, std::int64_t most,
                        const MeasureRows& measure, const PrefetchOptions& prefetch = {});
 

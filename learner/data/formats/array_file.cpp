@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kMostRowBytes = std::uint64_t{256} << 20;
 
-/// Rows that follow one another are read at once.
+/// Reads consecutive rows with one call.
 class FileColumns final : public Dataset {
 public:
   FileColumns(std::shared_ptr<const ArrayFile> file, std::vector<std::size_t> columns,

@@ -19,7 +19,8 @@ bool is_of_test(const std::string& name) {
   return name == "test.bin" || name == "test_batch.bin";
 }
 
-/// Rows of label bytes (CIFAR-10 one, CIFAR-100 coarse and fine), then planes of red, green, blue.
+/// Rows of label bytes (CIFAR-10 has one, CIFAR-100 coarse and fine), followed by the red, green
+/// and blue planes.
 class Cifar final : public PictureReader {
 public:
   Cifar(const DatasetOptions& options, int classes)
@@ -102,10 +103,10 @@ private:
 
   std::uint64_t label_bytes_;
   std::uint64_t row_bytes_;
-  std::uint64_t label_byte_ = 0; // which of them
+  std::uint64_t label_byte_ = 0; // index of the label byte to use
   DatasetInfo info_;
   std::vector<File> files_;
-  std::vector<std::int64_t> ends_; // rows up to and with each file's
+  std::vector<std::int64_t> ends_; // cumulative rows up to the end of each file
 };
 
 } // namespace

@@ -38,7 +38,7 @@ bool is_number(const std::string& field) {
   return number_in<double>(field).has_value();
 }
 
-/// Columns of numbers and one of labels, from one file or the files of a folder.
+/// Columns of numbers and one column of labels, from one file or the files of a folder.
 class CsvTable {
 public:
   explicit CsvTable(const DatasetOptions& options) : options_(options) {
@@ -81,7 +81,7 @@ private:
     bool first = true;
     while (parser.next(fields)) {
       const auto where = path.string() + ":" + std::to_string(parser.line());
-      if (first && fields.front().starts_with("\xef\xbb\xbf")) // the mark of UTF-8
+      if (first && fields.front().starts_with("\xef\xbb\xbf")) // the UTF-8 byte order mark
         fields.front().erase(0, 3);
       const bool names = first
                          && (options_.header == "yes"
@@ -97,7 +97,7 @@ private:
     }
   }
 
-  /// The first record of all decides on the columns.
+  /// The very first record determines the columns.
   void begin(const std::vector<std::string>& fields, bool names, const std::string& where) {
     width_ = fields.size();
     if (names)
@@ -133,7 +133,7 @@ private:
            + (column < names_.size() ? " (\"" + names_[column] + "\")" : "");
   }
 
-  /// A bad row keeps its number, so that numbers match the file.
+  /// A bad row keeps its number, so that row numbers match the file.
   void add(const std::vector<std::string>& fields, const std::string& where) {
     std::string problem;
     if (fields.size() != width_)
@@ -171,13 +171,13 @@ private:
   }
 
   template <typename T>
-  bool all() const { // of the good rows
+  bool all() const { // over the good rows
     return std::all_of(labels_.begin(), labels_.end(), [](const auto& text) {
       return text.empty() || number_in<T>(text).has_value();
     });
   }
 
-  /// Whole numbers are classes, other numbers values, and words the names of classes.
+  /// Whole numbers are classes, other numbers are values, and words are class names.
   at::Tensor labels() {
     const bool whole = all<std::int64_t>(), numbers = all<double>();
     std::map<std::string, std::int64_t> classes;
@@ -188,7 +188,7 @@ private:
       number = static_cast<std::int64_t>(info_.names.size());
       info_.names.push_back(name);
     }
-    if (!options_.names.empty()) // the labels are numbers already
+    if (!options_.names.empty()) // the labels are already numbers
       info_.names = options_.names;
     info_.classes = static_cast<std::int64_t>(info_.names.size());
     auto label = at::empty({rows_}, whole || !numbers ? at::kLong : at::kFloat);

@@ -54,7 +54,7 @@ CsvParser::Ends CsvParser::field(std::string& out) {
   }
 }
 
-/// After the opening quote.
+/// Parses the rest of a quoted field, after the opening quote.
 CsvParser::Ends CsvParser::quoted(std::string& out) {
   constexpr int kEnd = std::char_traits<char>::eof();
   while (true) {
@@ -64,7 +64,7 @@ CsvParser::Ends CsvParser::quoted(std::string& out) {
     if (c == '"' && in_.peek() != '"')
       break;
     if (c == '"')
-      in_.get(); // a doubled one
+      in_.get(); // a doubled quote
     next_line_ += c == '\n' ? 1 : 0;
     if (out.size() == kMostFieldBytes)
       fail("has a field of more than " + std::to_string(kMostFieldBytes)

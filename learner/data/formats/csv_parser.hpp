@@ -8,8 +8,8 @@
 
 namespace troupe::learner::data {
 
-/// Records of a CSV text (RFC 4180): fields in quotes may have separators, line ends and doubled
-/// quotes; lines end with LF or CRLF; empty lines are passed over. One thread.
+/// Parses the records of a CSV text (RFC 4180). Quoted fields may contain separators, line ends and
+/// doubled quotes. Lines end with LF or CRLF; empty lines are skipped. One thread.
 class CsvParser {
 public:
   static constexpr std::size_t kMostFieldBytes = 1 << 20;
@@ -17,10 +17,10 @@ public:
 
   CsvParser(std::istream& in, std::string source, char separator);
 
-  /// False at the end. Throws DataError naming source and line when a quote is never closed, or a
-  /// field or record is longer than a bound.
+  /// Returns false at the end. Throws DataError naming source and line if a quote is never closed,
+  /// or if a field or record is too long.
   bool next(std::vector<std::string>& fields);
-  std::int64_t line() const { return line_; } // that the record began on, from 1
+  std::int64_t line() const { return line_; } // the line on which the record began, from 1
 
 private:
   enum class Ends : std::uint8_t { field, record, file };

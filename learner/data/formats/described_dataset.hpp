@@ -9,25 +9,25 @@
 
 namespace troupe::learner::data {
 
-/// A column of a batch.
+/// One column of a batch.
 struct Column {
   std::string name;
   std::string type;                // "uint8", "float32", "int64", …
-  std::vector<std::int64_t> shape; // of one row; empty: a number. -1: differs from row to row
+  std::vector<std::int64_t> shape; // of one row; empty: a number; -1: varies between rows
 };
 
 struct DatasetInfo {
   std::string format{}; // "folder", "tar", "cifar10", "cifar100", "idx", "csv", "npz", "hdf5", …
   std::int64_t rows = 0;
-  std::uint64_t bytes = 0;          // of the files
-  std::int64_t classes = 0;         // labels are below it; 0: there are no classes
-  std::vector<std::string> names{}; // of the classes, where they have names
+  std::uint64_t bytes = 0;          // size of the files
+  std::int64_t classes = 0;         // labels are below this; 0: there are no classes
+  std::vector<std::string> names{}; // of the classes, if they have names
   std::vector<Column> columns{};
   std::int64_t bad_rows = 0;           // found so far
-  std::vector<std::string> messages{}; // of the first of them
+  std::vector<std::string> messages{}; // about the first bad rows
 };
 
-/// A data set that was read from files.
+/// A data set read from files.
 class DescribedDataset : public Dataset {
 public:
   virtual DatasetInfo info() const = 0; // any thread

@@ -11,15 +11,15 @@
 namespace troupe::learner::data {
 namespace {
 
-constexpr int kMostDepth = 16; // of groups in groups
+constexpr int kMostDepth = 16; // of nested groups
 
-/// HDF5 calls it before it follows a link to another file, also in the middle of a path.
+/// HDF5 calls this before it follows a link to another file, even in the middle of a path.
 herr_t refuse_other_file(const char*, const char*, const char*, const char*, unsigned*, hid_t,
                          void*) {
   return -1;
 }
 
-/// One of HDF5's identifiers.
+/// Owns one HDF5 identifier.
 class Handle {
 public:
   Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
@@ -44,7 +44,7 @@ private:
   herr_t (*close_)(hid_t);
 };
 
-/// While it lives the library prints nothing.
+/// While this object lives, the library prints nothing.
 class Quiet {
 public:
   Quiet() {
@@ -67,12 +67,12 @@ herr_t keep_reason(unsigned, const H5E_error2_t* error, void* reason) {
 }
 
 [[noreturn]] void fail(const std::string& source, const std::string& what) {
-  std::string reason; // the innermost
+  std::string reason; // the innermost one in HDF5's error stack
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_reason, &reason);
   throw DataError(source + ": " + what + (reason.empty() ? "" : ": " + reason));
 }
 
-/// As which type the numbers are read; none for what is no number of ours.
+/// The type as which the numbers are read, or nullopt for an unsupported type.
 std::optional<at::ScalarType> type_of(hid_t type) {
   const auto size = H5Tget_size(type);
   if (H5Tget_class(type) == H5T_FLOAT)
@@ -159,7 +159,7 @@ private:
       Handle object(H5Oopen_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, own_links_),
                     H5Oclose);
       if (!object.valid())
-        continue; // a link to nowhere
+        continue; // a dangling link
       if (H5Iget_type(object) == H5I_GROUP)
         find(object, prefix + name + "/", depth + 1);
       else if (H5Iget_type(object) == H5I_DATASET)
@@ -167,7 +167,7 @@ private:
     }
   }
 
-  /// Otherwise a data set could show other files of the user who reads it.
+  /// Otherwise a data set could expose other files of the user who reads it.
   [[noreturn]] void refuse_others(const std::string& name) const {
     throw DataError(path_ + ": \"" + name
                     + "\" refers to another file (an external link, external storage or a virtual "
@@ -192,13 +192,13 @@ private:
   }
 
   std::string path_;
-  Handle own_links_; // links within the file are followed, others refused
+  Handle own_links_; // links within the file are followed, other links refused
   Handle file_;
   std::vector<FoundArray> arrays_;
   std::vector<Handle> sets_;
 };
 
-/// A file that is written.
+/// A file being written.
 class Hdf5Output final : public Hdf5Writer {
 public:
   explicit Hdf5Output(std::string path)

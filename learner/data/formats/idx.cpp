@@ -18,7 +18,7 @@ struct IdxArray {
   throw DataError(path.string() + ": is no idx file that can be read: " + what);
 }
 
-/// zlib reads files that are not compressed as they are.
+/// A plain or compressed file: zlib reads uncompressed files unchanged.
 class IdxFile {
 public:
   explicit IdxFile(std::filesystem::path path)
@@ -33,7 +33,7 @@ public:
 
   std::uint64_t bytes() const { return bytes_; }
 
-  /// Unsigned bytes of so many dimensions.
+  /// Reads unsigned bytes with this number of dimensions.
   IdxArray read(int dimensions) {
     std::uint8_t magic[4];
     take(magic, 4);
@@ -45,7 +45,7 @@ public:
                           + " of unsigned bytes (8) are expected");
     IdxArray array;
     std::uint64_t size = 1;
-    const std::uint64_t most = bytes_ * 1032; // of what deflate can pack into the file
+    const std::uint64_t most = bytes_ * 1032; // deflate cannot pack more into the file
     for (int i = 0; i < dimensions; ++i) {
       std::uint8_t number[4];
       take(number, 4);
@@ -89,7 +89,8 @@ bool is_idx_of_pictures(const std::string& name) {
   return name.find("images") != std::string::npos && name.find("idx3") != std::string::npos;
 }
 
-/// The pictures' file of a folder: train-images-idx3-ubyte, t10k-images-idx3-ubyte, .gz or not.
+/// Finds the pictures' file in a folder: train-images-idx3-ubyte or t10k-images-idx3-ubyte, with or
+/// without .gz.
 std::filesystem::path find_pictures(const DatasetOptions& options) {
   if (!std::filesystem::is_directory(options.path))
     return options.path;
@@ -120,7 +121,7 @@ std::filesystem::path labels_beside(const std::filesystem::path& pictures) {
   throw DataError(pictures.string() + ": its labels, " + path.string() + ", are not there");
 }
 
-/// MNIST's format: grey pictures in memory.
+/// MNIST's format: grey pictures, held in memory.
 class Idx final : public PictureReader {
 public:
   explicit Idx(const DatasetOptions& options) : path_(find_pictures(options)) {

@@ -7,7 +7,7 @@
 namespace troupe::learner::data {
 namespace {
 
-/// A folder of folders, one for each class, in the order of their names.
+/// A folder with one subfolder per class, in the order of their names.
 class ImageFolder final : public PictureReader {
 public:
   explicit ImageFolder(const DatasetOptions& options) {

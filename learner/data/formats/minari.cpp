@@ -65,7 +65,7 @@ private:
   std::map<std::string, std::size_t> places_;
 };
 
-/// Of `rows` rows, [rows, elements] of one type.
+/// Reads an array as [rows, elements] of one type, and checks its number of rows.
 at::Tensor column(const Arrays& arrays, const std::string& name, std::int64_t rows,
                   std::int64_t elements, at::ScalarType type) {
   const at::Tensor read = arrays.read(name);
@@ -116,7 +116,7 @@ std::string environment_of(const Json& metadata) {
   return spec.is_object() ? spec.value("id", "") : "";
 }
 
-/// As the package writes a Box, whose bounds may be infinite.
+/// Formats a Box as the minari package does. Its bounds may be infinite.
 std::string box(const std::string& type, const Json& shape, const std::string& low,
                 const std::string& high) {
   return R"({"type": "Box", "dtype": ")" + type + R"(", "shape": )" + shape.dump() + R"(, "low": )"

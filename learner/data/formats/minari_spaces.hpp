@@ -11,17 +11,17 @@
 
 namespace troupe::learner::data {
 
-/// Gymnasium's spaces as Minari's metadata.json describes them: JSON in a string, with Python's
-/// names of what is not finite, which become null. Throws DataError naming `source` if the metadata
-/// has no such space.
+/// Returns a Gymnasium space from Minari's metadata.json, which describes it as JSON in a string.
+/// Python's names for numbers that are not finite become null. Throws DataError naming `source` if
+/// the metadata has no such space.
 nlohmann::json space_of(const nlohmann::json& metadata, const char* name,
                         const std::filesystem::path& source);
 
-/// How actions of a space become numbers that agents choose.
+/// How the actions of a space map to the numbers that agents choose.
 struct Actions {
-  std::vector<std::int64_t> choices; // of each number; 0: continuous
-  std::vector<double> low, high;     // of continuous ones
-  std::vector<double> start;         // of choices
+  std::vector<std::int64_t> choices; // per number; 0: continuous
+  std::vector<double> low, high;     // of the continuous numbers
+  std::vector<double> start;         // of the choices
 
   float stored(double value, std::size_t i) const {
     if (choices[i] > 0)
@@ -30,23 +30,23 @@ struct Actions {
   }
 };
 
-/// Throws std::invalid_argument if agents do not choose from such a space.
+/// Throws std::invalid_argument if agents do not support the space.
 Actions actions_of(const nlohmann::json& space);
 
-/// The one observation that agents get.
+/// The one observation that agents receive.
 struct Seen {
-  std::string path; // behind "observations"
+  std::string path; // below "observations"
   nlohmann::json space;
 };
 
-/// `observation`: names of a dictionary's parts, separated by '/'. Throws std::invalid_argument if
-/// there is no such part, or if it is a dictionary.
+/// `observation` names an entry of nested dictionaries, separated by '/'. Throws
+/// std::invalid_argument if there is no such entry, or if it is a dictionary itself.
 Seen seen_of(nlohmann::json space, const std::string& observation);
 
 bool is_picture(const nlohmann::json& space); // uint8 [height, width, channels]
 
-/// What agents take of it. `jpeg`: pictures are stored as JPEG. Throws std::invalid_argument if
-/// agents cannot take it.
+/// Returns the array that agents receive for it. `jpeg`: the pictures are stored as JPEG. Throws
+/// std::invalid_argument if agents do not support it.
 env::ArraySpec frame_of(const Seen& seen, bool jpeg);
 
 } // namespace troupe::learner::data

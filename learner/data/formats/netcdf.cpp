@@ -28,7 +28,7 @@ std::optional<at::ScalarType> type_of(nc_type type) {
   case NC_UINT:
   case NC_INT64:
     return at::kLong;
-  default: // text, and numbers above int64
+  default: // text, and numbers beyond int64
     return {};
   }
 }

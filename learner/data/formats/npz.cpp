@@ -17,10 +17,10 @@ at::ScalarType type_of(const env::NpyArray& array) {
       {"<f8", at::kDouble}, {"<f4", at::kFloat}, {"<f2", at::kHalf},
       {"<i8", at::kLong},   {"<i4", at::kInt},   {"<i2", at::kShort},
       {"|i1", at::kChar},   {"|u1", at::kByte},  {"|b1", at::kBool}};
-  return types.at(array.type); // all that the parser lets through
+  return types.at(array.type); // the parser accepts only these
 }
 
-/// Takes the bytes over.
+/// Takes over the bytes without copying them.
 at::Tensor tensor_of_array(env::NpyArray array) {
   const auto type = type_of(array);
   const auto shape = array.shape;
@@ -32,7 +32,7 @@ at::Tensor tensor_of_array(env::NpyArray array) {
 std::map<std::string, env::NpyArray> read_arrays(const std::filesystem::path& path,
                                                  std::uint64_t bytes) {
   if (path.extension() != ".npy") {
-    const std::size_t most = std::size_t{1} << 40; // the file's size bounds it before: NpzLimits
+    const std::size_t most = std::size_t{1} << 40; // NpzLimits already limits it by the file's size
     return env::read_npz(path.string(),
                          {.file_bytes = most, .array_bytes = most, .total_bytes = most});
   }

@@ -18,7 +18,7 @@ std::string in_words(const std::vector<std::string>& names) {
   return text;
 }
 
-/// From the end of a file's name; empty: unknown.
+/// The format that the end of a file name implies; empty: unknown.
 std::string format_of_name(const std::string& name) {
   const auto ends = [&name](std::initializer_list<const char*> endings) {
     return std::any_of(endings.begin(), endings.end(),
@@ -74,7 +74,7 @@ bool is_validation(const std::string& split) {
   return split == "validation" || split == "val" || split == "test";
 }
 
-/// A folder that has the splits as folders: the one that is asked for.
+/// If the folder has one subfolder per split, returns the one for the requested split.
 std::filesystem::path split_folder(const DatasetOptions& options) {
   const auto& split = options.split;
   const bool validation = is_validation(split);
@@ -133,7 +133,7 @@ std::unique_ptr<DescribedDataset> open_dataset(const DatasetOptions& given) {
   auto options = given;
   options.path = split_folder(given);
   const auto format = given.format.empty() ? find_format(options.path) : given.format;
-  const bool names_splits = format == "idx" || format.starts_with("cifar"); // in its files' names
+  const bool names_splits = format == "idx" || format.starts_with("cifar"); // in the file names
   if (is_validation(options.split) && options.path == given.path && !names_splits)
     throw std::invalid_argument(given.path.string() + ": split is \"" + options.split
                                 + "\", and there is no such folder in it");

@@ -14,31 +14,34 @@ namespace troupe::learner::data {
 
 struct DatasetOptions {
   std::filesystem::path path{};
-  std::string format{}; // one of dataset_formats(); empty: detected at the path
-  std::string split{};  // "train", "validation" ("test", "val"); empty: train where there are two
+  std::string format{}; // one of dataset_formats(); empty: detected from the path
+  std::string split{};  // "train", "validation" ("test", "val"); empty: train, if there are two
   std::string label{};  // the label's column, by name or (CSV) number from 0; empty: "label", CSV:
-                        // the last. Of CIFAR-100: "fine" or "coarse"
-  std::vector<std::string> columns{}; // of tables; empty: all
-  std::string header = "auto";        // of CSV: "yes", "no"; auto: when its first row has no number
-  std::int64_t classes = 0;           // labels must be below it; 0: as many as there are
-  std::vector<std::string> names{};   // of the classes, in order, for data that name theirs: those
-                                      // of the training data when these are others; empty: any
-  TransformOptions transform{};       // of pictures
-  std::uint64_t seed = 1;             // of what is random in it
-  double tolerate = 0; // fraction of the rows that may be bad: the next good one stands in for each
-  TellBadRow tell{};   // of each bad row
+                        // the last. For CIFAR-100: "fine" or "coarse"
+  std::vector<std::string> columns{}; // for tables; empty: all
+  std::string header = "auto";        // for CSV: "yes", "no"; auto: if the first row has no number
+  std::int64_t classes = 0;           // labels must be below this; 0: determined from the data
+  std::vector<std::string> names{};   // of the classes, in order, for data with named classes:
+                                      // those of the training data, if different; empty: any
+  TransformOptions transform{};       // for pictures
+  std::uint64_t seed = 1;             // of any randomness in the data set
+  double tolerate = 0; // fraction of rows that may be bad; the next good row replaces each
+  TellBadRow tell{};   // called for each bad row
 };
 
-/// Opens data by what they are: image folders, tar shards (WebDataset), CIFAR-10 and -100, MNIST's
-/// idx, CSV, NumPy's npz and npy, HDF5, NetCDF. Batches of pictures are {"picture": uint8 [n, 3,
-/// height, width] in channels-last memory (float32 when the transform normalises), "label": int64
-/// [n]}; of CSV {"features": float32 [n, columns], "label"}; of the others their arrays by name,
-/// whose first dimension is the row, the label's as int64 where it is whole numbers. Any number of
-/// threads read them. Throws std::invalid_argument for options that do not fit, DataError for data
-/// that are bad, both naming file and rule.
+/// Opens a data set of any supported format: image folders, tar shards (WebDataset), CIFAR-10 and
+/// -100, MNIST's idx, CSV, NumPy's npz and npy, HDF5, NetCDF.
+///
+/// Batches of pictures are {"picture": uint8 [n, 3, height, width] in channels-last memory (float32
+/// if the transform normalises), "label": int64 [n]}. Batches of CSV are {"features": float32 [n,
+/// columns], "label"}. Other formats give their arrays by name, with the row as the first
+/// dimension; the label is int64 if it consists of whole numbers.
+///
+/// Any number of threads may read the data set. Throws std::invalid_argument for options that do
+/// not fit and DataError for bad data, both naming the file and the rule.
 std::unique_ptr<DescribedDataset> open_dataset(const DatasetOptions& options);
 
-/// Names that DatasetOptions::format may have.
+/// The names allowed in DatasetOptions::format.
 const std::vector<std::string>& dataset_formats();
 
 } // namespace troupe::learner::data

@@ -10,7 +10,7 @@
 namespace troupe::learner::data {
 namespace {
 
-/// Of one row in one epoch, independent of the replica and thread.
+/// The random stream of one row in one epoch, independent of the replica and thread.
 env::Random stream_of(std::uint64_t seed, std::int64_t epoch, std::int64_t row) {
   const auto of_epoch =
       env::mix_bits(seed + env::kSplitMixStep * (static_cast<std::uint64_t>(epoch) + 1));
@@ -31,13 +31,14 @@ void check_label(std::int64_t label, std::int64_t classes, const std::string& wh
                     + " (classes)");
 }
 
-/// What one call of rows() decodes with.
+/// The decoder, transformer and buffers of one call of rows().
 class PictureDataset::Worker {
 public:
   explicit Worker(const PictureDataset& dataset)
       : dataset_(dataset), transformer_(dataset.transform_) {}
 
-  /// The first good row from `row` on, transformed by the stream of `row`; its label.
+  /// Writes the first good row from `row` on, transformed with the random stream of `row`. Returns
+  /// its label.
   template <typename T>
   std::int64_t fill(std::int64_t row, std::int64_t epoch, T* out) {
     for (std::int64_t tries = 0; tries < dataset_.rows_; ++tries) {
@@ -54,7 +55,7 @@ public:
     throw DataError(dataset_.reader_->where(row) + ": no row of the data set is good");
   }
 
-  /// Size as stored; leaves the bytes where fill_from() finds them.
+  /// Returns the size as stored. Leaves the bytes in place for fill_from().
   PictureSize read(std::int64_t row) {
     dataset_.reader_->read(row, stored_);
     return stored_.encoded ? decoder_.size(stored_.bytes, dataset_.reader_->where(row))

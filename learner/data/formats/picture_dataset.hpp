@@ -10,7 +10,7 @@
 
 namespace troupe::learner::data {
 
-/// Pictures of a reader, decoded and transformed on the calling thread: {"picture", "label"}.
+/// Pictures from a reader, decoded and transformed on the calling thread: {"picture", "label"}.
 class PictureDataset final : public DescribedDataset {
 public:
   /// Throws std::invalid_argument, DataError.
@@ -30,7 +30,7 @@ private:
   std::int64_t classes_;
   std::int64_t rows_;
   mutable RowErrorPolicy bad_;
-  PictureSize size_; // of what comes out
+  PictureSize size_; // of the transformed pictures
 };
 
 } // namespace troupe::learner::data

@@ -9,11 +9,12 @@
 namespace troupe::learner::data {
 namespace {
 
-/// What libpng's callbacks share. No C++ object lives in the frames that a longjmp leaves.
+/// State shared by libpng's callbacks. No C++ object lives in the stack frames that a longjmp
+/// leaves.
 struct Reading {
   std::span<const std::byte> left{};
   char reason[128] = {};
-  bool into_rows = false; // decode the pixels, too
+  bool into_rows = false; // also decode the pixels
   Picture* out = nullptr;
   PictureSize size{};
   std::vector<png_bytep> rows{};
@@ -35,7 +36,7 @@ void take(png_structp png, png_bytep to, png_size_t size) {
 
 void ignore(png_structp, png_const_charp) {}
 
-/// Whatever there is becomes 8 bits of red, green and blue.
+/// Converts every kind of PNG to 8 bits of red, green and blue.
 void ask_for_rgb(png_structp png, png_infop info) {
   png_set_expand(png); // palettes, fewer than 8 bits, transparency
   png_set_strip_16(png);
@@ -55,7 +56,7 @@ void make_room(Reading& reading) {
     reading.rows[y] = out.rgb.data() + y * out.row_bytes();
 }
 
-/// False with reading.reason when libpng complains.
+/// Returns false, with reading.reason set, if libpng reports an error.
 bool read_png(png_structp png, png_infop info, Reading& reading, const std::string& source) {
   if (setjmp(png_jmpbuf(png)) != 0) // NOLINT: libpng knows no other way
     return false;
@@ -88,7 +89,7 @@ void run(std::span<const std::byte> bytes, const std::string& source, Reading& r
     throw std::runtime_error("libpng could not start: no memory");
   reading.left = bytes;
   png_set_read_fn(handles.png, &reading, take);
-  png_set_user_limits(handles.png, 0x7fffffff, 0x7fffffff); // kMostPixels decides
+  png_set_user_limits(handles.png, 0x7fffffff, 0x7fffffff); // kMostPixels is the real limit
   png_set_chunk_malloc_max(handles.png, 8u << 20);
   png_set_chunk_cache_max(handles.png, 64);
   if (!read_png(handles.png, handles.info, reading, source))

@@ -11,7 +11,7 @@
 namespace troupe::learner::data {
 namespace {
 
-/// NumPy's name of a type.
+/// NumPy's name for a type.
 std::string type_name(at::ScalarType type) {
   switch (type) {
   case at::kByte:
@@ -72,7 +72,7 @@ public:
 private:
   void find_stand_ins() {
     instead_.resize(static_cast<std::size_t>(info_.rows));
-    std::int64_t next = 0; // good row from here on, around the end
+    std::int64_t next = 0; // the next good row, wrapping around at the end
     while (bad_.contains(next))
       ++next;
     for (auto row = info_.rows; row-- > 0;) {
@@ -97,10 +97,10 @@ private:
   std::unique_ptr<TensorDataset> label_;
   DatasetInfo info_;
   RowErrorPolicy bad_;
-  std::vector<std::int64_t> instead_; // of each row; empty when all are good
+  std::vector<std::int64_t> instead_; // the row to use for each row; empty if all are good
 };
 
-/// Whole numbers from 0; other values are added to `bad` and become 0.
+/// Returns the label with whole numbers from 0. Other values are added to `bad` and become 0.
 at::Tensor checked_label(const at::Tensor& given, std::int64_t classes, BadList& bad,
                          const std::string& source) {
   auto label = given.to(at::kLong).contiguous().clone();

@@ -13,33 +13,34 @@ namespace troupe::learner::data {
 
 struct DatasetOptions;
 
-// One file each. All throw std::invalid_argument or DataError.
+// Each is defined in its own file. All throw std::invalid_argument or DataError.
 std::unique_ptr<DescribedDataset> open_csv(const DatasetOptions& options);
 std::unique_ptr<DescribedDataset> open_npz(const DatasetOptions& options);
 std::unique_ptr<DescribedDataset> open_hdf5(const DatasetOptions& options);
 std::unique_ptr<DescribedDataset> open_netcdf(const DatasetOptions& options);
 
-/// What of a table is wrong: row and message.
+/// The bad rows of a table: row number and message.
 using BadList = std::vector<std::pair<std::int64_t, std::string>>;
 
-/// A table of `columns` (may be null) and a label in memory (may be undefined; [rows], of whole
-/// numbers or floats), in which the next good row stands in for each bad one. Whole labels become
-/// int64; those out of range are bad, too, called "<source>: row 7". `info` has format, bytes, rows
-/// and the other columns; classes where they are known.
+/// Makes a table of `columns` (may be null) and a label in memory (may be undefined; [rows], whole
+/// numbers or floats). The next good row replaces each bad one. Whole labels become int64; a label
+/// out of range makes its row bad, with a message that names it "<source>: row 7". `info` must have
+/// the format, bytes, rows and other columns, and the number of classes if it is known.
 std::unique_ptr<DescribedDataset> make_table(std::unique_ptr<Dataset> columns, at::Tensor label,
                                              DatasetInfo info, BadList bad,
                                              const std::string& source,
                                              const DatasetOptions& options);
 
-/// An array of a file, its rows along the first dimension.
+/// An array in a file, with rows along the first dimension.
 struct FoundArray {
   std::string name;
   std::vector<std::int64_t> shape;
   at::ScalarType type = at::kFloat;
 };
 
-/// Which arrays are the columns and which the label. Rows are the label's, or else the first
-/// array's; arrays of another length are left out, or refused when options.columns names them.
+/// Which arrays are the columns, and which one is the label. The number of rows is that of the
+/// label, or else of the first array. Arrays of another length are ignored, or refused if
+/// options.columns names them.
 struct ChosenArrays {
   std::vector<std::size_t> columns;
   std::ptrdiff_t label = -1; // none

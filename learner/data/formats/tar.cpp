@@ -12,9 +12,9 @@
 namespace troupe::learner::data {
 namespace {
 
-constexpr std::uint64_t kMostLabelBytes = 1 << 20; // of a .cls or .json
+constexpr std::uint64_t kMostLabelBytes = 1 << 20; // in a .cls or .json file
 
-/// "a/b.seg.PNG" is of the sample "a/b", its extension "seg.png": what WebDataset does.
+/// As in WebDataset, "a/b.seg.PNG" belongs to the sample "a/b" and has the extension "seg.png".
 struct Name {
   std::string key;
   std::string extension;
@@ -38,7 +38,7 @@ struct Sample {
   std::uint64_t picture_at = 0;
   std::uint64_t picture_bytes = 0;
   std::int64_t label = -1;
-  std::string problem{}; // why it has no picture or label
+  std::string problem{}; // why the picture or label is missing
 };
 
 class TarShards final : public PictureReader {
@@ -85,7 +85,7 @@ public:
 private:
   const Sample& of(std::int64_t row) const { return samples_[static_cast<std::size_t>(row)]; }
 
-  /// Files of one sample follow one another.
+  /// The files of one sample must be consecutive.
   void index(const File& file, std::size_t shard) {
     Sample sample{.shard = shard};
     bool begun = false;
@@ -151,7 +151,7 @@ private:
     }
   }
 
-  /// One file, "name-{000..009}.tar", or all of a folder.
+  /// Accepts one file, "name-{000..009}.tar", or a folder, of which it takes all shards.
   static std::vector<std::filesystem::path> shards_of(const std::filesystem::path& path) {
     if (std::filesystem::is_directory(path))
       return list_files(path, false, [](const auto& name) { return name.ends_with(".tar"); });
@@ -160,7 +160,7 @@ private:
   }
 
   DatasetInfo info_;
-  std::vector<std::filesystem::path> shards_; // opened for each picture: there may be thousands
+  std::vector<std::filesystem::path> shards_; // opened per picture: there may be thousands
   std::vector<Sample> samples_;
 };
 

@@ -26,7 +26,7 @@ std::string reason_of(archive* tar) {
   return reason != nullptr ? reason : "it is damaged";
 }
 
-/// libarchive's view of the file: blocks where it is, and steps ahead without reading.
+/// libarchive's read position in the file. It reads blocks there and skips ahead without reading.
 struct Position {
   const File& file;
   std::uint64_t at = 0;
@@ -73,7 +73,7 @@ std::vector<TarEntry> index_tar(const File& file) {
     throw std::runtime_error("libarchive could not start: no memory");
   open(tar.get(), position);
   std::vector<TarEntry> entries;
-  std::int64_t end = 0; // of the entry before
+  std::int64_t end = 0; // of the previous entry
   while (true) {
     archive_entry* entry = nullptr;
     const int result = archive_read_next_header(tar.get(), &entry);
@@ -81,7 +81,7 @@ std::vector<TarEntry> index_tar(const File& file) {
       break;
     if (result != ARCHIVE_OK)
       fail(file, end, reason_of(tar.get()));
-    const auto offset = archive_filter_bytes(tar.get(), 0); // the header's end
+    const auto offset = archive_filter_bytes(tar.get(), 0); // the end of the header
     const auto size = archive_entry_size(entry);
     if (offset < 0 || size < 0 || static_cast<std::uint64_t>(size) > file.size()
         || static_cast<std::uint64_t>(offset) > file.size() - static_cast<std::uint64_t>(size))

@@ -10,8 +10,8 @@ struct archive;
 
 namespace troupe::learner::data {
 
-/// Writes a tar archive (ustar, pax for long names) whose bytes depend only on what is added: it
-/// holds no times, owners or machine. Throws std::runtime_error naming the path and the reason.
+/// Writes a tar archive (ustar, pax for long names) whose bytes depend only on the files added: it
+/// records no times, owners or machine. Throws std::runtime_error naming the path and the reason.
 class TarWriter {
 public:
   explicit TarWriter(std::filesystem::path path);
@@ -20,7 +20,7 @@ public:
   TarWriter& operator=(const TarWriter&) = delete;
 
   void add(const std::string& name, std::span<const std::byte> bytes);
-  void finish(); // to the disk; nothing may be added after
+  void finish(); // flushes to the disk; nothing may be added after this
 
 private:
   void check(int result, const char* what) const;

@@ -16,7 +16,7 @@ void check_amount(const char* key, double value, double most) {
 }
 
 std::uint8_t level(float value) {
-  return static_cast<std::uint8_t>(std::clamp(value, 0.F, 255.F)); // cut, as torchvision does
+  return static_cast<std::uint8_t>(std::clamp(value, 0.F, 255.F)); // truncated, as in torchvision
 }
 
 std::uint8_t grey_of(const std::uint8_t* rgb) {
@@ -25,7 +25,7 @@ std::uint8_t grey_of(const std::uint8_t* rgb) {
                                    + 0.114F * static_cast<float>(rgb[2]));
 }
 
-/// Each level mixed with one other: a table.
+/// Mixes each value with one fixed value, by a table.
 void mix_with(std::span<std::uint8_t> rgb, float factor, float other) {
   std::array<std::uint8_t, 256> table{};
   for (std::size_t i = 0; i < table.size(); ++i)

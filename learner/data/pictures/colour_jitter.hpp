@@ -8,8 +8,9 @@
 
 namespace troupe::learner::data {
 
-/// How far colours may move, as torchvision's ColorJitter: brightness, contrast and saturation are
-/// multiplied by 1 ± amount (not below 0), the hue is turned by ± hue (0 to 0.5: the whole circle).
+/// The ranges of colour changes, as in torchvision's ColorJitter. Brightness, contrast and
+/// saturation are multiplied by 1 ± amount (not below 0); the hue is rotated by ± hue (0 to 0.5,
+/// the whole circle).
 struct JitterOptions {
   double brightness = 0;
   double contrast = 0;
@@ -17,22 +18,22 @@ struct JitterOptions {
   double hue = 0;
 
   bool any() const { return brightness > 0 || contrast > 0 || saturation > 0 || hue > 0; }
-  /// Throws std::invalid_argument naming what is out of range.
+  /// Throws std::invalid_argument naming the option that is out of range.
   void check() const;
 };
 
 enum class Jitter : std::uint8_t { brightness, contrast, saturation, hue };
 
-/// What one picture gets, in this order.
+/// The changes drawn for one picture, in order.
 struct JitterDraw {
   std::array<Jitter, 4> order = {Jitter::brightness, Jitter::contrast, Jitter::saturation,
                                  Jitter::hue};
-  std::array<double, 4> amounts = {1, 1, 1, 0}; // by kind; factors, and turns of the circle
+  std::array<double, 4> amounts = {1, 1, 1, 0}; // by kind: factors; the hue's turns of the circle
 };
 
 JitterDraw draw_jitter(const JitterOptions& options, env::Random& random);
 
-/// Changes RGB levels in place by torchvision's formulas for tensors of bytes.
+/// Change RGB values in place by torchvision's formulas for byte tensors.
 void adjust_brightness(std::span<std::uint8_t> rgb, double factor);
 void adjust_contrast(std::span<std::uint8_t> rgb, double factor);
 void adjust_saturation(std::span<std::uint8_t> rgb, double factor);

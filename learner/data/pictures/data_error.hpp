@@ -4,12 +4,12 @@
 
 namespace troupe::learner::data {
 
-/// Data that are not what their format says; the message names the file and the row, line or byte.
+/// Data that do not conform to their format. The message names the file and the row, line or byte.
 struct DataError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The system failed to read, several times in a row. Nothing is known about the data, so no row
+/// The system failed to read several times in a row. This says nothing about the data, so no row
 /// counts as bad. The message names the file and the system's reason.
 struct ReadError : std::runtime_error {
   using std::runtime_error::runtime_error;

@@ -18,9 +18,9 @@ namespace troupe::learner::data {
 namespace {
 
 constexpr int kTries = 5;
-constexpr std::chrono::milliseconds kFirstPause{100}; // doubled each time: 1.5 s in all
+constexpr std::chrono::milliseconds kFirstPause{100}; // doubles each time: 1.5 s in total
 
-/// Whether the path is wrong, rather than the disk or the network file system.
+/// Whether the path is at fault, rather than the disk or the network file system.
 bool is_of_path(int reason) {
   for (const int one : {ENOENT, EACCES, EPERM, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG, EINVAL, ENXIO})
     if (reason == one)
@@ -28,8 +28,8 @@ bool is_of_path(int reason) {
   return false;
 }
 
-/// The result of a system call, which is repeated when a signal interrupts it, and kTries times
-/// when the system fails. Otherwise below 0, with errno.
+/// Repeats a system call if a signal interrupts it, and up to kTries times if the system fails.
+/// Returns its result; a result below 0 means failure, with errno set.
 template <class Call>
 auto tried(Call call) {
   auto pause = kFirstPause;

@@ -7,9 +7,10 @@
 
 namespace troupe::learner::data {
 
-/// A file that threads read at once, each where it wants. Throws DataError naming the path when the
-/// file is missing, forbidden or too short, and ReadError when the system still fails (EIO, a
-/// network file system that does not answer) after retries within two seconds.
+/// A file that several threads may read at the same time, each at any position. Throws DataError
+/// naming the path if the file is missing, forbidden or too short. Throws ReadError if the system
+/// still fails after retries within two seconds (EIO, or a network file system that does not
+/// respond).
 class File {
 public:
   explicit File(std::filesystem::path path);
@@ -19,9 +20,10 @@ public:
   File& operator=(const File&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  std::uint64_t size() const { return size_; } // bytes, when it was opened
+  std::uint64_t size() const { return size_; } // bytes, at the time of opening
 
-  /// Exactly these bytes. Throws DataError, before it takes memory, when they are not all there.
+  /// Reads exactly these bytes. Throws DataError, before allocating memory, if not all of them
+  /// exist.
   void read(std::uint64_t offset, std::uint64_t size, std::vector<std::byte>& out) const;
 
 private:
@@ -30,13 +32,13 @@ private:
   std::uint64_t size_ = 0;
 };
 
-/// Paths of the regular files below a folder whose names `wanted` accepts, sorted; with `deep` also
-/// in folders below it. Throws DataError naming the folder.
+/// Returns the sorted paths of regular files in a folder whose names `wanted` accepts. With `deep`,
+/// also searches its subfolders. Throws DataError naming the folder.
 std::vector<std::filesystem::path> list_files(const std::filesystem::path& folder, bool deep,
                                               bool (*wanted)(const std::string& name));
-/// Names of the folders in a folder, sorted, without hidden ones.
+/// Returns the sorted names of the subfolders, without hidden ones.
 std::vector<std::string> list_folders(const std::filesystem::path& folder);
-/// Lines of a text file, without the empty ones; none when there is no such file.
+/// Returns the lines of a text file that are not empty; none if the file does not exist.
 std::vector<std::string> read_lines(const std::filesystem::path& path);
 
 } // namespace troupe::learner::data

@@ -15,7 +15,7 @@ const unsigned char* begin_of(std::span<const std::byte> bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
-/// CMYK as Adobe's programs write it, 255 for no ink.
+/// Converts CMYK as Adobe's programs write it: 255 means no ink.
 void to_rgb(const std::vector<std::uint8_t>& inks, std::vector<std::uint8_t>& rgb) {
   for (std::size_t i = 0; 4 * i < inks.size(); ++i)
     for (std::size_t c = 0; c < 3; ++c) {
@@ -29,7 +29,7 @@ void to_rgb(const std::vector<std::uint8_t>& inks, std::vector<std::uint8_t>& rg
 struct PictureDecoder::Jpeg {
   Jpeg() { restart(); }
 
-  /// After an error the library's object remembers parts of the picture that it failed on.
+  /// After an error, the library's object remembers parts of the failed picture.
   void restart() {
     owner.reset(tjInitDecompress());
     handle = owner.get();
@@ -37,7 +37,7 @@ struct PictureDecoder::Jpeg {
       throw std::runtime_error("libjpeg-turbo could not start: no memory");
   }
 
-  /// The library's words; restarts it.
+  /// Returns the library's error message, and restarts the library's object.
   std::string reason() {
     const std::string words = tjGetErrorStr2(handle);
     restart();
@@ -99,7 +99,7 @@ void PictureDecoder::decode(std::span<const std::byte> bytes, const std::string&
       != 0) {
     const bool warning = tjGetErrorCode(jpeg_->handle) == TJERR_WARNING;
     const std::string reason = jpeg_->reason();
-    // Cameras write bytes between segments, which change no pixel.
+    // Cameras write extra bytes between segments, which do not change any pixel.
     if (!warning || reason.find("extraneous bytes") == std::string::npos)
       throw DataError(source + ": is a corrupt JPEG: " + reason);
   }

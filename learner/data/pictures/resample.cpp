@@ -7,11 +7,11 @@
 namespace troupe::learner::data {
 namespace {
 
-constexpr int kBits = 22; // 8 of a level, 2 for the sum of the weights, of 32
+constexpr int kBits = 22; // of 32 bits, 8 are for a level and 2 for the sum of the weights
 constexpr std::int32_t kHalf = 1 << (kBits - 1);
 
-// Both loops are compiled for AVX2, too, and chosen when the program starts; not with sanitizers,
-// which are not ready then.
+// Both loops are also compiled for AVX2, and chosen when the program starts. Not with sanitizers,
+// which are not ready at that time.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)                                \
     && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define TROUPE_ALSO_AVX2 __attribute__((target_clones("avx2", "default")))
@@ -19,11 +19,11 @@ constexpr std::int32_t kHalf = 1 << (kBits - 1);
 #define TROUPE_ALSO_AVX2
 #endif
 
-using Four = std::int32_t __attribute__((vector_size(16)));      // a pixel and what is next to it
+using Four = std::int32_t __attribute__((vector_size(16)));      // a pixel and the next value
 using FourLevels = std::uint8_t __attribute__((vector_size(4))); // as stored
 
-/// No sum of weighted levels is outside 0 to 255: weights are positive and add up to 1.
-/// `row` and `out` have a byte more than their pixels.
+/// Every weighted sum is within 0 to 255, because the weights are positive and add up to 1. `row`
+/// and `out` have one byte beyond their pixels.
 TROUPE_ALSO_AVX2 void resize_row(const std::uint8_t* row, const int* first, const int* taps,
                                  const std::int32_t* weights, int most, std::size_t width,
                                  std::uint8_t* out) {
@@ -53,7 +53,7 @@ TROUPE_ALSO_AVX2 void store_row(const std::int32_t* sums, std::size_t count, std
 
 } // namespace
 
-/// A triangle as wide as two pixels of the coarser of both grids.
+/// A triangle filter as wide as two pixels of the coarser grid.
 void Resampler::Axis::plan(int in, int out, int begin, int count) {
   same = in == out;
   const double scale = static_cast<double>(in) / out;
@@ -83,7 +83,7 @@ void Resampler::Axis::plan(int in, int out, int begin, int count) {
   }
 }
 
-/// Rows begin … end - 1 of the box, each `width` pixels then.
+/// Resizes the rows begin … end - 1 of the box horizontally to `width` pixels.
 void Resampler::across(const Picture& in, const Box& box, int begin, int end, int width) {
   const auto row_bytes = static_cast<std::size_t>(width) * 3;
   const auto box_bytes = static_cast<std::size_t>(box.width) * 3;

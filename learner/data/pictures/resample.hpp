@@ -7,7 +7,7 @@
 
 namespace troupe::learner::data {
 
-/// Part of a picture, in pixels.
+/// A part of a picture, in pixels.
 struct Box {
   int top = 0;
   int left = 0;
@@ -15,19 +15,19 @@ struct Box {
   int width = 0;
 };
 
-/// Antialiased bilinear resizing: the levels that Pillow's resize(BILINEAR) gives, which
-/// torchvision's transforms of pictures use (to one level where Pillow 13 takes the columns before
-/// the rows). One thread at a time; memory is kept for the next.
+/// Antialiased bilinear resizing. It gives the values of Pillow's resize(BILINEAR), which
+/// torchvision's transforms of pictures use (to within one level where Pillow 13 processes columns
+/// before rows). One thread at a time; buffers are reused for the next picture.
 class Resampler {
 public:
-  /// `box` of `in`, resized to `full` (as if there were nothing around the box), of which `window`
-  /// is written: [window.height, window.width, 3]. Each box is within the picture that it is a part
-  /// of.
+  /// Resizes `box` of `in` to the size `full`, as if there were nothing around the box, and writes
+  /// the part `window` of the result: [window.height, window.width, 3]. `box` must be within `in`,
+  /// and `window` within `full`.
   void resize(const Picture& in, const Box& box, const PictureSize& full, const Box& window,
               std::uint8_t* out);
 
 private:
-  /// Which inputs make an output, for outputs begin … end - 1, along one axis.
+  /// The inputs of each output along one axis, for outputs begin … end - 1.
   struct Axis {
     void plan(int in, int out, int begin, int count);
 
@@ -35,7 +35,7 @@ private:
     std::vector<int> taps;
     std::vector<std::int32_t> weights; // [count, most], in units of 2^-22
     int most = 0;
-    bool same = false; // each output is one input; there are no weights
+    bool same = false; // each output equals one input, without weights
   };
 
   void across(const Picture& in, const Box& box, int begin, int end, int width);
@@ -44,7 +44,7 @@ private:
   Axis across_;
   Axis down_;
   std::vector<std::uint8_t> row_;
-  std::vector<std::uint8_t> narrow_; // rows resized across
+  std::vector<std::uint8_t> narrow_; // horizontally resized rows
   std::vector<std::int32_t> sums_;
 };
 

@@ -24,7 +24,7 @@ int below(int count, env::Random& random) { // 0 … count - 1
   return static_cast<int>(random.uniform() * count);
 }
 
-/// torchvision's RandomResizedCrop: ten tries, then the middle with the nearest allowed shape.
+/// torchvision's RandomResizedCrop: ten tries, then the centre with the nearest allowed shape.
 Box random_box(const TransformOptions& options, const PictureSize& size, env::Random& random) {
   const double area = static_cast<double>(size.height) * size.width;
   for (int i = 0; i < 10; ++i) {
@@ -53,7 +53,8 @@ int shorter_side(const TransformOptions& options) {
                             : static_cast<int>(std::lround(options.size * 256.0 / 224));
 }
 
-/// torchvision's Resize: the shorter side as wanted, the longer one cut to a whole number.
+/// torchvision's Resize: the shorter side gets the wanted size, the longer one is truncated to a
+/// whole number.
 PictureSize resized(const TransformOptions& options, const PictureSize& size) {
   const int side = shorter_side(options);
   const auto longer = [side](int a, int b) {
@@ -63,11 +64,11 @@ PictureSize resized(const TransformOptions& options, const PictureSize& size) {
                                    : PictureSize{side, longer(size.width, size.height)};
 }
 
-int middle(int whole, int part) { // half a pixel goes to the even side, as Python rounds
+int middle(int whole, int part) { // half a pixel is rounded to even, as in Python
   return static_cast<int>(std::nearbyint((whole - part) / 2.0));
 }
 
-/// A box of a picture in the pixels of its smaller copy.
+/// Converts a box of a picture to the pixels of its smaller copy.
 Box scaled_box(const Box& box, const PictureSize& size, const Picture& picture) {
   const auto down = [](int value, int to, int from) {
     return static_cast<int>(static_cast<std::int64_t>(value) * to / from);
@@ -82,7 +83,7 @@ Box scaled_box(const Box& box, const PictureSize& size, const Picture& picture) 
   return result;
 }
 
-/// A part of a picture that may reach beyond it: black there.
+/// Copies a part of a picture; outside the picture it is black.
 void cut(const Picture& picture, const Box& box, std::uint8_t* out) {
   const auto row_bytes = static_cast<std::size_t>(box.width) * 3;
   const int first = std::clamp(-box.left, 0, box.width);
