@@ -8,7 +8,8 @@
 namespace troupe::learner {
 namespace {
 
-/// The exponent of a number that is not finite is all ones: bits are or-ed, nothing branches.
+/// A number that is not finite has an exponent of all ones. The loop combines the bits without
+/// branches.
 template <class T, class Bits, Bits exponent>
 bool copy_elements(const T* from, T* to, std::int64_t count) {
   constexpr std::int64_t kBlock = 4096;

@@ -18,11 +18,11 @@
 namespace troupe::learner {
 namespace {
 
-constexpr std::size_t kLeast = 1 << 20;     // smaller ones are malloc's
-constexpr std::size_t kGranule = 256 << 10; // sizes are multiples of it
+constexpr std::size_t kLeast = 1 << 20;     // malloc serves smaller blocks
+constexpr std::size_t kGranule = 256 << 10; // block sizes are multiples of this
 constexpr std::size_t kHugePage = 2 << 20;
 
-/// Pages of the system's, at a multiple of a huge page.
+/// Maps pages from the system, aligned to a huge page.
 void* mapped(std::size_t bytes) {
   const auto whole = bytes + kHugePage;
   void* memory = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -34,7 +34,7 @@ void* mapped(std::size_t bytes) {
   if (block != begin)
     ::munmap(begin, static_cast<std::size_t>(block - begin));
   ::munmap(block + bytes, static_cast<std::size_t>(begin + whole - (block + bytes)));
-  ::madvise(block, bytes, MADV_HUGEPAGE); // where it is not to be had small ones do
+  ::madvise(block, bytes, MADV_HUGEPAGE); // if none are available, small pages serve as well
   return block;
 }
 
@@ -57,12 +57,12 @@ private:
   void give_back(void* memory);
 
   std::mutex mutex_;
-  std::map<std::size_t, std::vector<void*>> kept_; // by size
+  std::map<std::size_t, std::vector<void*>> kept_; // by block size
   std::unordered_map<void*, std::size_t> in_use_;
   CpuCacheStatistics memory_;
 };
 
-/// Never destroyed: tensors may be freed after everything else.
+/// Never destroyed, because tensors may be freed after everything else.
 KeepingAllocator& allocator() {
   static auto* const only = new KeepingAllocator;
   return *only;
@@ -112,7 +112,7 @@ void KeepingAllocator::give_back(void* memory) {
 }
 
 void KeepingAllocator::release(void* memory) {
-  // Only blocks of this cache are aligned like this, except for a rare one of malloc's.
+  // Only blocks of this cache have this alignment, except for a rare block of malloc's.
   if (reinterpret_cast<std::uintptr_t>(memory) % kHugePage != 0 || memory == nullptr)
     c10::free_cpu(memory);
   else

@@ -1,4 +1,4 @@
-// The module libtroupe_cuda_graph.so: LibTorch's CUDA graphs behind one exported table.
+// The module libtroupe_cuda_graph.so: LibTorch's CUDA graphs, exported as one table.
 #include <memory>
 
 #include <ATen/cuda/CUDAGraph.h>
@@ -17,19 +17,19 @@ int device_count() {
 
 void* capture(int device, const std::function<void()>& body) {
   const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device));
-  c10::cuda::device_synchronize(); // what the inputs wait for was asked of another stream
-  c10::cuda::CUDACachingAllocator::emptyCache(); // the graph takes memory of its own
+  c10::cuda::device_synchronize();               // the inputs may depend on work in another stream
+  c10::cuda::CUDACachingAllocator::emptyCache(); // the graph has separate memory
   auto graph = std::make_unique<at::cuda::CUDAGraph>();
   const auto stream = c10::cuda::getStreamFromPool(false, static_cast<c10::DeviceIndex>(device));
   const c10::cuda::CUDAStreamGuard on(stream);
-  // Of this thread only: others may pin memory meanwhile.
+  // Restricted to this thread: others may pin memory meanwhile.
   graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
   try {
     body();
   } catch (...) {
     try {
       graph->capture_end();
-    } catch (...) { // the first cause counts
+    } catch (...) { // keep the first cause
     }
     throw;
   }

@@ -5,8 +5,8 @@
 
 namespace troupe::learner {
 
-/// The export "troupe_cuda_graph_module" of libtroupe_cuda_graph.so: a separate module, so that
-/// programs start on machines without the CUDA libraries. Throws LibTorch's exceptions.
+/// The export "troupe_cuda_graph_module" of libtroupe_cuda_graph.so. It is a separate module, so
+/// that programs start on machines without the CUDA libraries. Throws LibTorch's exceptions.
 struct CudaGraphModule {
   static constexpr std::int32_t kVersion = 1;
 

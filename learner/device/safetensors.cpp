@@ -18,9 +18,9 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::uint64_t kGreatestHeader =
-    100'000'000; // bytes; the reference implementation's bound
+    100'000'000; // bytes; the limit of the reference implementation
 
-constexpr std::uint64_t kGreatestShape = std::uint64_t{1} << 59; // elements: bytes fit 63 bits
+constexpr std::uint64_t kGreatestShape = std::uint64_t{1} << 59; // elements: bytes fit in 63 bits
 
 struct Kind {
   const char* name;
@@ -60,7 +60,7 @@ std::string header_of(const TensorMap& tensors,
     offset += tensor.nbytes();
   }
   std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' '); // tensors begin at a multiple of 8
+  text.resize((text.size() + 7) / 8 * 8, ' '); // tensors begin at multiples of 8
   return text;
 }
 
@@ -98,7 +98,7 @@ Entry entry_of(const fs::path& path, const std::string& name, const json& value,
     if (!size.is_number_unsigned())
       bad("shape must be a list of sizes");
     const auto n = size.get<std::uint64_t>();
-    if (n != 0 && elements > kGreatestShape / n) // also where another size is 0
+    if (n != 0 && elements > kGreatestShape / n) // even if another size is 0
       bad("its shape is beyond all bounds");
     elements *= std::max<std::uint64_t>(n, 1);
     if (n != 0 && bytes > data_bytes / n)
@@ -149,7 +149,7 @@ void write_safetensors(const fs::path& path, const TensorMap& tensors,
   const std::string header = header_of(tensors, metadata);
   env::WholeFileWriter file(path);
   const std::uint64_t length =
-      header.size(); // little endian, as every machine that LibTorch runs on
+      header.size(); // little-endian, like every machine that LibTorch runs on
   file.write(&length, sizeof length);
   file.write(header.data(), header.size());
   for (const auto& [name, tensor] : tensors) {
