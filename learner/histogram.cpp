@@ -20,7 +20,7 @@ Histogram over_range(std::span<const T> values, std::size_t bins) {
     most = any ? std::max<double>(most, value) : value;
     any = true;
   }
-  if (!(most > least)) { // a single value: bins around it, also where it is huge
+  if (!(most > least)) { // a single value: bins around it, even if it is huge
     const double half = std::max(0.5, std::abs(least) / 1000);
     least -= half;
     most += half;
@@ -44,7 +44,7 @@ void Histogram::add(double value) {
   if (!std::isfinite(value) || counts.empty())
     return;
   const auto bins = static_cast<double>(counts.size());
-  // Half of each first: the width of a finite range may be infinite.
+  // Halve each number first, because the width of a finite range may be infinite.
   const double share = (value / 2 - low / 2) / (high / 2 - low / 2);
   ++counts[static_cast<std::size_t>(std::clamp(std::floor(share * bins), 0.0, bins - 1))];
   minimum = count == 0 ? value : std::min(minimum, value);
