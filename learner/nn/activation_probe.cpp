@@ -7,7 +7,7 @@
 namespace troupe::learner {
 namespace {
 
-constexpr double kDormant = 0.025; // of the mean over a layer's units
+constexpr double kDormant = 0.025; // as a fraction of the mean over a layer's units
 constexpr double kRankShare = 0.99;
 
 thread_local ActivationProbe* active_probe = nullptr;

@@ -20,7 +20,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using Optional = std::optional<at::Tensor>;
 
-constexpr std::int64_t kChunkElements = 1 << 16; // of the rows whose sums are added together
+constexpr std::int64_t kChunkElements = 1 << 16; // of a chunk of rows that are summed together
 
 struct Rows {
   explicit Rows(const at::Tensor& x)
@@ -33,7 +33,7 @@ struct Rows {
   std::int64_t chunk;
   std::int64_t chunks;
 
-  /// part(chunk, first row, rows), on all threads.
+  /// Calls part(chunk, first row, rows) for each chunk, on all threads.
   template <class F>
   void each(const F& part) const {
     const auto run = [&](std::int64_t begin, std::int64_t end) {
@@ -60,7 +60,7 @@ Element* at_row(Element* first, std::int64_t offset) {
   return first ? first + offset : nullptr;
 }
 
-/// call(kernels, an Element) of the tensor's type.
+/// Calls call(kernels, an Element) for the tensor's type.
 template <class F>
 void with_kernels(const at::Tensor& x, const F& call) {
   if (x.scalar_type() == at::kBFloat16)
@@ -69,7 +69,8 @@ void with_kernels(const at::Tensor& x, const F& call) {
     call(norm_kernels().float32, float());
 }
 
-/// Two sums per channel, [2, channels], float64: sum(chunk, first row, rows, of one, of the other).
+/// Returns two sums per channel, [2, channels], float64. sum(chunk, first row, rows, first, second)
+/// adds a chunk to both.
 template <class F>
 at::Tensor sums_over(const Rows& rows, const F& sum) {
   auto parts = at::zeros({rows.chunks, 2, rows.channels}, at::kFloat);
@@ -90,7 +91,7 @@ struct Fused : torch::autograd::Function<Fused> {
     if (rows.count < 2)
       throw std::invalid_argument("batch norm: one row of one value per channel has no variance; "
                                   "use a larger batch or larger pictures");
-    // About a value of each channel, lest the squares cancel.
+    // Sum around one value of each channel, so that the squares do not cancel.
     const auto shift = x.permute({0, 2, 3, 1}).view({-1, rows.channels})[0].to(at::kFloat);
     const auto more = residual.value_or(at::Tensor());
     auto y = at::empty_like(x);
@@ -117,7 +118,7 @@ struct Fused : torch::autograd::Function<Fused> {
                       count, rows.channels);
       });
     });
-    // Without a residual x says what the ReLU let through.
+    // Without a residual, x determines which values passed the ReLU.
     context->save_for_backward(
         {x, more.defined() ? y : at::Tensor(), scale, offset, mean, inverse});
     return y;

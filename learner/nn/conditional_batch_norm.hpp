@@ -5,14 +5,14 @@
 
 namespace troupe::learner {
 
-/// Batch normalisation with a gain and a bias of each class (de Vries et al. 2017): "gain" and
-/// "bias", [classes, channels], and the running averages of "norm". Global over the replicas once
-/// convert_batch_norm() has seen the network that it is in.
+/// Batch normalisation with a gain and a bias for each class (de Vries et al. 2017): "gain" and
+/// "bias", [classes, channels], and the running averages of "norm". It normalises over all replicas
+/// once convert_batch_norm() has converted the network that contains it.
 class ConditionalBatchNormImpl : public torch::nn::Module {
 public:
   ConditionalBatchNormImpl(std::int64_t channels, std::int64_t classes);
 
-  /// [batch, channels, height, width], labels int64 [batch]. Of the pictures' type.
+  /// x is [batch, channels, height, width], labels are int64 [batch]. The result has the type of x.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& labels);
 
 private:

@@ -33,19 +33,20 @@ struct EncoderKind {
   std::vector<Kernel> kernels;
 };
 
-/// Of "stride4" (4x4/4, then two 3x3/2), "drq" (3x3/2, then three 3x3/1), both with ReLU, or "elu"
-/// (three 3x3/2, then 3x3/1) with ELU. Throws std::invalid_argument naming `key` for another kind.
+/// Returns the kind "stride4" (4x4/4, then two 3x3/2) or "drq" (3x3/2, then three 3x3/1), both with
+/// ReLU, or "elu" (three 3x3/2, then 3x3/1) with ELU. Throws std::invalid_argument naming `key` for
+/// another kind.
 EncoderKind encoder_kind(const std::string& kind, const std::string& key = "encoder");
 
-/// The convolutions of an encoder and its parameters. Weights are stored [patch, channels]; the
-/// patch is ordered (channel, row, column) in the first layer, (row, column, channel) in the
-/// others; checkpoints show PyTorch's [out, in, row, column]. Features are flattened as
-/// [height, width, channels].
+/// The convolutions of an encoder and the layout of its parameters. Weights are stored as [patch,
+/// channels]. A patch is ordered (channel, row, column) in the first layer, and (row, column,
+/// channel) in the others. Checkpoints show PyTorch's [out, in, row, column]. Features are
+/// flattened as [height, width, channels].
 class EncoderShape {
 public:
   EncoderShape() = default;
-  /// Throws std::invalid_argument naming `key` for a kind that encoder_kind() does not know and for
-  /// an image that is too small.
+  /// Throws std::invalid_argument naming `key` for a kind that encoder_kind() does not know, and
+  /// for an image that is too small.
   EncoderShape(const std::string& kind, const ImageShape& image, std::int64_t channels,
                const std::string& key = "encoder");
 
@@ -55,7 +56,7 @@ public:
     std::vector<at::Tensor> bias;
   };
   Tensors bind(const ParameterLayout& layout, const at::Tensor& flat) const;
-  /// Weights orthogonal with ReLU's gain, biases 0.
+  /// Sets the weights orthogonal with ReLU's gain, and the biases to 0.
   void initialise(const ParameterLayout& layout, const at::Tensor& flat,
                   at::Generator& generator) const;
 
@@ -72,57 +73,59 @@ private:
   std::size_t first_entry_ = 0;
 };
 
-/// Height and width of the smallest image that an encoder of this kind takes.
+/// Height and width of the smallest image that an encoder of this kind supports.
 std::int64_t least_image(const std::string& kind);
 
-/// How far each picture of a batch is moved: `offsets`, int64 [batch, 2], of y and x, on the
-/// pictures' device, or where they are undefined `drawn`.
+/// The shift of each picture in a batch: `offsets`, int64 [batch, 2] of (y, x) on the pictures'
+/// device; if they are undefined, `drawn`.
 struct PictureShifts {
   std::vector<Shift> drawn;
   at::Tensor offsets;
 
-  /// Those of so many batches, each moved alike, one behind the other.
+  /// Returns these shifts repeated for `times` batches, one after the other.
   PictureShifts repeated(int times) const;
 };
 
-/// Those of so many pictures that stay as they are.
+/// Returns the shifts of pictures that do not move.
 inline PictureShifts unmoved(std::int64_t pictures) {
   return {std::vector<Shift>(static_cast<std::size_t>(pictures)), {}};
 }
 
-/// What an encoder keeps of a forward pass for its backward pass.
+/// What an encoder keeps of a forward pass for the backward pass.
 struct EncoderTape {
-  at::Tensor images; // uint8 [batch, channels, height, width]; the caller keeps them unchanged
-  /// Instead of images, on the CPU and without shifts: [batch, stack] parts of the channels, each
-  /// read in place.
+  at::Tensor images; // uint8 [batch, channels, height, width]; the caller must not change them
+  /// Replaces images on the CPU without shifts: [batch, stack] parts of the channels, each read in
+  /// place.
   std::span<const std::byte* const> frames;
   PictureShifts shifts;
-  std::vector<at::Tensor> activations; // per layer, the implementation's own layout
+  std::vector<at::Tensor> activations; // per layer, in the implementation's layout
   at::Tensor features;                 // [batch, features]
 };
 
-/// EncoderTape::offsets of shifts, on the CPU.
+/// Returns EncoderTape::offsets for these shifts, on the CPU.
 at::Tensor offsets_of(const std::vector<Shift>& shifts);
 
-/// Runs the convolutions. One thread; `tape` and the tensors belong to the caller.
+/// Runs the convolutions. One thread; the caller owns `tape` and the tensors.
 class Encoder {
 public:
   virtual ~Encoder() = default;
-  /// Fills tape.features from tape.images moved by tape.shifts; activations stay for backward.
+  /// Computes tape.features from tape.images shifted by tape.shifts. Keeps the activations for
+  /// backward().
   virtual void forward(const EncoderShape::Tensors& parameters, EncoderTape& tape) = 0;
-  /// gradient: of the features; writes the gradients of the parameters.
+  /// `gradient` is that of the features. Writes the gradients of the parameters.
   virtual void backward(const EncoderShape::Tensors& parameters,
                         const EncoderShape::Tensors& gradients, const EncoderTape& tape,
                         const at::Tensor& gradient) = 0;
   virtual std::string name() const = 0;
 };
 
-/// Float32 on the CPU: patches and the kernels of kernel_table.hpp, a few images at a time.
+/// An encoder in float32 on the CPU: patches and the kernels of kernel_table.hpp, a few images at a
+/// time.
 std::unique_ptr<Encoder> make_patch_encoder(const EncoderShape& shape);
-/// LibTorch's convolutions, channels-last, in `type`; any device.
+/// An encoder of LibTorch's convolutions, channels-last, in `type`; any device.
 std::unique_ptr<Encoder> make_torch_encoder(const EncoderShape& shape, at::ScalarType type);
 /// The faster of the two for "float32", "bfloat16", "float64" or "auto" (bfloat16 on GPUs, and for
-/// "drq" on processors that multiply it).
+/// "drq" on processors with bfloat16 multiplication).
 std::unique_ptr<Encoder> make_encoder(const EncoderShape& shape, const std::string& precision,
                                       at::Device device);
 

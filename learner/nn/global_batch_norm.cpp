@@ -52,7 +52,7 @@ bool mark(const at::Tensor& tensor, Communicator* communicator) {
   return true;
 }
 
-/// Of the rows of all replicas, float64 (float32 where the device has none), [channels].
+/// Moments over the rows of all replicas, float64 (float32 if the device lacks it), [channels].
 struct Moments {
   double count = 0;
   at::Tensor mean;
@@ -67,7 +67,7 @@ std::vector<std::int64_t> all_but_channels(const at::Tensor& input) {
   return dimensions;
 }
 
-/// As one row of channels, for arithmetic with [rows, channels, …].
+/// Reshapes [channels] to one row, for arithmetic with [rows, channels, …].
 at::Tensor beside(const at::Tensor& channels, const at::Tensor& input) {
   std::vector<std::int64_t> shape(static_cast<std::size_t>(input.dim()), 1);
   shape[1] = channels.numel();
@@ -189,7 +189,7 @@ at::Tensor batch_norm(const at::Tensor& input, const Optional& weight, const Opt
                           communicator);
 }
 
-/// Replaces LibTorch's batch norm, and calls it for unmarked ones.
+/// Replaces LibTorch's batch norm, and calls the original one for unmarked tensors.
 TORCH_LIBRARY_IMPL(aten, AutogradCPU, library) {
   library.impl("batch_norm", batch_norm);
 }

@@ -9,15 +9,17 @@ namespace troupe::learner {
 
 class ReplicaContext;
 
-/// Batch normalisation over the rows of all replicas in sync: mean and variance of the global
-/// batch, forward and backward, so that N replicas on 1/N of the batch equal one on the whole.
-/// [rows, channels, …], each replica with as many rows as it likes. Parameters, buffers, options
-/// and running averages (unbiased variance) as torch::nn::BatchNorm1d, 2d and 3d. In training a
-/// forward pass is one collective of the sync group, a backward pass another. Source: the formulas
-/// of Ioffe and Szegedy (2015), statistics combined as by Chan et al. (1979).
+/// Batch normalisation over the rows of all replicas in sync: it uses the mean and variance of the
+/// global batch, forward and backward, so that N replicas on 1/N of the batch equal one replica on
+/// the whole batch. The input is [rows, channels, …]; replicas may have different numbers of rows.
+/// Parameters, buffers, options and running averages (unbiased variance) are those of
+/// torch::nn::BatchNorm1d, 2d and 3d. In training, a forward pass is one collective of the sync
+/// group, and a backward pass is another. Source: the formulas of Ioffe and Szegedy (2015);
+/// statistics are combined as in Chan et al. (1979).
 class GlobalBatchNormImpl : public torch::nn::BatchNormImplBase<2, GlobalBatchNormImpl> {
 public:
-  /// The context's communicator outlives this. A single replica normalises by itself.
+  /// The context's communicator must outlive this object. A single replica normalises over its own
+  /// rows.
   GlobalBatchNormImpl(ReplicaContext& context, const torch::nn::BatchNormOptions& wanted);
   void pretty_print(std::ostream& stream) const override;
 
@@ -26,13 +28,14 @@ protected:
 };
 TORCH_MODULE(GlobalBatchNorm);
 
-/// Makes every BatchNorm1d, 2d and 3d within `module` a global one, in place: its own forward()
-/// then normalises over all replicas of the context. Returns how many there are. Last of all:
-/// moving the module to another device or type afterwards undoes it (is_global_batch_norm tells).
-/// Throws std::invalid_argument naming a batch norm that has neither weights nor running averages.
+/// Converts every BatchNorm1d, 2d and 3d within `module` to a global one, in place: its forward()
+/// then normalises over all replicas of the context. Returns the number of converted modules. Call
+/// this last: moving the module to another device or type afterwards undoes it (see
+/// is_global_batch_norm()). Throws std::invalid_argument naming a batch norm that has neither
+/// weights nor running averages.
 int convert_batch_norm(torch::nn::Module& module, ReplicaContext& context);
 
-/// Whether a batch norm with this weight or running mean is global.
+/// Whether the batch norm with this weight or running mean is global.
 bool is_global_batch_norm(const at::Tensor& weight_or_running_mean);
 
 } // namespace troupe::learner

@@ -9,9 +9,9 @@
 namespace troupe::learner {
 namespace {
 
-constexpr std::int64_t kWideLayer = 32; // a product of fewer columns gains nothing from bfloat16
-/// Multiplications of a product from which on a processor gains from bfloat16: below, what
-/// LibTorch does at each call takes longer. Measured with layers 96 to 160 wide on Zen 4.
+constexpr std::int64_t kWideLayer = 32; // products with fewer columns do not gain from bfloat16
+/// Number of multiplications in a product from which a CPU gains from bfloat16; below it,
+/// LibTorch's overhead per call takes longer. Measured with layers 96 to 160 wide on Zen 4.
 constexpr std::int64_t kLargeProduct = 2'500'000;
 
 bool multiplies_halves(const LayerTensors& p, std::int64_t rows) {
@@ -32,7 +32,7 @@ void product(const LayerTensors& p, Tape::Layer& layer, at::Tensor& out, Workspa
   half_linear(layer.half_input, p.half, p.bias, out, workspace);
 }
 
-/// To the first inputs of the layer, as many as `before` has.
+/// Writes the gradient of the first inputs of the layer, as many as `before` has.
 void input_gradient(const LayerTensors& p, const Tape::Layer& layer, at::Tensor& before,
                     Workspace& workspace) {
   if (layer.half_gradient.defined())
@@ -185,7 +185,7 @@ void Mlp::undo_activation(const std::vector<LayerTensors>& parameters, LayerTens
     narrow_into(layer.gradient, layer.half_gradient);
 }
 
-/// Writes the gradient of what layer `index` was given, but the extra inputs, to `before`.
+/// Writes the gradient of the inputs of layer `index`, without the extra inputs, to `before`.
 void Mlp::undo_linear(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
                       Tape& tape, std::size_t index, at::Tensor& before,
                       Workspace& workspace) const {

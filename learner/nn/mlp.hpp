@@ -13,33 +13,32 @@ struct LayerSpec {
   std::string name; // "layer0"
   std::int64_t outputs = 0;
   Activation activation = Activation::none;
-  bool norm_input = false; // LayerNorm before the linear layer; not with one behind it
-  bool residual = false;   // adds the output of the layer two before; no activation
-  bool fixed_norm = false; // its LayerNorm has no parameters: gain 1, shift 0
-  bool exact = false;      // its product is of the parameters' type in any case
+  bool norm_input = false; // LayerNorm before the linear layer; not allowed with one after it
+  bool residual = false;   // adds the output of two layers before; no activation
+  bool fixed_norm = false; // its LayerNorm has no parameters: gain is 1, shift is 0
+  bool exact = false;      // its product always has the parameters' type
 };
 
-/// Tensors of one layer; views of a flat tensor. gain and shift only with a LayerNorm; those of a
-/// fixed one are no views.
+/// The tensors of one layer, views of a flat tensor. gain and shift exist only with a LayerNorm;
+/// those of a fixed LayerNorm are not views.
 struct LayerTensors {
   at::Tensor weight; // [inputs, outputs]
   at::Tensor bias;
   at::Tensor gain;
   at::Tensor shift;
-  at::Tensor half{}; // the weight in bfloat16, when products are to be
+  at::Tensor half{}; // the weight in bfloat16, for products in that type
 };
 
-/// What a forward pass leaves for the backward pass. `gradient` of the last layer is the caller's
-/// to fill.
+/// What a forward pass keeps for the backward pass. The caller fills `gradient` of the last layer.
 struct Tape {
   struct Layer {
     at::Tensor input;      // [batch, inputs] of the linear layer
     at::Tensor output;     // [batch, outputs]
     at::Tensor normalised; // only with a LayerNorm
     at::Tensor inverse;
-    at::Tensor gradient; // of the output, then of what is before the activation
+    at::Tensor gradient; // of the output, then of the activation's input
     at::Tensor half_input;
-    at::Tensor half_gradient; // of what is before the activation
+    at::Tensor half_gradient; // of the activation's input
   };
   std::vector<Layer> layers;
   at::Tensor input_gradient; // [batch, first layer's inputs without the extra ones]
@@ -49,26 +48,26 @@ struct Tape {
   at::Tensor& gradient() { return layers.back().gradient; }
 };
 
-/// A tape in the memory of rows [first, first + count) of another.
+/// Returns a tape that views the rows [first, first + count) of another tape.
 Tape rows_of(const Tape& tape, std::int64_t first, std::int64_t count);
 
 /// A stack of linear layers with hand-written derivatives. `extra` inputs (a critic's action) are
-/// appended to the input of one layer, which does not normalise it.
+/// appended to the input of one layer, which does not normalise its input.
 class Mlp {
 public:
   Mlp() = default;
   Mlp(std::int64_t inputs, std::vector<LayerSpec> layers, std::int64_t extra_layer = -1,
       std::int64_t extra = 0);
 
-  /// Names "<prefix>.<layer>.weight" etc. Call once, before bind.
+  /// Declares the names "<prefix>.<layer>.weight" etc. Call it once, before bind().
   void declare(ParameterLayout& layout, const std::string& prefix);
-  /// `halves`: `flat` in bfloat16, kept by the caller, for the products of all layers but the
-  /// narrow and the exact ones, and on a processor those with few rows; undefined: products are of
-  /// flat's type.
+  /// `halves` is `flat` in bfloat16, maintained by the caller. It is used for the products of all
+  /// layers except narrow and exact ones and, on the CPU, products with few rows. If undefined,
+  /// products have the type of `flat`.
   std::vector<LayerTensors> bind(const ParameterLayout& layout, const at::Tensor& flat,
                                  const at::Tensor& halves = {}) const;
   enum class Weights : std::uint8_t {
-    uniform,    // and biases: in ±1/sqrt(inputs)
+    uniform,    // weights and biases in ±1/sqrt(inputs)
     orthogonal, // biases: 0
     xavier      // uniform in ±sqrt(12/(inputs + outputs)), biases: 0 (Glorot and Bengio 2010, for
                 // ReLU: sqrt(2) times as wide)
@@ -84,18 +83,19 @@ public:
   at::Tensor& forward(const std::vector<LayerTensors>& parameters, const at::Tensor& x,
                       const at::Tensor& extra, Tape& tape, Workspace& workspace) const;
 
-  /// Writes the gradients of all parameters, and tape.input_gradient when asked. Without
-  /// `with_weights` those of the weights are left as they are; others that are undefined, too.
+  /// Writes the gradients of all parameters, and tape.input_gradient if `with_input` is set.
+  /// Without `with_weights`, the gradients of the weights are unchanged; other gradients that are
+  /// undefined are skipped too.
   void backward(const std::vector<LayerTensors>& parameters, std::vector<LayerTensors>& gradients,
                 Tape& tape, bool with_input, Workspace& workspace, bool with_weights = true) const;
 
-  /// For a network that is applied several times, to rows of its own each time: a tape for all rows
-  /// of x, its parts by rows_of(), and the gradients of the weights once backward() without them
-  /// has filled every part.
+  /// For a network that is applied several times, each time to different rows: reserve() makes a
+  /// tape for all rows of x, and rows_of() gives its parts. When backward() without weights has
+  /// filled every part, weight_gradients() writes the gradients of the weights.
   void reserve(const std::vector<LayerTensors>& parameters, const at::Tensor& x, Tape& tape) const;
   void weight_gradients(std::vector<LayerTensors>& gradients, const Tape& tape,
                         Workspace& workspace) const;
-  /// Writes tape.extra_gradient and nothing else.
+  /// Writes only tape.extra_gradient.
   void backward_to_extra(const std::vector<LayerTensors>& parameters, Tape& tape,
                          Workspace& workspace) const;
 

@@ -63,7 +63,7 @@ void orthogonal(at::Tensor stored, double gain, at::Generator& generator) {
 }
 
 void check_by_name(const std::string& what, const TensorMap& source, const TensorMap& target) {
-  constexpr int kNamed = 3; // problems reported in full; more would make the line too long
+  constexpr int kNamed = 3; // problems reported in full, so that the line stays short
   std::string told;
   int problems = 0;
   const auto add = [&](const std::string& problem) {

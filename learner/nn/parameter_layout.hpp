@@ -10,9 +10,9 @@
 
 namespace troupe::learner {
 
-/// The positions of a network's parameters in one flat tensor. Weights are stored as the products
-/// want them ([inputs, outputs]) and shown in a checkpoint as PyTorch has them ([outputs, inputs]):
-/// `order` permutes the stored dimensions into the shown ones.
+/// The positions of a network's parameters in one flat tensor. Weights are stored in the layout of
+/// the products ([inputs, outputs]), and shown in checkpoints in PyTorch's layout ([outputs,
+/// inputs]): `order` permutes the stored dimensions to the shown ones.
 class ParameterLayout {
 public:
   struct Entry {
@@ -23,7 +23,7 @@ public:
     std::int64_t size = 0;
   };
 
-  /// Returns the number of the entry.
+  /// Returns the index of the entry.
   std::size_t add(std::string name, std::vector<std::int64_t> stored,
                   std::vector<std::int64_t> order = {});
 
@@ -33,10 +33,10 @@ public:
   at::Tensor stored_view(const at::Tensor& flat, std::size_t entry) const;
   at::Tensor shown_view(const at::Tensor& flat, std::size_t entry) const;
 
-  /// Adds "<prefix><name>" -> shown view of `flat` for every entry.
+  /// Adds a view of `flat` in the shown layout under "<prefix><name>" for every entry.
   void show(const at::Tensor& flat, const std::string& prefix, TensorMap& out) const;
 
-  /// Name of the first entry of `flat` that is not finite; empty when all are.
+  /// Returns the name of the first entry of `flat` that is not finite, or "" if all are finite.
   std::string first_not_finite(const at::Tensor& flat) const;
 
 private:
@@ -44,17 +44,18 @@ private:
   std::int64_t count_ = 0;
 };
 
-/// Fills the weights (not biases) with orthogonal matrices times `gain`; `stored` is [inputs,
+/// Fills the weights (not biases) with orthogonal matrices times `gain`. `stored` is [inputs,
 /// outputs].
 void orthogonal(at::Tensor stored, double gain, at::Generator& generator);
 
-/// Throws std::runtime_error that lists what `source` lacks, has too much, or has in another shape
-/// or type than `target`. `what`: "parameters", for the message.
+/// Throws std::runtime_error that lists the tensors that are missing in `source`, superfluous, or
+/// of another shape or type than in `target`. `what` describes them in the message, for example
+/// "parameters".
 void check_by_name(const std::string& what, const TensorMap& source, const TensorMap& target);
-/// Copies every tensor of `source` into the one of the same name; check_by_name first.
+/// Copies every tensor of `source` to the tensor with the same name. Call check_by_name() first.
 void copy_by_name(const TensorMap& source, const TensorMap& target);
-/// Copies a checkpoint's parameters and optimizer state into the live ones. Throws as
-/// check_by_name(), and changes nothing then.
+/// Copies a checkpoint's parameters and optimizer state to the live ones. Throws the exceptions of
+/// check_by_name(), and then changes nothing.
 void replace_by_name(const TensorMap& parameters, const TensorMap& live_parameters,
                      const TensorMap& state, const TensorMap& live_state);
 

@@ -13,8 +13,8 @@
 namespace troupe::learner {
 namespace {
 
-constexpr std::int64_t kImages = 8;          // pass through all layers together: they stay in cache
-constexpr std::int64_t kPatchFloats = 32768; // of a chunk of lines
+constexpr std::int64_t kImages = 8;          // processed together, so that they stay in cache
+constexpr std::int64_t kPatchFloats = 32768; // of the lines that make a chunk
 
 using Floats = std::vector<float>;
 
@@ -23,14 +23,14 @@ std::int64_t panels(std::int64_t columns) {
   return (columns + step - 1) / step * step;
 }
 
-/// Scratch of one thread.
+/// Scratch memory of one thread.
 struct Lane {
   Floats image;
   std::vector<std::uint8_t> shifted;
   Floats patches;
   Floats packed;
-  std::vector<Floats> gradients;        // per layer: of its output, for a block of images
-  std::vector<Floats> weight_gradients; // per layer, sums of this lane
+  std::vector<Floats> gradients;        // per layer: gradient of its output, for a block of images
+  std::vector<Floats> weight_gradients; // per layer: sums of this lane
   std::vector<Floats> bias_gradients;
   Floats bias_part;
 };
@@ -40,7 +40,7 @@ void grow(Floats& floats, std::int64_t count) {
     floats.resize(static_cast<std::size_t>(count));
 }
 
-/// Image `at` of the batch, without a shift.
+/// Joins the frames of image `at` of the batch, without a shift.
 void join_frames(const EncoderTape& tape, std::size_t at, std::int64_t size, float* out) {
   const std::size_t stack = tape.frames.size() / tape.shifts.drawn.size();
   const std::int64_t part = size / static_cast<std::int64_t>(stack);
@@ -86,7 +86,7 @@ std::size_t PatchEncoder::prepare_lanes(std::int64_t batch) {
   return static_cast<std::size_t>(wanted);
 }
 
-/// run(lane, first, last): the batch in equal parts, one lane each.
+/// Divides the batch into equal parts, one per lane, and calls run(lane, first, last) for each.
 template <class F>
 void PatchEncoder::over_lanes(std::int64_t batch, const F& run) {
   const auto lanes = static_cast<std::int64_t>(prepare_lanes(batch));
@@ -101,7 +101,8 @@ void PatchEncoder::over_lanes(std::int64_t batch, const F& run) {
   });
 }
 
-/// run(row, rows): lane.patches holds the patches of `rows` output pixels of the block, from `row`.
+/// Calls run(row, rows) for each chunk: lane.patches then holds the patches of `rows` output pixels
+/// of the block, beginning at `row`.
 template <class F>
 void PatchEncoder::over_chunks(std::size_t layer, const EncoderTape& tape, std::int64_t first,
                                std::int64_t count, Lane& lane, const F& run) {
@@ -178,7 +179,7 @@ void PatchEncoder::forward(const EncoderShape::Tensors& parameters, EncoderTape&
   tape.features = tape.activations.back();
 }
 
-/// Gradient of a layer's input from that of its output, both of one block.
+/// Computes the gradient of a layer's input from that of its output, both for one block.
 void PatchEncoder::spread_to_input(std::size_t layer, std::int64_t count, Lane& lane) {
   const Convolution& c = shape_.layers()[layer];
   Floats& input = lane.gradients[layer - 1];

@@ -15,7 +15,7 @@ namespace troupe::learner {
 namespace {
 
 constexpr std::int64_t kValues = 256;
-constexpr std::int64_t kGrain = 1 << 14; // bytes a thread takes at least
+constexpr std::int64_t kGrain = 1 << 14; // minimum bytes per thread
 
 /// out = table[channel][in], channels-last or in planes.
 template <class T>

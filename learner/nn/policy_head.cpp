@@ -7,8 +7,8 @@
 namespace troupe::learner {
 namespace {
 
-constexpr double kFree = 1.5;       // |raw| below it costs nothing
-constexpr double kSaturated = 0.95; // an action beyond it counts as saturated
+constexpr double kFree = 1.5;       // |raw| up to this value costs nothing
+constexpr double kSaturated = 0.95; // actions beyond this count as saturated
 
 template <class T>
 HeadReport on_cpu(const at::Tensor& raw, const at::Tensor& action,

@@ -7,7 +7,7 @@
 namespace troupe::learner {
 namespace {
 
-constexpr double kLeastVariance = 1e-8; // added to it: a column that never changes gives 0
+constexpr double kLeastVariance = 1e-8; // added to the variance: a constant column gives 0
 
 } // namespace
 
@@ -18,7 +18,7 @@ void RunningMoments::build(const at::TensorOptions& options) {
   variance_ = at::ones({columns_}, wide);
 }
 
-/// Sums about the mean so far, combined as by Chan et al. (1979).
+/// Sums distances from the current mean, and combines them as in Chan et al. (1979).
 void RunningMoments::observe(ReplicaContext& context, const at::Tensor& rows) {
   const at::Tensor distance = rows.to(at::kDouble) - mean_;
   at::Tensor sums = at::cat({distance.sum(0), distance.square().sum(0),

@@ -11,25 +11,26 @@ namespace troupe::learner {
 
 class ReplicaContext;
 
-/// Mean and variance of each column of all rows observed so far, and rows in units of them.
-/// Replicas in sync observe all of each other's rows, so that their moments are equal; others have
-/// moments of their own rows. The thread of its replica.
+/// Tracks the mean and variance of each column over all rows observed so far, and normalises rows
+/// by them. Replicas in sync observe the rows of all of them, so that their moments are equal;
+/// other replicas have moments of their own rows. Used by the thread of its replica.
 class RunningMoments {
 public:
   RunningMoments() = default;
   explicit RunningMoments(std::int64_t columns) : columns_(columns) {}
 
-  /// Mean 0 and variance 1 on the options' device, until the first rows.
+  /// Sets mean 0 and variance 1 on the options' device until the first rows are observed.
   void build(const at::TensorOptions& options);
-  /// rows: [rows, columns], finite. A collective of the replicas in sync that have collectives. No
-  /// read by the host.
+  /// Observes finite rows [rows, columns]. This is a collective of the replicas in sync that have
+  /// collectives. The host reads no values.
   void observe(ReplicaContext& context, const at::Tensor& rows);
-  /// (rows - mean) / deviation, of the rows' type.
+  /// Returns (rows - mean) / deviation, in the type of the rows.
   at::Tensor normalised(const at::Tensor& rows) const;
 
-  /// Adds "<prefix>.mean", "<prefix>.variance" and "<prefix>.count", the live float64 tensors.
+  /// Adds the live float64 tensors "<prefix>.mean", "<prefix>.variance" and "<prefix>.count".
   void show(const std::string& prefix, TensorMap& out) const;
-  /// For the acting side: float32 [2 * columns] on the CPU, the means, then 1 / deviation.
+  /// Returns the moments for the acting side: float32 [2 * columns] on the CPU, first the means,
+  /// then 1 / deviation.
   at::Tensor published() const;
 
 private:

@@ -14,14 +14,14 @@ namespace troupe::learner {
 namespace {
 
 constexpr double kLeastNorm = 1e-12;
-constexpr int kFirstIterations = 15; // so that the first passes are normalised, too
+constexpr int kFirstIterations = 15; // so that the first passes are normalised too
 
 at::Tensor unit(const at::Tensor& vector) {
   return vector / vector.norm().clamp_min(kLeastNorm);
 }
 
-/// The layer's own handle of its weight; null for other modules. The registered parameter is
-/// another handle of the same tensor, and stays.
+/// The layer's own handle of its weight, or null for other modules. The registered parameter is
+/// another handle of the same tensor, and does not change.
 at::Tensor* weight_of(torch::nn::Module& module) {
   if (auto* layer = module.as<torch::nn::Conv2dImpl>())
     return &layer->weight;
@@ -69,7 +69,7 @@ void SpectralNorm::apply(bool iterate) {
       layer.v.copy_(unit(at::mv(matrix.t(), layer.u)));
       layer.u.copy_(unit(at::mv(matrix, layer.v)));
     }
-    // Copies: the next iteration may come before this pass's backward.
+    // Copies, because the next iteration may run before this pass's backward.
     *layer.used = layer.weight / at::dot(layer.u.clone(), at::mv(matrix, layer.v.clone()));
   }
 }

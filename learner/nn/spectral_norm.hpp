@@ -13,31 +13,32 @@ class Module;
 
 namespace troupe::learner {
 
-/// Spectral normalisation (Miyato et al. 2018) of every Conv2d, Linear and Embedding within a
-/// module that is there: their forward() then uses weight / (greatest singular value of the weight
-/// as a matrix [out, rest]). The parameters stay, by name and value; the two vectors of the power
-/// iteration become buffers beside them, "weight_u" and "weight_v". They depend on the seed and on
-/// the weights alone, so that replicas with equal seeds and weights keep equal ones without a
-/// collective. One thread, the module's; the module outlives this, and its device and type are
-/// settled before.
+/// Spectral normalisation (Miyato et al. 2018) of every Conv2d, Linear and Embedding within an
+/// existing module: their forward() then uses weight / (largest singular value of the weight as a
+/// matrix [out, rest]). The parameters keep their names and values. The two vectors of the power
+/// iteration become the buffers "weight_u" and "weight_v" beside them. The vectors depend only on
+/// the seed and the weights, so replicas with equal seeds and weights keep them equal without a
+/// collective. Used by the module's thread. The module must outlive this object, and its device and
+/// type must be set before.
 class SpectralNorm {
 public:
-  /// Throws std::invalid_argument for a module without such layers.
+  /// Throws std::invalid_argument if the module has no such layers.
   SpectralNorm(torch::nn::Module& module, std::uint64_t seed);
 
-  /// Before each forward pass: gives the layers their normalised weights, of which gradients flow
-  /// back to the parameters (u and v count as constants). With `iterate`, in training, one step of
-  /// the power iteration first. Not under autocast.
+  /// Call this before each forward pass. It gives the layers their normalised weights, through
+  /// which gradients flow back to the parameters (u and v count as constants). With `iterate`, for
+  /// training, it first does one step of the power iteration. Do not call it under autocast.
   void apply(bool iterate);
 
-  /// Of each layer's weight, as the power iteration has it now: {name: value}.
+  /// The singular value of each layer's weight, as currently estimated by the power iteration:
+  /// {name: value}.
   std::map<std::string, double> singular_values() const;
 
 private:
   struct Layer {
     std::string name;
     at::Tensor weight; // the parameter
-    at::Tensor* used;  // what the layer's forward() takes
+    at::Tensor* used;  // what the layer's forward() uses
     at::Tensor u;      // [out]
     at::Tensor v;      // [rest]
   };

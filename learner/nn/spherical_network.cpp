@@ -10,10 +10,10 @@
 namespace troupe::learner {
 namespace {
 
-constexpr std::int64_t kWider = 4;    // hidden features of a block for each of its own
-constexpr double kLeastLength = 1e-8; // of what is normalised
+constexpr std::int64_t kWider = 4;    // ratio of a block's hidden features to its width
+constexpr double kLeastLength = 1e-8; // minimum length of a normalised vector
 
-/// Each row at the length 1; `inverse`: 1 / its length before.
+/// Scales each row to length 1. `inverse` receives 1 / its length before.
 at::Tensor unit_rows(const at::Tensor& x, at::Tensor& inverse) {
   inverse = x.norm(2, {1}, true).clamp_min_(kLeastLength).reciprocal_();
   return x * inverse;
@@ -30,8 +30,8 @@ at::Tensor without_bias(const at::Tensor& x, const at::Tensor& weight, Workspace
   return out;
 }
 
-/// Of a product x * weight: the weight's gradient into `of_weight` if that is defined; returns
-/// that of x.
+/// Backward pass of a product x * weight. Writes the weight's gradient to `of_weight` if that is
+/// defined, and returns the gradient of x.
 at::Tensor product_backward(const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& gradient, at::Tensor of_weight,
                             Workspace& workspace) {
@@ -93,7 +93,8 @@ SphericalNetwork::Tensors SphericalNetwork::bind(const ParameterLayout& layout,
   return made;
 }
 
-/// A mix of 1 / sqrt(width), so that Adam moves it as it does weights, means 1 / (blocks + 1).
+/// A stored mix of 1 / sqrt(width), the size at which Adam moves it like a weight, means 1 /
+/// (blocks + 1).
 double SphericalNetwork::mix_factor() const {
   return std::sqrt(static_cast<double>(width_)) / (blocks_ + 1);
 }

@@ -9,11 +9,12 @@
 
 namespace troupe::learner {
 
-/// The network of SimbaV2 (Lee et al. 2025), whose features and weights have the length 1: inputs
-/// with a constant behind them, normalised, become `width` features; each block goes a learned
-/// part of the way to what two linear layers, four times as wide in between, make of its input; a
-/// head follows. Linear layers have no bias but the last one, and learned scales of their outputs.
-/// Hand-written derivatives.
+/// The network of SimbaV2 (Lee et al. 2025), whose features and weights have length 1. A constant
+/// is appended to the inputs; they are normalised and become `width` features. Two linear layers,
+/// four times as wide in between, compute a target from the input of each block, and the block
+/// moves its features a learned part of the way to that target. A head follows. Only the last
+/// linear layer has a bias; the outputs of linear layers have learned scales. Derivatives are
+/// hand-written.
 class SphericalNetwork {
 public:
   SphericalNetwork() = default;
@@ -29,7 +30,7 @@ public:
     std::vector<Block> blocks;
     at::Tensor head, head_scale, output, bias;
   };
-  /// What a forward pass leaves for the backward pass.
+  /// What a forward pass keeps for the backward pass.
   struct Trace {
     struct Step {
       at::Tensor input, product, hidden, direction, direction_inverse, inverse;
@@ -39,25 +40,25 @@ public:
     at::Tensor features, head_product, scaled;
   };
 
-  /// Names "<prefix>.embed.weight" etc. Call once, before bind.
+  /// Declares the names "<prefix>.embed.weight" etc. Call it once, before bind().
   void declare(ParameterLayout& layout, const std::string& prefix);
   Tensors bind(const ParameterLayout& layout, const at::Tensor& flat) const;
   void initialise(const ParameterLayout& layout, const at::Tensor& flat,
                   at::Generator& generator) const;
-  /// Divides each weight by its length, an output's over all inputs: after each step.
+  /// Divides the weights of each output by their length over all inputs. Call it after each step.
   static void project(const Tensors& parameters);
 
   /// x: [batch, inputs] -> [batch, outputs].
   at::Tensor forward(const Tensors& parameters, const at::Tensor& x, Trace& trace,
                      Workspace& workspace) const;
-  /// `gradient`: of the outputs. Writes the gradients of the parameters unless `gradients` is null;
-  /// returns that of x.
+  /// `gradient` is that of the outputs. Writes the gradients of the parameters unless `gradients`
+  /// is null. Returns the gradient of x.
   at::Tensor backward(const Tensors& parameters, const Tensors* gradients, const Trace& trace,
                       const at::Tensor& gradient, Workspace& workspace) const;
 
-  /// The part of the way that each of its features goes in a block.
+  /// The part of the way that each feature moves in a block.
   at::Tensor mix(const Block& block) const { return block.mix * mix_factor(); }
-  /// The number behind the inputs: keeps their length among their directions.
+  /// The constant appended to the inputs; it preserves their length as part of their direction.
   static constexpr double kConstantInput = 3;
 
 private:

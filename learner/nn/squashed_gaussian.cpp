@@ -25,7 +25,7 @@ SquashedSample squashed_sample(const at::Tensor& raw, const at::Tensor& noise) {
   const at::Tensor log_deviation =
       gaussian_logarithms(raw).clamp(kLeastLogDeviation, kMostLogDeviation);
   const at::Tensor before = gaussian_means(raw) + log_deviation.exp() * noise;
-  // log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)), which does not lose small values
+  // log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)), which keeps small values exact
   const at::Tensor log_slope = 2 * (std::numbers::ln2 - before - at::softplus(-2 * before));
   const double log_normaliser = 0.5 * std::log(2 * std::numbers::pi);
   return {at::tanh(before),
@@ -38,7 +38,7 @@ at::Tensor squashed_gradient(const at::Tensor& raw, const at::Tensor& noise,
   const at::Tensor unclamped = gaussian_logarithms(raw);
   const at::Tensor moves =
       (unclamped >= kLeastLogDeviation).logical_and(unclamped <= kMostLogDeviation);
-  // d log_probability / d before = 2 action, and -1 of each logarithm of a deviation
+  // d log_probability / d before = 2 action, and -1 for each logarithm of a deviation
   const at::Tensor weight = temperature * share;
   const at::Tensor before = 2 * weight * action - action_gradient * (1 - action * action);
   const at::Tensor deviation = unclamped.clamp(kLeastLogDeviation, kMostLogDeviation).exp();

@@ -9,8 +9,8 @@
 namespace troupe::learner {
 namespace {
 
-/// One image [channels, height, width], shifted with replicated borders, each byte as the table has
-/// it; out [height, width, channels].
+/// Shifts one image [channels, height, width] with replicated borders, and converts each byte by
+/// the table; out is [height, width, channels].
 template <class Element>
 void shift_by_table(const std::uint8_t* image, const ImageShape& shape, Shift shift,
                     const Element* table, Element* out) {
@@ -103,7 +103,7 @@ private:
                   : std::vector<std::int64_t>{c.kernel, c.kernel, c.in.channels, c.out.channels};
   }
 
-  /// As convolutions want it: [out, in, row, column].
+  /// Returns the weight in the layout of convolutions: [out, in, row, column].
   at::Tensor weight(const EncoderShape::Tensors& parameters, std::size_t i) const {
     return parameters.weight[i]
         .view(stored_sizes(i))

@@ -12,7 +12,7 @@ struct SgdLists {
   std::vector<at::Tensor> parameters, gradients, momentum;
 };
 
-/// The parameters of a group that have gradients, with all that their update needs.
+/// The parameters of a group that have gradients, with everything that their update needs.
 template <class States>
 class SgdGroup {
 public:
@@ -24,7 +24,7 @@ public:
   }
 
   const torch::optim::SGDOptions& options() const { return options_; }
-  SgdLists first; // their momentum is new and not initialised
+  SgdLists first; // with new momentum that is not initialised
   SgdLists later;
 
 private:
@@ -82,8 +82,8 @@ void FusedSgd::step_on_device(const DeviceStep& step) {
     const auto& options = lists.options();
     if (options.dampening() != 0)
       throw std::invalid_argument("FusedSgd: a step on the device has no dampening");
-    // Without dampening, a momentum of 0 becomes the gradient in the first step. It stays 0 where
-    // the step is left out.
+    // Without dampening, a momentum of 0 becomes the gradient in the first step. It stays 0 if the
+    // step is left out.
     for (auto& momentum : lists.first.momentum)
       momentum.zero_();
     for (auto* some : {&lists.first, &lists.later})

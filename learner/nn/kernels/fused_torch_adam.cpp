@@ -11,18 +11,18 @@
 namespace troupe::learner {
 namespace {
 
-/// The kernel walks through memory: all tensors of a parameter have its layout.
+/// The kernel walks through memory, so all tensors of a parameter need the same layout.
 void lay_out_as(const at::Tensor& parameter, at::Tensor& tensor) {
   if (tensor.strides() != parameter.strides())
     tensor = at::empty_like(parameter).copy_(tensor);
 }
 
-/// Parameters whose moments are as old.
+/// Parameters whose moments have the same number of updates.
 struct AdamLists {
   std::vector<at::Tensor> parameters, gradients, means, squares, largest;
 };
 
-/// The parameter's state, new where there is none.
+/// Returns the parameter's state, and creates it if it is missing.
 template <class State, class Options, class States>
 State& state_of(const at::Tensor& parameter, const Options& options, States& states) {
   auto& known = states[parameter.unsafeGetTensorImpl()];
@@ -127,7 +127,7 @@ std::vector<float> FusedAdamW::next_numbers() const {
 
 void FusedAdamW::step_on_device(const DeviceStep& step) {
   const at::NoGradGuard no_gradient;
-  std::int64_t number = 0; // of the parameter
+  std::int64_t number = 0; // index of the parameter
   for (std::size_t i = 0; i < param_groups_.size(); ++i) {
     const auto& options =
         static_cast<const torch::optim::AdamWOptions&>(param_groups_[i].options());

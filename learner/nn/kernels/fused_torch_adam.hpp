@@ -7,10 +7,10 @@
 
 namespace troupe::learner {
 
-/// torch::optim::Adam and AdamW whose update reads and writes each parameter, gradient and moment
-/// once (LibTorch's makes a pass for each term): the same options, param groups, state and
-/// arithmetic, saved and loaded alike. Gradients that are dense; float32, float64 and bfloat16 on
-/// the CPU, and CUDA. (FusedAdam is another: over one flat tensor, by the kernels of
+/// torch::optim::Adam and AdamW with an update that reads and writes each parameter, gradient and
+/// moment once (LibTorch's makes a pass for each term). Options, param groups, state, arithmetic,
+/// saving and loading are the same. Supports dense gradients, in float32, float64 and bfloat16 on
+/// the CPU, and on CUDA. (FusedAdam is different: it works on one flat tensor, with the kernels of
 /// kernel_table.hpp.)
 class FusedTorchAdam : public torch::optim::Adam {
 public:

@@ -191,7 +191,7 @@ void norm_backward(AfterNorm after, const float* y, const float* normalised, con
 
 constexpr float kLowest = -3.0e38f;
 
-/// weights = exp(x - max); gives their sum and the maximum.
+/// weights = exp(x - max). Returns their sum, and stores the maximum in `most`.
 float exponentials(const float* x, float* weights, Index n, float* most) {
   Vector top = Vector{} + kLowest;
   each(n, [&](Index j, Index part) { top = larger(get(x + j, part, kLowest), top); });
@@ -232,7 +232,7 @@ double categorical_loss(const float* target_logits, const float* reward, const f
       const float above = position - static_cast<float>(below);
       const float mass = weights[j] * inverse;
       projected[below] += mass * (1.0f - above);
-      projected[below + 1] += mass * above; // the last atom has no share above it
+      projected[below + 1] += mass * above; // `above` is 0 for the last atom
     }
     const float total = exponentials(logits, weights, atoms, &most);
     const float log_total = __builtin_logf(total) + most;
@@ -318,7 +318,7 @@ void lerp(float* target, const float* source, float weight, Index count) {
 }
 
 double sum_of_squares(const float* x, Index count) {
-  constexpr Index kChunk = 4096; // float within a chunk, double between them
+  constexpr Index kChunk = 4096; // summed in float within a chunk, in double between chunks
   double total = 0;
   for (Index start = 0; start < count; start += kChunk) {
     Vector even = {};
@@ -340,7 +340,7 @@ double sum_of_squares(const float* x, Index count) {
 }
 
 bool all_finite(const float* x, Index count) {
-  Vector zeros = {}; // x * 0 is 0, or NaN where x is not finite
+  Vector zeros = {}; // x * 0 is 0, or NaN if x is not finite
   each(count, [&](Index i, Index part) { zeros += get(x + i, part) * 0.0f; });
   return sum(zeros) == 0.0f;
 }

@@ -12,8 +12,8 @@ constexpr int kRows = 14; // 28 accumulators, two vectors of b, one broadcast: 3
 constexpr int kRows = 6;
 #endif
 constexpr Index kPanel = 2 * kWidth;
-constexpr Index kBlock = kProductBlock; // a panel of so many rows fits the first-level cache
-constexpr Index kCached = 1 << 13;      // floats of b beside which rows of a stay in it
+constexpr Index kBlock = kProductBlock; // a panel with this many rows fits in the first-level cache
+constexpr Index kCached = 1 << 13;      // floats of b that leave room in it for rows of a
 constexpr Index kRowsTogether = 4 * kRows;
 
 struct Tile {
@@ -41,7 +41,7 @@ static void multiply_tile(const Tile& t) {
     for (int i = 0; i < kCount; ++i)
       sums[i][j] = start;
   }
-  // Three rows per base pointer: more than that do not fit the general registers.
+  // Three rows per base pointer, because pointers for more do not fit in the general registers.
   constexpr int kBases = (kCount + 2) / 3;
   const float* base[kBases];
   for (int g = 0; g < kBases; ++g)
@@ -95,7 +95,7 @@ static void multiply(const float* a, Index a_row, Index a_column, const float* p
   const Index block = (k + blocks - 1) / blocks;
   for (Index k0 = 0; k0 == 0 || k0 < k; k0 += block) {
     const Index depth = k - k0 < block ? k - k0 : block;
-    // Where all panels of b stay cached, a's rows do too until each has met them.
+    // If all panels of b stay cached, the rows of a stay cached too until each has met every panel.
     const Index together = depth * n <= kCached ? kRowsTogether : m;
     for (Index i0 = 0; i0 < m; i0 += together)
       for (Index n0 = 0; n0 < n; n0 += kPanel) {
@@ -136,7 +136,7 @@ static void pack(const float* b, Index b_row, Index b_column, Index k, Index n, 
         }
       continue;
     }
-    for (Index p0 = 0; p0 < k; p0 += kWidth) { // blocks: a transposed b is read along its rows
+    for (Index p0 = 0; p0 < k; p0 += kWidth) { // in blocks: reads a transposed b along its rows
       if (b_row == 1 && columns == kPanel && k - p0 >= kWidth) {
         for (Index half = 0; half < kPanel; half += kWidth) {
           Vector square[kWidth];

@@ -1,5 +1,5 @@
-// Compiled once per instruction set, as kernels.cpp. Every pass is bound by memory: the per-channel
-// numbers stay in the first-level cache.
+// Compiled once per instruction set, like kernels.cpp. Every pass is limited by memory bandwidth;
+// the per-channel numbers stay in the first-level cache.
 #include "learner/nn/kernels/norm_kernels.hpp"
 
 #include "learner/nn/kernels/vector_math.hpp"
@@ -35,7 +35,7 @@ Vector over_zero(Vector v) {
   return v < 0.0f ? Vector{} : v; // a NaN stays one
 }
 
-/// Rows of a block: their sums stay in registers, column by column.
+/// Rows of a block, whose column sums stay in registers.
 constexpr Index kTogether = 8;
 
 template <class F>
@@ -86,7 +86,7 @@ void apply(const Element* x, const Element* residual, const float* scale, const 
   }
 }
 
-/// The gradient where `value` is above 0 (or NaN).
+/// Returns the gradient where `value` is above 0 (or NaN), else 0.
 Vector let_through(Vector gradient, Vector value) {
   return value <= 0.0f ? Vector{} : gradient;
 }

@@ -4,8 +4,9 @@
 
 namespace troupe::learner {
 
-/// Batch norm with ReLU behind it over [rows, channels], dense, on one thread; Element: float, or
-/// uint16_t for the bits of a bfloat16. Per-channel numbers are float32. NaN in gives NaN out.
+/// Batch norm followed by ReLU over dense [rows, channels], on one thread. Element is float, or
+/// uint16_t for the bits of a bfloat16. Per-channel numbers are float32. NaN inputs give NaN
+/// outputs.
 template <class Element>
 struct ChannelKernels {
   /// sums += x - shift, squares += (x - shift)^2, column by column.
@@ -14,14 +15,14 @@ struct ChannelKernels {
   /// y = max(x * scale + offset + residual, 0); residual null: 0.
   void (*apply)(const Element* x, const Element* residual, const float* scale, const float* offset,
                 Element* y, std::int64_t rows, std::int64_t channels);
-  /// g = gradient where the ReLU let through, else 0: by y where that is given, which also writes g
-  /// to `masked`; by x * scale + offset where y and masked are null. sums += g,
-  /// products += g * (x - mean).
+  /// g = gradient where the ReLU let the value through, else 0. If y is given, y determines this,
+  /// and g is also written to `masked`; if y and masked are null, x * scale + offset determines it.
+  /// sums += g, products += g * (x - mean).
   void (*gradient_sums)(const Element* gradient, const Element* x, const Element* y,
                         const float* scale, const float* offset, const float* mean, Element* masked,
                         float* sums, float* products, std::int64_t rows, std::int64_t channels);
-  /// out = g * scale + x * slope + constant; g as above by x * scale + offset, or, with a null
-  /// offset, the gradient itself.
+  /// out = g * scale + x * slope + constant. g is as above, determined by x * scale + offset; with
+  /// a null offset, it is the gradient itself.
   void (*input_gradient)(const Element* gradient, const Element* x, const float* scale,
                          const float* offset, const float* slope, const float* constant,
                          Element* out, std::int64_t rows, std::int64_t channels);
@@ -32,9 +33,9 @@ struct NormKernels {
   ChannelKernels<std::uint16_t> bfloat16;
 };
 
-/// Of the fastest instruction set of this processor.
+/// The kernels for the fastest instruction set of this processor.
 const NormKernels& norm_kernels();
-/// As kernel_table(name).
+/// Like kernel_table(name).
 const NormKernels* norm_kernels(const char* name);
 
 } // namespace troupe::learner

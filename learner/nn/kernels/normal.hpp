@@ -6,7 +6,7 @@
 
 namespace troupe::learner {
 
-/// Standard normal numbers, float32 on the CPU, by Box and Muller.
+/// Returns standard normal numbers by the Box-Muller method, float32 on the CPU.
 at::Tensor normal(Random& random, at::IntArrayRef shape);
 
 } // namespace troupe::learner

@@ -26,8 +26,8 @@ struct Left { // the left factor, element (m, k) at data[m * row + k * column]
   std::int64_t column;
 };
 
-/// c[m, n] = a * b on one thread, packing as much of b at a time as stays in the second-level
-/// cache. k is cut where `multiply` cuts it, so the bits are those of one call.
+/// c[m, n] = a * b on one thread. Packs as much of b at a time as stays in the second-level cache.
+/// k is divided where `multiply` divides it, so the bits equal those of one call.
 void product_by_blocks(const Left& a, const Right& b, const float* bias, at::Tensor& c,
                        std::int64_t k, Workspace& workspace) {
   constexpr std::int64_t kPackedFloats = 1 << 16;
@@ -52,7 +52,7 @@ void product_by_blocks(const Left& a, const Right& b, const float* bias, at::Ten
     }
 }
 
-/// c[m, n] = a * b; rows are split over threads where that pays.
+/// c[m, n] = a * b. Splits the rows over threads if that pays.
 void product(const Left& a, const Right& b, const float* bias, at::Tensor& c, std::int64_t k,
              Workspace& workspace) {
   const KernelTable& kernels = kernel_table();
@@ -61,7 +61,7 @@ void product(const Left& a, const Right& b, const float* bias, at::Tensor& c, st
   constexpr std::int64_t kFlopsPerThread = 2'000'000;
   const bool alone = at::get_num_threads() == 1 || m * n * k < kFlopsPerThread;
   const bool is_packed = b.column == 1 && b.row == n && n == kernels.panel_columns;
-  constexpr std::int64_t kLargeFloats = 1 << 18; // packed: beyond the second-level cache
+  constexpr std::int64_t kLargeFloats = 1 << 18; // packed size beyond the second-level cache
   if (alone && !is_packed && k * rounded_up(n, kernels.panel_columns) > kLargeFloats)
     return product_by_blocks(a, b, bias, c, k, workspace);
   const float* packed = b.data;
@@ -94,7 +94,7 @@ float* data_or_null(at::Tensor& tensor) {
   return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr;
 }
 
-/// By LibTorch. gradient: of y in, of what `activation` was given out.
+/// Uses LibTorch. gradient is that of y on input, and that of the input of `activation` on output.
 void undo_on_device(Activation activation, const at::Tensor& y, at::Tensor& gradient) {
   if (activation == Activation::elu || activation == Activation::norm_elu)
     at::elu_backward_out(gradient, gradient, 1, 1, 1, /*is_result=*/true, y);

@@ -8,16 +8,16 @@
 
 namespace troupe::learner {
 
-/// The arithmetic of small networks with hand-written derivatives, without autograd: the kernels of
-/// kernel_table.hpp for float32 on the CPU, LibTorch's operators for every other type and device.
-/// Tensors are dense and row-major and sized by the caller; results are overwritten. One thread per
-/// Workspace.
+/// The arithmetic of small networks with hand-written derivatives, without autograd. It uses the
+/// kernels of kernel_table.hpp for float32 on the CPU, and LibTorch's operators for every other
+/// type and device. Tensors are dense, row-major and sized by the caller; results are overwritten.
+/// One thread per Workspace.
 
-/// Scratch memory that grows to the largest use.
+/// Scratch memory that grows to the largest size used.
 class Workspace {
 public:
   float* floats(std::int64_t count);
-  /// [rows, columns] bfloat16 on the device of `like`, valid until the next call.
+  /// Returns [rows, columns] of bfloat16 on the device of `like`, valid until the next call.
   at::Tensor halves(std::int64_t rows, std::int64_t columns, const at::Tensor& like);
 
 private:
@@ -25,7 +25,7 @@ private:
   at::Tensor buffer_;
 };
 
-/// norm…: a LayerNorm, then the rest.
+/// norm…: a LayerNorm, then the activation.
 enum class Activation : std::uint8_t { none, elu, relu, norm, norm_elu, norm_relu, norm_tanh };
 bool normalises(Activation activation);
 AfterNorm after_norm(Activation activation);
@@ -38,14 +38,15 @@ void linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bia
 /// weight_gradient[k, n] = x^T * gradient
 void linear_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
                             at::Tensor& weight_gradient, Workspace& workspace);
-/// input_gradient[m, k] = gradient[m, n] * weight[k, n]^T; `weight` may be some rows of the whole.
+/// input_gradient[m, k] = gradient[m, n] * weight[k, n]^T. `weight` may be a range of rows of a
+/// larger weight.
 void linear_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
                            at::Tensor& input_gradient, Workspace& workspace);
 
-/// out = x, of the same shape, in bfloat16.
+/// out = x, converted to bfloat16; both have the same shape.
 void narrow_into(const at::Tensor& x, at::Tensor& out);
-/// The three products with factors in bfloat16, by LibTorch, which adds in float32 and rounds the
-/// sum to bfloat16. The result is float32; `bias` may be undefined.
+/// The three products with bfloat16 factors, by LibTorch, which adds in float32 and rounds the sum
+/// to bfloat16. The result is float32; `bias` may be undefined.
 void half_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                  at::Tensor& out, Workspace& workspace);
 void half_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
@@ -53,25 +54,27 @@ void half_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
 void half_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
                          at::Tensor& input_gradient, Workspace& workspace);
 
-/// In place, elu or relu.
+/// Applies elu or relu in place.
 void activate(Activation activation, at::Tensor& x);
-/// gradient: of y in, of x out. bias_gradient (when defined): its column sums.
+/// gradient is that of y on input, and that of x on output. bias_gradient receives its column sums
+/// if defined.
 void activate_backward(Activation activation, const at::Tensor& y, at::Tensor& gradient,
                        at::Tensor& bias_gradient);
 
-/// For one that normalises: y = activation(layer_norm(x) * gain + shift); x becomes what
-/// norm_backward() takes for `kept`, inverse[m] = 1 / sigma.
+/// For an activation that normalises: y = activation(layer_norm(x) * gain + shift). x becomes the
+/// `kept` argument of norm_backward(), and inverse[m] = 1 / sigma.
 void norm(Activation activation, at::Tensor& x, const at::Tensor& gain, const at::Tensor& shift,
           at::Tensor& y, at::Tensor& inverse);
-/// gradient: of y in, of x out. The gradients of gain and shift are both defined or both undefined;
-/// bias_gradient (when defined): the column sums of the gradient of x.
+/// gradient is that of y on input, and that of x on output. The gradients of gain and shift must be
+/// both defined or both undefined. bias_gradient receives the column sums of the gradient of x if
+/// defined.
 void norm_backward(Activation activation, const at::Tensor& y, const at::Tensor& kept,
                    const at::Tensor& inverse, const at::Tensor& gain, at::Tensor& gradient,
                    at::Tensor& gain_gradient, at::Tensor& shift_gradient,
                    at::Tensor& bias_gradient);
 
-at::Tensor tanh_of(const at::Tensor& x); // dense x
-/// target += weight * (source - target), flat.
+at::Tensor tanh_of(const at::Tensor& x); // x must be dense
+/// target += weight * (source - target), both flat.
 void average_into(at::Tensor& target, const at::Tensor& source, double weight);
 bool all_finite(const at::Tensor& tensor);
 

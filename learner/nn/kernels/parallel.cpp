@@ -1,4 +1,4 @@
-// The one file that is compiled with OpenMP: without it at::parallel_for runs on a single thread.
+// The only file compiled with OpenMP. Without it, at::parallel_for runs on a single thread.
 #include "learner/nn/kernels/parallel.hpp"
 
 #include <ATen/Parallel.h>

@@ -5,8 +5,8 @@
 
 namespace troupe::learner {
 
-/// part(first, last) over [0, count) in pieces of at least `grain`, on LibTorch's threads of the
-/// calling thread (at::set_num_threads). An exception of a part is rethrown here.
+/// Calls part(first, last) over [0, count) in pieces of at least `grain`, on the LibTorch threads
+/// of the calling thread (at::set_num_threads). Rethrows an exception of `part`.
 void over_threads(std::int64_t count, std::int64_t grain,
                   const std::function<void(std::int64_t, std::int64_t)>& part);
 

@@ -8,7 +8,7 @@
 namespace troupe::learner {
 namespace {
 
-constexpr std::int64_t kPictures = 16; // from which on LibTorch takes oneDNN
+constexpr std::int64_t kPictures = 16; // from this number on LibTorch uses oneDNN
 
 bool is_all(const torch::ExpandingArray<2>& numbers, std::int64_t value) {
   return (*numbers)[0] == value && (*numbers)[1] == value;
@@ -24,7 +24,8 @@ bool goes_to_mkl(const torch::nn::Conv2dImpl& conv, const at::Tensor& x) {
          && !at::autocast::is_autocast_enabled(at::kCPU);
 }
 
-/// The least divisor of `pixels` that is at least kPictures; `pixels` itself where it is less.
+/// Returns the smallest divisor of `pixels` that is at least kPictures, or `pixels` itself if it is
+/// smaller.
 std::int64_t pictures_of(std::int64_t pixels) {
   for (std::int64_t pictures = kPictures; pictures < pixels; ++pictures)
     if (pixels % pictures == 0)

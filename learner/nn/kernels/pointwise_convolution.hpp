@@ -4,11 +4,12 @@
 
 namespace troupe::learner {
 
-/// conv(x). A 1x1 convolution of float32 rows, channels-last, on one thread of the CPU, with fewer
-/// than 16 pictures, LibTorch gives to a matrix product of MKL's, which knows no AVX-512 on
-/// processors that are not Intel's, with copies around it; with 16 or more to oneDNN. Such a
-/// convolution does not care which picture a pixel belongs to, so the same memory is shown to it as
-/// 16 or more. All other convolutions, layouts and types go their way.
+/// Returns conv(x). For a 1x1 convolution of float32 rows, channels-last, on one CPU thread,
+/// LibTorch uses oneDNN for 16 or more pictures. For fewer, it uses an MKL matrix product with
+/// copies around it, and MKL does not use AVX-512 on processors other than Intel's. The result of
+/// such a convolution does not depend on which picture a pixel belongs to, so this function
+/// presents the same memory as 16 or more pictures. All other convolutions, layouts and types take
+/// the usual path.
 at::Tensor pointwise_convolution(torch::nn::Conv2d& conv, const at::Tensor& x);
 
 } // namespace troupe::learner

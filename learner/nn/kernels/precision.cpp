@@ -45,7 +45,7 @@ Autocast::~Autocast() {
   if (!on_)
     return;
   if (at::autocast::decrement_nesting() == 0)
-    at::autocast::clear_cache(); // of weights cast: the next update changes them
+    at::autocast::clear_cache(); // of converted weights, which the next update changes
   at::autocast::set_autocast_enabled(device_, was_on_);
   at::autocast::set_autocast_dtype(device_, was_type_);
 }

@@ -30,7 +30,7 @@ void draw_shifts(Random& random, int pixels, std::vector<Shift>& shifts) {
 
 void shift_bytes(const std::uint8_t* image, const ImageShape& shape, Shift shift,
                  std::uint8_t* out) {
-  // Columns [first, last) come from the row, those beside them from its ends.
+  // Columns [first, last) come from the row; the others repeat its first or last pixel.
   const std::int64_t width = shape.width;
   const auto first = std::clamp<std::int64_t>(-shift.x, 0, width);
   const auto last = std::clamp<std::int64_t>(width - shift.x, 0, width);

@@ -6,12 +6,13 @@
 
 namespace troupe::learner {
 
-/// Random numbers whose state is one integer (splitmix64): saved and restored with a run.
+/// A random number generator whose state is one integer (splitmix64), which is saved and restored
+/// with a run.
 class Random {
 public:
   explicit Random(std::uint64_t state) : state_(state) {}
   std::uint64_t next();
-  /// Uniform in [0, bound) but for a bias below 2^-32.
+  /// Uniform in [0, bound), apart from a bias below 2^-32.
   std::uint32_t below(std::uint32_t bound);
   std::uint64_t state() const { return state_; }
   void set_state(std::uint64_t state) { state_ = state; }
@@ -20,13 +21,13 @@ private:
   std::uint64_t state_;
 };
 
-/// An image moved by (y, x) pixels: out(r, c) = in(clamp(r + y), clamp(c + x)).
+/// The shift of an image by (y, x) pixels: out(r, c) = in(clamp(r + y), clamp(c + x)).
 struct Shift {
   std::int32_t y = 0;
   std::int32_t x = 0;
 };
 
-/// One offset per image, each uniform in [-pixels, pixels].
+/// Draws one shift per image, uniform in [-pixels, pixels] in each direction.
 void draw_shifts(Random& random, int pixels, std::vector<Shift>& shifts);
 
 struct ImageShape {
@@ -37,12 +38,12 @@ struct ImageShape {
   std::int64_t size() const { return channels * height * width; }
 };
 
-/// One image [channels, height, width], shifted with replicated borders.
+/// Shifts one image [channels, height, width] with replicated borders.
 void shift_bytes(const std::uint8_t* image, const ImageShape& shape, Shift shift,
                  std::uint8_t* out);
 
-/// One image [channels, height, width]: shifted with replicated borders, out = in / 255 - 0.5.
-/// scratch: shape.size() bytes.
+/// Shifts one image [channels, height, width] with replicated borders, and converts it: out = in /
+/// 255 - 0.5. scratch: shape.size() bytes.
 void shift_image(const std::uint8_t* image, const ImageShape& shape, Shift shift,
                  std::uint8_t* scratch, float* out);
 

@@ -1,7 +1,8 @@
 #pragma once
-// Vectors of the widest kind of the instruction set this file is compiled for. Included by
-// kernels.cpp only; everything is static, so that no function compiled for a newer processor is
-// shared with the rest of the program (no templates of the standard library either).
+// Vectors of the widest kind in the instruction set for which this file is compiled. Only
+// kernels.cpp includes it. Everything is static, so that the rest of the program never shares a
+// function compiled for a newer processor (for the same reason it uses no templates of the standard
+// library).
 
 #include <cstdint>
 
@@ -43,7 +44,7 @@ static inline Vector larger(Vector a, Vector b) {
   return a > b ? a : b;
 }
 
-// Eight exponent and seven fraction bits of a bfloat16, which is the upper half of a float.
+// A bfloat16 is the upper half of a float, with eight exponent and seven fraction bits.
 typedef std::uint32_t Bits __attribute__((vector_size(kWidth * 4)));
 typedef std::uint16_t Narrow __attribute__((vector_size(kWidth * 2)));
 typedef std::uint16_t NarrowUnaligned
@@ -72,7 +73,7 @@ static inline Vector widened(Narrow bits) {
   return reinterpret_cast<Vector>(__builtin_convertvector(bits, Bits) << 16);
 }
 
-/// To the nearest, halves to even; a NaN stays one.
+/// Rounds to nearest, ties to even. NaN stays NaN.
 static inline Narrow narrowed(Vector v) {
   const Bits bits = reinterpret_cast<Bits>(v);
   const Bits rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
@@ -80,7 +81,7 @@ static inline Narrow narrowed(Vector v) {
   return __builtin_convertvector(v == v ? rounded : quiet, Narrow);
 }
 
-/// Lane i gets lane i + shift of v, around the end.
+/// Lane i receives lane i + shift of v, wrapping around at the end.
 template <int kShift>
 static inline Vector rotated(Vector v) {
   Integers lanes = {};
@@ -113,7 +114,7 @@ static inline float greatest(Vector v) {
   return v[0];
 }
 
-/// Transposes a square of kWidth rows: each round interleaves the upper with the lower half.
+/// Transposes a square of kWidth rows. Each round interleaves the upper half with the lower half.
 static inline void transpose(Vector (&rows)[kWidth]) {
   Integers low = {};
   Integers high = {};
@@ -132,8 +133,8 @@ static inline void transpose(Vector (&rows)[kWidth]) {
   }
 }
 
-/// exp within 2 units in the last place; arguments below -87 give about 1e-38, above 88 about
-/// 1.6e38.
+/// exp within 2 units in the last place. Arguments below -87 give about 1e-38, arguments above 88
+/// about 1.6e38.
 static inline Vector exponential(Vector x) {
   const Vector low = Vector{} - 87.0f;
   const Vector high = Vector{} + 88.0f;
