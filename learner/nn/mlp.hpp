@@ -52,7 +52,7 @@ struct Tape {
 Tape rows_of(const Tape& tape, std::int64_t first, std::int64_t count);
 
 /// A stack of linear layers with hand-written derivatives. `extra` inputs (a critic's action) are
-/// appended to the input of one layer, which does not normalise its input.
+/// appended to the input of one layer, which must not have norm_input.
 class Mlp {
 public:
   Mlp() = default;

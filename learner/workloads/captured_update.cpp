@@ -17,8 +17,8 @@
 namespace troupe::learner {
 namespace {
 
-constexpr std::int64_t kWarmUp = 3; // updates before the captured one: libraries set up what they
-                                    // need, and the optimizer its state
+constexpr std::int64_t kWarmUp = 3; // updates before the captured one, in which libraries and the
+                                    // optimizer set up their state
 
 } // namespace
 
@@ -29,7 +29,7 @@ CapturedUpdate::Sent::Sent(std::size_t count, at::ScalarType type, const at::Dev
 }
 
 void CapturedUpdate::Sent::send(const at::Tensor& values) {
-  host.copy_(values); // the read at the last update's end says that it was taken
+  host.copy_(values); // the read at the end of the last update shows that it was consumed
   device.copy_(host, /*non_blocking=*/true);
 }
 
@@ -69,10 +69,10 @@ void CapturedUpdate::bring(const at::Tensor& rows, const at::Tensor& labels) {
     numbers_.send(at::tensor(numbers, at::kFloat));
 }
 
-/// All that is captured. No tensor of autograd outlives it: an accumulator of gradients kept from
-/// an update before the capture would tie the graph to that update's stream.
+/// Everything that is captured. No autograd tensor outlives it: a gradient accumulator kept from an
+/// update before the capture would tie the graph to that update's stream.
 void CapturedUpdate::update() {
-  optimizer_->zero_grad(); // backward then writes new gradients, into the graph's own memory
+  optimizer_->zero_grad(); // backward then allocates new gradients in the graph's memory
   const auto outcome = forward_(rows_, labels_);
   outcome.loss.backward();
   const at::NoGradGuard no_gradient;
@@ -104,7 +104,7 @@ CapturedUpdate::Report CapturedUpdate::make(const at::Tensor& rows, const at::Te
   else
     update();
   ++updates_;
-  const auto numbers = report_.cpu(); // the one read
+  const auto numbers = report_.cpu(); // the only read
   const auto* said = numbers.const_data_ptr<double>();
   const Report report{.loss = said[0], .accuracy = said[1]};
   const double norm = said[2];

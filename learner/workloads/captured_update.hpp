@@ -14,46 +14,47 @@ namespace troupe::learner {
 class DeviceOptimizer;
 class WrappedOptimizer;
 
-/// A classifier's update (forward, loss, backward, clipping, optimizer) that the host reads once,
-/// at its end. On a GPU the fourth one is captured as a CUDA graph, and replayed from then on; the
-/// graph keeps memory for one batch's activations. Elsewhere the same operations run one by one.
-/// The results and the optimizer's state are those of WrappedOptimizer::step(), and the two kinds
-/// of update may alternate. Make another one where the optimizer's state was loaded, since a graph
-/// holds addresses. One thread.
+/// A classifier's update (forward, loss, backward, clipping, optimizer) that the host reads only
+/// once, at its end. On a GPU, the fourth update is captured as a CUDA graph, which is then
+/// replayed; the graph keeps memory for the activations of one batch. On other devices the same
+/// operations run one by one. The results and the optimizer's state are those of
+/// WrappedOptimizer::step(), and the two kinds of updates may alternate. Create a new object after
+/// loading the optimizer's state, because a graph holds addresses. One thread.
 class CapturedUpdate {
 public:
-  /// Of a batch, scalars [].
+  /// The results of a batch, scalars [].
   struct Outcome {
     at::Tensor loss; // backward() starts here
     at::Tensor accuracy;
   };
-  /// Gets rows and labels on the device. It must draw no random numbers, and read no tensor's value
-  /// on the host.
+  /// Receives rows and labels on the device. It must not draw random numbers or read a tensor's
+  /// value on the host.
   using Forward = std::function<Outcome(const at::Tensor& rows, const at::Tensor& labels)>;
   struct Report {
     double loss = 0;
     double accuracy = 0;
   };
 
-  /// Whether this optimizer steps alone, by a rule that needs no read by the host.
+  /// Whether this optimizer steps alone, by a rule for which the host reads no values.
   static bool supports(WrappedOptimizer& optimizer);
 
-  /// For an optimizer that it supports(), which outlives it, with the parameters on `device`.
+  /// `optimizer` must be one that supports() accepts, and must outlive this object. Its parameters
+  /// are on `device`.
   CapturedUpdate(WrappedOptimizer& optimizer, const at::Device& device, Forward forward);
   ~CapturedUpdate();
   CapturedUpdate(const CapturedUpdate&) = delete;
   CapturedUpdate& operator=(const CapturedUpdate&) = delete;
 
-  /// Batches have the shapes and types of the first one.
+  /// Whether the batch has the shapes and types of the first one.
   bool takes(const at::Tensor& rows, const at::Tensor& labels) const;
 
-  /// An update by a batch that it takes(), on any device. A gradient that is not finite throws what
-  /// WrappedOptimizer::step() throws. Neither with it nor with such a loss, which the caller has to
-  /// look at, do the parameters change.
+  /// Makes an update by a batch that takes() accepts, on any device. Throws the exception of
+  /// WrappedOptimizer::step() if a gradient is not finite. The parameters do not change then, nor
+  /// if the loss is not finite, which the caller must check.
   Report make(const at::Tensor& rows, const at::Tensor& labels);
 
 private:
-  /// Numbers of the host that each update needs. Pinned for a GPU.
+  /// Numbers that the host sends for each update. The memory is pinned for a GPU.
   struct Sent {
     Sent(std::size_t count, at::ScalarType type, const at::Device& device);
     void send(const at::Tensor& values);
@@ -75,7 +76,7 @@ private:
   at::Tensor labels_;
   at::Tensor report_; // float64: loss, accuracy, norm of the gradients
   std::int64_t updates_ = 0;
-  std::vector<at::Tensor> gradients_; // that the graph writes, [parameter]
+  std::vector<at::Tensor> gradients_; // written by the graph, [parameter]
   std::unique_ptr<StepGraph> graph_;
 };
 

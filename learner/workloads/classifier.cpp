@@ -30,12 +30,12 @@ namespace {
 
 namespace functional = torch::nn::functional;
 
-constexpr const char* kClassifierAverage = "average."; // before the names of averaged weights
+constexpr const char* kClassifierAverage = "average."; // prefix of the names of averaged weights
 constexpr const char* kCounter = "counters.updates";
-constexpr std::int64_t kBest = 5;   // of top5
-constexpr double kScaledRows = 256; // of which learning_rate is the rate
+constexpr std::int64_t kBest = 5;   // for top5
+constexpr double kScaledRows = 256; // rows per update to which learning_rate refers
 
-/// Two parameter groups, the second without decay: biases and batch norms.
+/// Makes two parameter groups; the second one, without decay, holds biases and batch norms.
 template <class Optimizer, class Options>
 std::unique_ptr<torch::optim::Optimizer> grouped(const torch::nn::Module& module, Options options) {
   std::vector<at::Tensor> decayed, plain;
@@ -145,9 +145,9 @@ private:
   at::ScalarType network_type_ = at::kFloat; // of the parameters and the loss
   std::uint64_t seed_ = 0;
   std::unique_ptr<ClassifierNetwork> network_;
-  std::unique_ptr<ClassifierNetwork> average_; // of its weights; null: off
+  std::unique_ptr<ClassifierNetwork> average_; // with averaged weights; null: off
   std::unique_ptr<WrappedOptimizer> optimizer_;
-  collectives::Timeline* timeline_ = nullptr; // of the replica; null: not recorded
+  collectives::Timeline* timeline_ = nullptr; // the replica's; null: not recorded
   std::optional<CapturedUpdate> captured_;    // none: all updates are eager
   std::int64_t updates_ = 0;
 };
@@ -206,7 +206,7 @@ void NetworkClassifier::check_input(const at::Tensor& input) const {
     check_rows(input, "picture", {spec_.channels, spec_.height, spec_.width}, update_name());
 }
 
-/// What the network takes, of checked input on the device.
+/// Converts checked input on the device to the network's input.
 at::Tensor NetworkClassifier::prepare(const at::Tensor& input) const {
   if (spec_.features > 0)
     return input.to(network_type_);
@@ -231,7 +231,7 @@ at::Tensor NetworkClassifier::loss_of(const ClassifierOutputs& outputs,
                * functional::cross_entropy(wide(outputs.auxiliary), labels, options);
 }
 
-/// Of checked rows and labels on the device.
+/// Takes checked rows and labels on the device.
 CapturedUpdate::Outcome NetworkClassifier::outcome_of(const at::Tensor& rows,
                                                       const at::Tensor& labels) {
   const auto input = prepare(rows);

@@ -17,7 +17,7 @@ struct ResNetName {
   bool small_stem = false;
 };
 
-/// "resnet18", "resnet18_small".
+/// Parses names such as "resnet18" and "resnet18_small".
 std::optional<ResNetName> resnet_of(std::string model) {
   ResNetName name;
   constexpr std::string_view kPrefix = "resnet", kSuffix = "_small";
@@ -58,7 +58,7 @@ public:
   at::Tensor head(const at::Tensor& features) { return fc_->forward(features); }
 
 private:
-  /// Normal, of variance gain / inputs.
+  /// Fills the weights with normal numbers of variance gain / inputs.
   static void fill(torch::nn::LinearImpl& layer, double gain, const at::Generator& generator) {
     layer.weight.normal_(0, std::sqrt(gain / static_cast<double>(layer.weight.size(1))), generator);
     layer.bias.zero_();
@@ -67,7 +67,7 @@ private:
   torch::nn::Linear fc_{nullptr};
 };
 
-/// A module that has features() and head().
+/// Wraps a module that has features() and head().
 template <class Module>
 class PlainNetwork : public ClassifierNetwork {
 public:

@@ -15,7 +15,7 @@
 namespace troupe::learner {
 namespace {
 
-/// Float64 on the CPU. Throws for what is no matrix of finite numbers.
+/// Converts to float64 on the CPU. Throws unless `rows` is a matrix of finite numbers.
 at::Tensor checked(const at::Tensor& rows, std::int64_t columns, const char* what) {
   if (rows.dim() != 2 || !rows.is_floating_point() || (columns >= 0 && rows.size(1) != columns))
     throw std::invalid_argument(
@@ -28,7 +28,7 @@ at::Tensor checked(const at::Tensor& rows, std::int64_t columns, const char* wha
   return wide;
 }
 
-/// Sums of the replicas' numbers, by way of the replica's own device.
+/// Sums the numbers of all replicas, on the replica's device.
 at::Tensor summed(ReplicaContext& context, const at::Tensor& mine) {
   if (!context.has_collectives())
     return mine;
@@ -45,7 +45,7 @@ std::int64_t largest(ReplicaContext& context, std::int64_t mine) {
   return there.item<std::int64_t>();
 }
 
-/// x log x, 0 at 0.
+/// Returns x log x, with 0 at 0.
 at::Tensor x_log_x(const at::Tensor& x) {
   return x.xlogy(x);
 }

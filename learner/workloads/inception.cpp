@@ -18,7 +18,7 @@ namespace {
 
 namespace functional = torch::nn::functional;
 
-/// A convolution without bias, batch norm, ReLU.
+/// A convolution without bias, followed by batch norm and ReLU.
 struct Convolution {
   const char* name;
   std::int64_t in;
@@ -65,14 +65,14 @@ at::Tensor pooled(const at::Tensor& x, Pool pool) {
   return x;
 }
 
-/// A pooling, convolutions after each other, then (where there are any) some side by side.
+/// A pooling, then convolutions in sequence, then possibly some in parallel.
 struct Branch {
   std::vector<Convolution> chain;
   std::vector<Convolution> fork = {};
   Pool pool = Pool::none;
 };
 
-/// Branches side by side.
+/// Parallel branches.
 class MixedImpl : public torch::nn::Module {
 public:
   explicit MixedImpl(const std::vector<Branch>& branches) {
@@ -160,7 +160,7 @@ std::vector<Branch> mixed_8(std::int64_t in) {
           {.chain = {{"branch_pool", in, 192, 1, 1}}, .pool = Pool::average}};
 }
 
-/// The second head, on the last map of 17x17.
+/// The second head, on the last feature map of 17x17.
 class AuxiliaryImpl : public torch::nn::Module {
 public:
   explicit AuxiliaryImpl(std::int64_t classes) {
@@ -180,7 +180,7 @@ private:
   torch::nn::Linear fc_{nullptr};
 };
 
-/// (x · 0.229 + 0.485 - 0.5) / 0.5 and so on, by channel.
+/// Computes (x · 0.229 + 0.485 - 0.5) / 0.5 and so on, per channel.
 at::Tensor transformed(const at::Tensor& pictures) {
   constexpr std::array<double, 3> kMean{0.485, 0.456, 0.406}, kDeviation{0.229, 0.224, 0.225};
   std::vector<at::Tensor> channels;
@@ -194,7 +194,7 @@ at::Tensor transformed(const at::Tensor& pictures) {
 
 struct InceptionImpl::Stage {
   std::function<at::Tensor(const at::Tensor&)> forward;
-  bool feeds_auxiliary = false; // what comes out
+  bool feeds_auxiliary = false; // its output
 };
 
 InceptionImpl::~InceptionImpl() = default;
@@ -242,8 +242,8 @@ void InceptionImpl::build_stages() {
   mixed("Mixed_7c", mixed_8(2048));
 }
 
-/// Normal with deviation 0.1; the auxiliary head's last convolution 0.01 and its linear layer
-/// 0.001, so that it begins without a say.
+/// Normal weights with deviation 0.1. The auxiliary head's last convolution has 0.01 and its linear
+/// layer 0.001, so that the head has little influence at first.
 void InceptionImpl::initialise() {
   const at::NoGradGuard guard;
   for (auto& item : named_parameters()) {

@@ -14,11 +14,11 @@
 namespace troupe::learner {
 namespace {
 
-constexpr std::int64_t kExpansion = 4; // of a bottleneck's output over its width
+constexpr std::int64_t kExpansion = 4; // ratio of a bottleneck's output channels to its width
 
 struct Depth {
   bool bottleneck;
-  std::vector<int> blocks; // of each layer; three layers: the family of CIFAR
+  std::vector<int> blocks; // per layer; three layers: the CIFAR family
   bool small() const { return blocks.size() == 3; }
 };
 
@@ -45,7 +45,7 @@ torch::nn::Conv2d convolution(std::int64_t in, std::int64_t out, std::int64_t ke
       torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
 }
 
-/// Two 3x3 convolutions, or a 1x1, a 3x3 and a 1x1, and the way around them.
+/// Two 3x3 convolutions, or a 1x1, a 3x3 and a 1x1, with the shortcut around them.
 class BlockImpl : public torch::nn::Module {
 public:
   BlockImpl(std::int64_t in, std::int64_t width, std::int64_t stride, const Depth& depth) {
@@ -98,8 +98,8 @@ private:
   std::vector<torch::nn::Conv2d> convolutions_;
   std::vector<torch::nn::BatchNorm2d> norms_;
   torch::nn::Sequential around_{nullptr};
-  std::int64_t stride_ = 1;  // of a way around without parameters
-  std::int64_t padding_ = 0; // channels of zeros on either side of it
+  std::int64_t stride_ = 1;  // of a shortcut without parameters
+  std::int64_t padding_ = 0; // zero channels on either side of it
 };
 TORCH_MODULE(Block);
 

@@ -12,7 +12,7 @@
 namespace troupe::learner {
 namespace {
 
-constexpr std::int64_t kAtOnce = 50; // samples with a separate random stream each
+constexpr std::int64_t kAtOnce = 50; // samples that share one random stream
 
 int rank_of(const ReplicaContext& context) {
   return context.has_collectives() ? context.rank_in_sync_group() : 0;

@@ -34,14 +34,14 @@ namespace {
 constexpr const char* kGenerator = "generator.";
 constexpr const char* kCritic = "critic.";
 constexpr const char* kSnganAverage = "average.";
-constexpr std::int64_t kEvaluated = 64;   // real pictures described at once
-constexpr std::uint64_t kSampleSeed = 17; // of what evaluation and pictures show: always the same
+constexpr std::int64_t kEvaluated = 64;   // real pictures processed at a time
+constexpr std::uint64_t kSampleSeed = 17; // for evaluation and pictures(): always the same
 constexpr std::int64_t kShownClasses = 20;
-constexpr std::int64_t kShownEach = 8; // samples of a class
+constexpr std::int64_t kShownEach = 8; // samples per class
 constexpr const char* kSteps = "counters.generator_steps";
 constexpr const char* kCriticSteps = "counters.critic_steps";
 
-/// One of the two networks' optimizer: Adam, its rate falling to 0 in a line.
+/// Makes the optimizer of one of the two networks: Adam with a rate that falls linearly to 0.
 std::unique_ptr<WrappedOptimizer> wrapped(ReplicaContext& context, const torch::nn::Module& module,
                                           const SnganConfig& config, double rate,
                                           std::int64_t decay_steps) {
@@ -86,7 +86,7 @@ public:
   at::Tensor sample(const at::Tensor& labels, at::Generator generator) override;
 
 private:
-  struct Wish { // what the generator makes a picture of
+  struct Wish { // the inputs of the generator
     at::Tensor noise;
     at::Tensor labels;
   };
@@ -103,15 +103,15 @@ private:
   PictureNormaliser normalise_;
   at::Device device_ = at::kCPU;
   at::ScalarType precision_ = at::kFloat;
-  at::ScalarType type_ = at::kFloat; // of parameters and losses
-  std::uint64_t noise_seed_ = 0;     // the same on all replicas that step together
+  at::ScalarType type_ = at::kFloat; // of the parameters and losses
+  std::uint64_t noise_seed_ = 0;     // equal on all replicas that step together
   SnganGenerator generator_{nullptr};
-  SnganGenerator average_{nullptr}; // of its weights; null: off
+  SnganGenerator average_{nullptr}; // with averaged weights; null: off
   SnganCritic critic_{nullptr};
   std::unique_ptr<SpectralNorm> spectral_norm_;
   std::unique_ptr<WrappedOptimizer> generator_optimizer_;
   std::unique_ptr<WrappedOptimizer> critic_optimizer_;
-  std::optional<FeatureStatistics> real_; // of the real pictures, once evaluate() needed them
+  std::optional<FeatureStatistics> real_; // of the real pictures, once needed
   std::int64_t steps_ = 0;
   std::int64_t critic_steps_ = 0;
 };
@@ -167,7 +167,7 @@ void SnganReplica::build(ReplicaContext& context) {
   copy_by_name(module_state(*generator_), module_state(*average_));
 }
 
-/// Of all replicas that step together the noise is drawn everywhere, and each takes its rows.
+/// Every replica that steps together draws the noise of all of them, and takes its own rows.
 SnganReplica::Wish SnganReplica::draw(ReplicaContext& context, std::int64_t rows,
                                       std::uint64_t number) const {
   const bool together = context.has_collectives();
@@ -237,7 +237,7 @@ Metrics SnganReplica::generator_step(ReplicaContext& context, std::int64_t rows)
   generator_->train();
   generator_optimizer_->zero_grad();
   const auto fake = generated(wish);
-  // The critic's gradient stops at the pictures: its parameters take none.
+  // The backward pass of the critic stops at the pictures: its parameters get no gradients.
   const auto seen = fake.detach().requires_grad_();
   const auto loss = hinge_generator_loss(scored(seen, wish.labels));
   fake.backward(torch::autograd::grad({loss}, {seen})[0]);

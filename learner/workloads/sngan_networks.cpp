@@ -11,13 +11,14 @@
 namespace troupe::learner {
 namespace {
 
-constexpr std::int64_t kSmallest = 4; // height and width that the generator begins with
+constexpr std::int64_t kSmallest = 4; // height and width at which the generator begins
 
 torch::nn::Conv2d convolution(std::int64_t in, std::int64_t out, std::int64_t kernel) {
   return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, kernel).padding(kernel / 2));
 }
 
-/// All blocks have as many channels; else each at half the size has twice as many.
+/// Whether all blocks have the same number of channels; otherwise each block at half the size has
+/// twice as many.
 bool has_equal_widths(const SnganShape& shape) {
   return shape.size == 32 && !shape.tapered;
 }
@@ -30,8 +31,8 @@ at::Tensor halved(const at::Tensor& x) {
   return at::avg_pool2d(x, {2, 2});
 }
 
-/// Glorot's uniform weights; those of a block's inner convolutions are wider by the root of 2, for
-/// the ReLU in front of them. Biases begin at 0.
+/// Sets Glorot's uniform weights. The weights of a block's inner convolutions are larger by
+/// sqrt(2), because of the ReLU before them. Biases are 0.
 void initialise(const torch::nn::Module& module, const at::Generator& generator) {
   const at::NoGradGuard guard;
   for (auto& item : module.named_parameters()) {
@@ -52,7 +53,7 @@ void initialise(const torch::nn::Module& module, const at::Generator& generator)
 
 } // namespace
 
-/// Norm, ReLU, twice as large, 3x3; norm, ReLU, 3x3; the way around: twice as large, 1x1.
+/// Norm, ReLU, upsampling by 2, 3x3; norm, ReLU, 3x3. The shortcut: upsampling by 2, 1x1.
 class GeneratorBlockImpl : public torch::nn::Module {
 public:
   GeneratorBlockImpl(std::int64_t in, std::int64_t out, std::int64_t classes)
@@ -65,7 +66,7 @@ public:
   at::Tensor forward(const at::Tensor& x, const at::Tensor& labels) {
     auto y = conv1_->forward(doubled(norm1_->forward(x, labels).relu_()));
     y = conv2_->forward(norm2_->forward(y, labels).relu_());
-    // 1x1 and copying pixels commute; the small one is four times cheaper.
+    // A 1x1 convolution and copying pixels commute; on the small picture it costs a quarter.
     return y + doubled(around_->forward(x));
   }
 
@@ -74,7 +75,7 @@ private:
   torch::nn::Conv2d conv1_{nullptr}, conv2_{nullptr}, around_{nullptr};
 };
 
-/// (ReLU,) 3x3, ReLU, 3x3, half as large; the way around: 1x1, half as large.
+/// (ReLU,) 3x3, ReLU, 3x3, downsampling by 2. The shortcut: 1x1, downsampling by 2.
 class CriticBlockImpl : public torch::nn::Module {
 public:
   CriticBlockImpl(std::int64_t in, std::int64_t out, bool halves, bool first)
@@ -92,13 +93,13 @@ public:
       y = halved(y);
     if (around_.is_empty())
       return y + x;
-    // 1x1 and means of pixels commute; the small one is four times cheaper.
+    // A 1x1 convolution and averaging pixels commute; on the small picture it costs a quarter.
     return y + around_->forward(halves_ ? halved(x) : x);
   }
 
 private:
   bool halves_;
-  bool first_; // sees pictures, which no ReLU may clip
+  bool first_; // its input is pictures, which no ReLU may clip
   torch::nn::Conv2d conv1_{nullptr}, conv2_{nullptr}, around_{nullptr};
 };
 

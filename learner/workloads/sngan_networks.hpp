@@ -16,16 +16,16 @@ struct SnganShape {
   std::int64_t size = 32; // height and width: 32, 64, 128
   std::int64_t classes = 1;
   std::int64_t latent = 128;
-  std::int64_t generator_channels = 0; // 0: the papers'
+  std::int64_t generator_channels = 0; // 0: as in the papers
   std::int64_t critic_channels = 0;
-  bool tapered = false; // at 32 too; 64 and 128 always are
+  bool tapered = false; // also at 32; 64 and 128 always are
 };
 
 class GeneratorBlockImpl;
 class CriticBlockImpl;
 
-/// Noise and class to picture: a linear layer to 4x4, residual blocks that double the size, each
-/// with conditional batch norm, tanh. Weights are drawn by Glorot's rule.
+/// Generates pictures from noise and class: a linear layer to 4x4, residual blocks that double the
+/// size, each with conditional batch norm, and tanh. Weights are drawn by Glorot's rule.
 class SnganGeneratorImpl : public torch::nn::Module {
 public:
   SnganGeneratorImpl(const SnganShape& shape, at::Generator generator);
@@ -40,9 +40,9 @@ private:
 };
 TORCH_MODULE(SnganGenerator);
 
-/// Picture and class to a score: residual blocks that halve the size, sum over the pixels, linear,
-/// plus the product with the class's vector (the projection). For a SpectralNorm, which is applied
-/// before each pass.
+/// Scores pictures of a class: residual blocks that halve the size, a sum over the pixels and a
+/// linear layer, plus the product with the class's vector (the projection). It is meant to be used
+/// with SpectralNorm, applied before each pass.
 class SnganCriticImpl : public torch::nn::Module {
 public:
   SnganCriticImpl(const SnganShape& shape, at::Generator generator);
