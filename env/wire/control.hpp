@@ -18,7 +18,7 @@ using Token = std::array<std::uint8_t, 16>; // names a link and authenticates it
 
 constexpr std::uint16_t kSharingVersion = 1;
 constexpr std::size_t kMostReferences = 60; // per message; keeps a control part below 1024 bytes
-constexpr std::size_t kOffsetUnit = 64;     // bytes; frames in shared memory begin at multiples
+constexpr std::size_t kOffsetUnit = 64; // bytes; frames in shared memory begin at multiples of it
 
 /// A data frame in the sender's shared memory.
 struct Reference {

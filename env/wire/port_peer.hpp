@@ -41,7 +41,7 @@ inline PortMessage::PortMessage(std::vector<Frame> of) : parts(std::move(of)) {
     pieces.push_back({heads.data() + begin, ends[i] - begin});
     begin = ends[i];
     const auto part = std::as_const(parts[i]).bytes();
-    if (!part.empty()) // writing only reads it
+    if (!part.empty()) // it is only read
       pieces.push_back({const_cast<std::byte*>(part.data()), part.size()});
     bytes += part.size();
   }

@@ -16,7 +16,7 @@ namespace troupe::env::wire {
 
 class SharedHeap;
 
-/// The bytes of a frame in shared memory. They are released with the last owner, on any thread.
+/// The bytes of a frame in shared memory. The last owner releases them, on any thread.
 class SharedBlock {
 public:
   explicit SharedBlock(std::span<std::byte> where) : bytes_(where) {}
@@ -33,10 +33,10 @@ private:
 };
 
 /// The memory of one sender for one receiver. The sender allocates frames in it, writes them, and
-/// names them to the receiver by references; the receiver's ledger records which ones it has
-/// released. The heap consists of two sealed anonymous files: the frames, which only this process
-/// may write, and the ledger. The kernel frees both together with their owners. One thread uses the
-/// heap; blocks may be destroyed on any thread.
+/// sends references to the receiver, whose ledger records which ones it has released. The heap
+/// consists of two sealed anonymous files: the frames, which only this process may write, and the
+/// ledger. The kernel frees both when their last owner is gone. One thread uses the heap; blocks
+/// may be destroyed on any thread.
 class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
 public:
   /// Reserves `bytes` of address space and commits memory as needed. Returns null if the system

@@ -51,9 +51,9 @@ struct SocketOptions {
 /// still queued. Errors throw std::runtime_error naming the endpoint.
 ///
 /// With shared_memory, data frames between a router and a dealer of the same host and user are in
-/// the sender's memory, which the receiver maps; the dealer must not connect to other routers. The
-/// message carries everything else, in order. Peers elsewhere use messages, as do frames that find
-/// the memory full.
+/// the sender's memory, which the receiver maps, if the dealer connects to no other router. The
+/// message carries everything else, in order. It also carries all frames of peers elsewhere, and
+/// frames for which the memory is full.
 ///
 /// A router or publisher that binds without keys is a PlainPort, which limits what strangers can
 /// make it hold. libzmq handles all other connections.

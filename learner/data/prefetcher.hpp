@@ -14,7 +14,7 @@
 namespace troupe::learner {
 
 struct PrefetchOptions {
-  int threads = 1;                   // that make batches
+  int threads = 1;                   // number of threads that make batches
   int ahead = 2;                     // batches that are ready or in preparation; >= threads
   std::chrono::seconds timeout{600}; // maximum wait of next() for a batch
 };

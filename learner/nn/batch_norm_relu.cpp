@@ -69,8 +69,8 @@ void with_kernels(const at::Tensor& x, const F& call) {
     call(norm_kernels().float32, float());
 }
 
-/// Returns two sums per channel, [2, channels], float64. sum(chunk, first row, rows, first, second)
-/// adds a chunk to both.
+/// Returns two sums per channel, [2, channels], float64. sum(offset, rows, first, second) adds the
+/// rows of one chunk, which begins at element `offset`, to both.
 template <class F>
 at::Tensor sums_over(const Rows& rows, const F& sum) {
   auto parts = at::zeros({rows.chunks, 2, rows.channels}, at::kFloat);

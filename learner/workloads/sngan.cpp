@@ -157,7 +157,7 @@ void SnganReplica::build(ReplicaContext& context) {
                               config_.decay_steps * config_.critic_steps);
   generator_optimizer_ =
       wrapped(context, *generator_, config_, config_.generator_learning_rate, config_.decay_steps);
-  spectral_norm_ = std::make_unique<SpectralNorm>(*critic_, noise_seed_); // of equal weights
+  spectral_norm_ = std::make_unique<SpectralNorm>(*critic_, noise_seed_); // from equal weights
   average_ = nullptr;
   if (config_.average_decay == 0)
     return;

@@ -21,8 +21,8 @@ struct DatasetOptions {
   std::vector<std::string> columns{}; // for tables; empty: all
   std::string header = "auto";        // for CSV: "yes", "no"; auto: if the first row has no number
   std::int64_t classes = 0;           // labels must be below this; 0: determined from the data
-  std::vector<std::string> names{};   // of the classes, in order, for data with named classes:
-                                      // those of the training data, if different; empty: any
+  std::vector<std::string> names{};   // expected class names, in order, for data with named
+                                      // classes: those of the training data; empty: any
   TransformOptions transform{};       // for pictures
   std::uint64_t seed = 1;             // of any randomness in the data set
   double tolerate = 0; // fraction of rows that may be bad; the next good row replaces each

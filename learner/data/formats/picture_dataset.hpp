@@ -13,7 +13,7 @@ namespace troupe::learner::data {
 /// Pictures from a reader, decoded and transformed on the calling thread: {"picture", "label"}.
 class PictureDataset final : public DescribedDataset {
 public:
-  /// Throws std::invalid_argument, DataError.
+  /// Throws std::invalid_argument for options that do not fit, and DataError for bad data.
   PictureDataset(std::unique_ptr<PictureReader> reader, const DatasetOptions& options);
 
   std::int64_t size() const override { return rows_; }

@@ -37,7 +37,7 @@ void elu(float* x, Index count) {
 void relu(float* x, Index count) {
   each(count, [=](Index i, Index part) {
     const Vector v = get(x + i, part);
-    put(x + i, v < 0.0f ? Vector{} : v, part); // a NaN stays one
+    put(x + i, v < 0.0f ? Vector{} : v, part); // NaN stays NaN
   });
 }
 

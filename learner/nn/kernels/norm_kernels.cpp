@@ -32,7 +32,7 @@ void put(std::uint16_t* p, Vector v, Index count) {
 }
 
 Vector over_zero(Vector v) {
-  return v < 0.0f ? Vector{} : v; // a NaN stays one
+  return v < 0.0f ? Vector{} : v; // NaN stays NaN
 }
 
 /// Rows of a block, whose column sums stay in registers.

@@ -272,7 +272,7 @@ void norm_backward(Activation activation, const at::Tensor& y, const at::Tensor&
   const at::Tensor deviation = inverse.unsqueeze(1);
   const auto [of_x, of_gain, of_shift] = at::native_layer_norm_backward(
       gradient, kept, at::IntArrayRef{y.size(1)}, at::zeros_like(deviation), deviation, gain, gain,
-      {true, gain_gradient.defined(), gain_gradient.defined()}); // of the shift its shape counts
+      {true, gain_gradient.defined(), gain_gradient.defined()}); // only the shift's shape matters
   if (gain_gradient.defined()) {
     gain_gradient.copy_(of_gain);
     shift_gradient.copy_(of_shift);
