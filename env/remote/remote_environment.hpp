@@ -56,7 +56,6 @@ struct RemoteResults {
 /// the call throws std::runtime_error naming the endpoint and the rule, within the deadline. After
 /// that, the only turn allowed is one that resets all environments. It reconnects, and the spec
 /// must be unchanged.
-/// that resets all environments is allowed: it reconnects, and the spec must be unchanged.
 class RemoteEnvironments {
 public:
   /// Connects and requests the environments. Throws std::invalid_argument (options) or

@@ -94,8 +94,8 @@ inline PictureShifts unmoved(std::int64_t pictures) {
 /// What an encoder keeps of a forward pass for the backward pass.
 struct EncoderTape {
   at::Tensor images; // uint8 [batch, channels, height, width]; the caller must not change them
-  /// Replaces images on the CPU without shifts: [batch, stack] parts of the channels, each read in
-  /// place.
+  /// Used instead of `images` on the CPU without shifts: [batch, stack] parts of the channels, each
+  /// read in place.
   std::span<const std::byte* const> frames;
   PictureShifts shifts;
   std::vector<at::Tensor> activations; // per layer, in the implementation's layout

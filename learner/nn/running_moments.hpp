@@ -12,8 +12,8 @@ namespace troupe::learner {
 class ReplicaContext;
 
 /// Tracks the mean and variance of each column over all rows observed so far, and normalises rows
-/// by them. Replicas in sync observe the rows of all of them, so that their moments are equal;
-/// other replicas have moments of their own rows. Used by the thread of its replica.
+/// by them. Each replica in sync observes the rows of all replicas in sync, so that their moments
+/// are equal; other replicas have moments of their own rows. Used by the thread of its replica.
 class RunningMoments {
 public:
   RunningMoments() = default;

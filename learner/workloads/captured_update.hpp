@@ -14,8 +14,8 @@ namespace troupe::learner {
 class DeviceOptimizer;
 class WrappedOptimizer;
 
-/// A classifier's update (forward, loss, backward, clipping, optimizer) that the host reads only
-/// once, at its end. On a GPU, the fourth update is captured as a CUDA graph, which is then
+/// A classifier's update (forward, loss, backward, clipping, optimizer) from which the host reads
+/// only once, at its end. On a GPU, the fourth update is captured as a CUDA graph, which is then
 /// replayed; the graph keeps memory for the activations of one batch. On other devices the same
 /// operations run one by one. The results and the optimizer's state are those of
 /// WrappedOptimizer::step(), and the two kinds of updates may alternate. Create a new object after

@@ -12,7 +12,7 @@
 namespace troupe::learner {
 
 struct ClassifierConfig {
-  /// "resnet18", "resnet34", "resnet50", "resnet101", "resnet152"; with the suffix "_small" for
+  /// "resnet18", "resnet34", "resnet50", "resnet101", "resnet152"; the suffix "_small" is for
   /// small pictures, with a 3x3 convolution without pooling as the stem; "resnet20", "resnet32",
   /// "resnet44", "resnet56", "resnet110" for pictures of 32x32; "inception_v3"; "mlp".
   std::string model = "resnet50";
@@ -47,7 +47,7 @@ struct ClassifierConfig {
 
   double average_decay = 0; // exponential average of weights, used for evaluation: 0.9999; 0: off
   std::string precision = "auto"; // "float32", "bfloat16", "auto" (bfloat16 for convolutions if the
-                                  // device multiplies it); "float64" for tests
+                                  // device supports it natively); "float64" for tests
   bool channels_last = true;
   bool global_batch_norm = true; // over all replicas; off: each replica over its own rows
 };

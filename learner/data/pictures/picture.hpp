@@ -52,7 +52,8 @@ private:
 /// case.
 bool is_picture_name(const std::string& name);
 
-/// `quality` is 1 to 100; from 90 on, colours keep full resolution. Throws std::invalid_argument.
+/// Encodes a picture as JPEG. `quality` is 1 to 100; from 90 on, colours keep full resolution.
+/// Throws std::invalid_argument.
 std::vector<std::byte> encode_jpeg(const Picture& picture, int quality);
 
 // Defined in png.cpp:

@@ -7,9 +7,9 @@
 namespace troupe::learner {
 
 /// Returns the type in which a network computes: "float32", "bfloat16" (float32 parameters, layers
-/// by autocast), "auto" (bfloat16 if the device multiplies it and `pays`), or "float64"
-/// (everything, for tests). This is a rule rather than a measurement, so that a repeated run gives
-/// the same bits. Throws std::invalid_argument naming `key` for another name.
+/// by autocast), "auto" (bfloat16 if the device multiplies bfloat16 natively and `pays`), or
+/// "float64" (everything, for tests). This is a rule rather than a measurement, so that a repeated
+/// run gives the same bits. Throws std::invalid_argument naming `key` for another name.
 at::ScalarType choose_precision(const std::string& name, at::Device device, bool pays,
                                 const std::string& key);
 
