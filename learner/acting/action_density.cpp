@@ -7,14 +7,15 @@ namespace troupe::learner {
 namespace {
 
 const double kLogRootTau = 0.5 * std::log(2 * std::numbers::pi);
-const double kRoundedToBound = std::atanh(1 - 0x1p-25); // tanh is 1 in float32 from here on
-constexpr double kFarTail = 30;                         // deviations; there erfc() nears underflow
+const double kRoundedToBound = std::atanh(1 - 0x1p-25); // from here on, tanh is 1 in float32
+constexpr double kFarTail = 30;                         // in standard deviations; beyond it erfc()
+                                                        // nears underflow
 
 double log_density(double x) {
   return -0.5 * x * x - kLogRootTau;
 }
 
-/// Of a standard normal number that is at least x.
+/// The log-probability that a standard normal variable is at least x.
 double log_tail(double x) {
   if (x > kFarTail) // the first terms of Mills' ratio
     return log_density(x) - std::log(x) + std::log1p(-1 / (x * x));

@@ -2,14 +2,16 @@
 
 namespace troupe::learner {
 
-/// With which probability a policy plays one number of an action, as the environment gets it, in
-/// [-1, 1]. A distribution that is clipped there has a density between the bounds and a probability
-/// at each of them, so that the measure of densities is the length between the bounds and 1 at
-/// each. Densities of one measure may be divided by each other, of whichever kind they are.
+/// These functions give the log density with which a policy plays one component of an action, in
+/// the form that the environment receives: a number in [-1, 1]. A distribution that is clipped to
+/// [-1, 1] has a density between the bounds and a probability mass at each bound. All densities are
+/// therefore relative to one measure, the length between the bounds plus a unit mass at each bound.
+/// Ratios of these densities are valid even if the two policies use different distributions.
 
-/// The logarithm for a normal number that is clipped. `deviation` is above 0.
+/// Returns the log density of a clipped normal distribution. `deviation` must be above 0.
 double log_clipped_normal(double mean, double deviation, double action);
-/// The same for tanh of a normal number, rounded to float32, which reaches the bounds.
+/// Returns the log density of the tanh of a normal variable, rounded to float32. The rounding makes
+/// the bounds reachable.
 double log_squashed_normal(double mean, double deviation, double action);
 
 } // namespace troupe::learner

@@ -10,8 +10,8 @@
 
 namespace troupe::learner {
 
-/// Takes a policy's best actions where that one explores. If the action is of choices alone, the
-/// best one has the probability 1.
+/// Wraps a policy and always plays its best actions instead of exploring. If all components of the
+/// action are choices, the best action has probability 1.
 class BestActions : public Policy {
 public:
   BestActions(std::unique_ptr<Policy> policy, const replay::TransitionSpec& transitions);
@@ -32,7 +32,7 @@ public:
 
 private:
   std::unique_ptr<Policy> policy_;
-  bool choices_; // alone
+  bool choices_; // whether all components of the action are choices
 };
 
 } // namespace troupe::learner

@@ -59,7 +59,7 @@ std::span<const std::byte> take_block(std::span<const std::byte>& in) {
 struct Collector::EnvironmentSlot {
   replay::Writer writer;
   ActingRandom random;     // actions and noise
-  std::uint64_t index = 0; // in the whole run
+  std::uint64_t index = 0; // index in the whole run
   bool running = false;
 };
 
@@ -162,7 +162,8 @@ std::byte* Collector::next_place(std::size_t i) {
   return slots_[i].writer.next(replay::kFrame).data();
 }
 
-/// The newest frame and the vectors, if they are not already in their row.
+/// Copies the newest frame and the vectors into the writer's row, unless the environment wrote them
+/// there.
 void Collector::place_observation(std::size_t i) {
   if (rows_->observations.empty())
     return;
@@ -176,7 +177,7 @@ void Collector::place_observation(std::size_t i) {
         slots_[i].writer.next(replay::kVectors + k).begin());
 }
 
-/// The pool has reset the lane's environment.
+/// Begins an episode in a lane whose environment the pool has reset.
 void Collector::begin_episode(std::size_t i) {
   EnvironmentSlot& slot = slots_[i];
   place_observation(i);
@@ -207,8 +208,8 @@ void Collector::begin_episodes() {
   }
 }
 
-/// Writes each step's version; note_probabilities() writes how probable its action was, and the
-/// policy the other extras, which a random step has not.
+/// Writes the parameter version of each step. note_probabilities() writes the log-probability of
+/// its action, and the policy writes the other extras. Random steps have no other extras.
 void Collector::begin_extras(bool random) {
   const std::size_t count = transitions_.extras.size();
   extras_.clear();
@@ -225,7 +226,7 @@ void Collector::begin_extras(bool random) {
     }
 }
 
-/// The logarithms of the probabilities with which these actions are played: the last extra.
+/// Writes the log-probabilities with which the chosen actions are played: the last extra.
 void Collector::note_probabilities(bool random, const Observations& observations,
                                    const Exploration& exploration) {
   std::vector<double> logarithms(slots_.size(), log_uniform(transitions_));
@@ -238,7 +239,7 @@ void Collector::note_probabilities(bool random, const Observations& observations
   }
 }
 
-/// The actions as the environments get them, within [-1, 1].
+/// The actions as the environments receive them, clipped to [-1, 1].
 std::span<const float> Collector::played() {
   const auto size = static_cast<std::size_t>(transitions_.action_size);
   played_.resize(actions_.size());
@@ -265,7 +266,7 @@ void Collector::choose_actions() {
                                 .random = randoms_,
                                 .first = first_,
                                 .extras = extras_};
-  std::vector<float> before; // the states that the actions are chosen from
+  std::vector<float> before; // the states before the actions were chosen
   if (!random) {
     if (!loaded_)
       throw std::logic_error("the collector has no parameters yet");
@@ -274,7 +275,7 @@ void Collector::choose_actions() {
       const replay::Writer& writer = slots_[i].writer;
       const std::int64_t first = writer.rows() - writer.episode_rows();
       first_[i] = writer.episode_rows() == 1 ? 1 : 0;
-      for (std::size_t k = 0; k < stack; ++k) { // the first frame is repeated in young episodes
+      for (std::size_t k = 0; k < stack; ++k) { // young episodes repeat their first frame
         const std::int64_t row = writer.rows() - transitions_.stack + static_cast<std::int64_t>(k);
         frames_[i * stack + k] = writer.at(std::max(first, row), replay::kFrame).data();
       }
@@ -353,7 +354,8 @@ void Collector::save_state(std::vector<std::byte>& out) const {
   env::save_value(out, static_cast<std::uint64_t>(slots_.size()));
   env::save_value(out, agent_steps_);
   env::save_value(out, environment_steps_);
-  const bool resumes = pool_->spec().saves_state; // otherwise the lane begins a new episode
+  const bool resumes = pool_->spec().saves_state; // otherwise the lane begins a new episode on
+                                                  // restore
   for (const EnvironmentSlot& slot : slots_) {
     std::ostringstream random;
     random << slot.random.generator;

@@ -13,19 +13,21 @@
 
 namespace troupe::learner {
 
-/// splitmix64 of a seed and a path of numbers: derives independent seeds for all random generators
-/// from the seed of the run.
+/// Derives a seed from a seed and a path of numbers, with splitmix64. All random generators of a
+/// run get independent seeds from the run's seed this way.
 std::uint64_t split_seed(std::uint64_t seed, std::initializer_list<std::uint64_t> path);
 
 struct CollectorConfig {
   std::uint64_t seed = 1;
-  std::uint64_t incarnation = 0; // restarts of this collector: gives new writers and seeds
-  std::int64_t first_lane = 0;   // number of its first environment in the whole run
+  std::uint64_t incarnation = 0; // how often this collector was restarted; changes writer ids and
+                                 // seeds
+  std::int64_t first_lane = 0;   // index of its first environment in the whole run
   std::int64_t total_lanes = 1;  // environments in the whole run
   std::int64_t steps_before = 0; // agent steps of earlier incarnations, per environment
-  std::int64_t random_steps = 0; // agent steps over all lanes with uniformly random actions
+  std::int64_t random_steps = 0; // agent steps with uniformly random actions, over all lanes
   int environments = 1;          // lanes of this collector
-  int threads = 1;               // that step them, including the caller; see env::PoolOptions
+  int threads = 1;               // threads that step the lanes, including the caller; see
+                                 // env::PoolOptions
   std::optional<bool> spares{};
 };
 
@@ -34,12 +36,14 @@ struct EpisodeEnd {
   std::int64_t environment_steps = 0;
 };
 
-/// Plays a pool of environments with one policy inference per step of all of them and writes the
-/// transitions. Environments that do not stack frames write each observation directly into its
-/// replay chunk, where inference reads it, if their arrays lie there as in a row (a frame of a
-/// multiple of 8 bytes, and one vector at most); otherwise the newest frame is copied there. Sends
-/// no message. Always on the same thread; what it writes does not depend on the number of threads.
-/// If an environment fails, its episode ends without a last step and the next one begins.
+/// Steps a pool of environments, with one batched policy inference per step, and writes the
+/// transitions. An environment that does not stack frames writes each observation directly into its
+/// replay chunk, where inference reads it. This requires that the arrays are contiguous in the
+/// chunk: the size of the frame is a multiple of 8 bytes and there is at most one vector. Otherwise
+/// the newest frame is copied into the chunk.
+/// A collector sends no messages. All calls must come from the same thread; what it writes does not
+/// depend on the number of threads. If an environment fails, its episode ends without a last step
+/// and the next episode begins.
 class Collector {
 public:
   /// Throws std::invalid_argument if the environments differ or do not fit the transitions.
@@ -47,35 +51,38 @@ public:
             std::unique_ptr<Policy> policy, const replay::TransitionSpec& transitions);
   ~Collector();
 
-  /// The latest call wins; `version`: the updates applied to these parameters.
+  /// Replaces the parameters. `version` is the number of updates applied to them.
   void load_parameters(std::uint64_t version, std::span<const float> parameters);
   std::uint64_t parameter_version() const { return version_; }
-  /// The next step is the first of every environment's next sequence; unfinished ones are dropped.
+  /// Makes the next step of every environment the first of a new sequence and drops unfinished
+  /// sequences.
   void restart_sequences();
   bool has_parameters() const { return loaded_; }
-  bool needs_policy() const; // the next step is not a random one
+  bool needs_policy() const; // false if the next step is random
 
-  /// The two halves of one agent step in every lane: choose the actions (after resetting
-  /// environments whose episode ended), then step the environments. Throws std::runtime_error
-  /// naming the lane if the policy's action is not finite, with an environment's message if it
-  /// fails in every episode, and if an environment does not return within a minute.
+  /// The two halves of one agent step in every lane. choose_actions() resets the environments whose
+  /// episode has ended and chooses the actions; step_environments() steps the environments. They
+  /// throw std::runtime_error if the policy's action is not finite (naming the lane), if an
+  /// environment fails in every episode (with its message), and if an environment does not return
+  /// within a minute.
   void choose_actions();
   void step_environments();
-  /// [lanes, action size], as last chosen.
+  /// The most recently chosen actions, [lanes, action size].
   std::span<const float> actions() const { return actions_; }
 
   int lanes() const;
-  /// What the lane's environment simulates until the next step, or nullptr.
+  /// The physics of the lane's environment, valid until the next step, or nullptr if it has none.
   env::Physics* physics(int lane);
-  /// The newest frame that the policy got or will get, until the next step; empty before the first.
+  /// The newest frame of the lane's observation, valid until the next step; empty before the first
+  /// step.
   std::span<const std::byte> newest_frame(int lane) const;
-  /// What lane `lane` wrote since the last call; nullptr if nothing.
+  /// Returns what lane `lane` has written since the last call, or nullptr if it wrote nothing.
   replay::InsertionPtr take(int lane);
-  std::vector<EpisodeEnd> take_episodes();  // ended since the last call
-  std::vector<std::string> take_failures(); // of environments; the newest few
+  std::vector<EpisodeEnd> take_episodes();  // since the last call
+  std::vector<std::string> take_failures(); // the newest failures of environments
 
-  /// The run now has `total_lanes` environments, which made `run_steps` agent steps in total;
-  /// random steps and exploration depend on both.
+  /// Tells the collector that the run now has `total_lanes` environments, which have made
+  /// `run_steps` agent steps in total. Random steps and exploration depend on both.
   void set_global_progress(std::int64_t run_steps, std::int64_t total_lanes);
 
   std::int64_t agent_steps() const { return agent_steps_; } // over this collector's lanes
@@ -105,14 +112,14 @@ private:
   std::vector<std::uint8_t> first_;            // [lanes] 1: the next step is an episode's first
   std::unique_ptr<env::EnvironmentPool> pool_; // environment i plays lane i
   std::unique_ptr<env::PoolRows> rows_;        // [lanes]
-  std::vector<std::byte*> places_;             // [lanes] of the next frames
+  std::vector<std::byte*> places_;             // [lanes] where the next frames are written
   std::vector<const std::byte*> frames_;       // [lanes, stack]
   std::vector<const std::byte*> vectors_;      // [lanes, vectors]
   std::vector<std::byte*> extras_;             // [extras, lanes]
-  std::vector<float> states_;                  // [lanes, state size] of a recurrent policy
-  std::vector<std::int32_t> beginning_;        // lanes without an episode
+  std::vector<float> states_;                  // [lanes, state size], for recurrent policies
+  std::vector<std::int32_t> beginning_;        // lanes that begin an episode
   std::vector<float> actions_;                 // [lanes, action size]
-  std::vector<float> played_;                  // the same, within [-1, 1]
+  std::vector<float> played_;                  // actions_ clipped to [-1, 1]
   std::vector<EpisodeEnd> episodes_;
   std::vector<std::string> failures_;
   std::uint64_t version_ = 0;

@@ -10,9 +10,9 @@
 namespace troupe::learner {
 
 /// Plays one episode without exploration noise and returns its undiscounted return. `after_step`
-/// (may be empty) is called after the reset and after every agent step, e.g. to draw a video frame;
-/// the episode ends early, with the return so far, when it gives false. `recorder` (may be null) is
-/// given each step.
+/// (may be empty) is called after the reset and after every agent step, for example to draw a video
+/// frame. If it returns false, the episode ends early, with the return so far. `recorder` (may be
+/// null) receives each step.
 double play_episode(env::Environment& environment, Policy& policy, std::uint64_t seed,
                     const std::function<bool()>& after_step = {},
                     ReturnPointRecorder* recorder = nullptr);

@@ -11,7 +11,7 @@ double ActingRandom::uniform() {
   return static_cast<double>(generator() >> 11) * 0x1.0p-53;
 }
 
-/// Box-Muller, one value per call, so that the generator is the whole state.
+/// Box-Muller, one value per call, so that the generator is the only state.
 double ActingRandom::normal() {
   const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
   return radius * std::cos(2.0 * std::numbers::pi * uniform());

@@ -17,15 +17,15 @@ struct Observations {
   std::span<const std::byte* const> frames;
   std::size_t frame_bytes = 0;
   std::int64_t batch = 0;
-  /// [batch, vectors] what is observed beside the frames (see TransitionSpec). Empty where there
-  /// are none, or where frame_bytes covers whole observations as an environment writes them.
+  /// [batch, vectors]: the arrays observed in addition to the frames (see TransitionSpec). Empty if
+  /// there are none, or if frame_bytes covers whole observations in the environment's own format.
   std::span<const std::byte* const> vectors = {};
-  /// Of a recurrent policy: [batch, state_size()] of what it remembers of each episode, zeros at
-  /// its beginning. Acting replaces it.
+  /// [batch, state_size()]: the state of a recurrent policy for each episode, zeros at its
+  /// beginning. Acting replaces it. Empty for other policies.
   std::span<float> state = {};
 };
 
-/// A source of random numbers whose state is one generator.
+/// A source of random numbers. Its only state is the generator.
 struct ActingRandom {
   std::mt19937_64 generator;
 
@@ -33,65 +33,68 @@ struct ActingRandom {
   double normal();  // standard
 };
 
-/// What exploration may depend on besides the observations.
+/// What exploration may depend on, in addition to the observations.
 struct Exploration {
-  std::int64_t steps = 0;      // agent steps of the whole run, after its random ones
-  std::int64_t first_lane = 0; // number in the run of the first row's environment
+  std::int64_t steps = 0;      // agent steps of the whole run, not counting its random ones
+  std::int64_t first_lane = 0; // index in the run of the first row's environment
   std::int64_t total_lanes = 1;
   std::span<ActingRandom* const> random;    // [batch]
-  std::span<const std::uint8_t> first = {}; // [batch] 1: of its episode; empty: none
-  /// Where the extras of each step are written: [extras, batch], the version left out.
+  std::span<const std::uint8_t> first = {}; // [batch] 1: first step of an episode; empty: no row is
+  /// [extras, batch]: where to write the extras of each step, except the version.
   std::span<std::byte* const> extras = {};
 
   bool begins(std::size_t row) const { return !first.empty() && first[row] != 0; }
 };
 
-/// The acting side of an agent: batched inference from a flat float32 parameter buffer. One thread
-/// at a time.
+/// The acting side of an agent: batched inference from a flat float32 parameter buffer. A policy
+/// must be used by one thread at a time.
 class Policy {
 public:
   virtual ~Policy() = default;
 
   virtual std::int64_t parameter_count() const = 0;
-  /// Numbers that it remembers of an episode; 0: it acts on the observation alone.
+  /// Size of the recurrent state of one episode, in numbers. 0: the policy depends only on the
+  /// observation.
   virtual std::int64_t state_size() const { return 0; }
-  /// Copies `parameters`. Throws std::invalid_argument on a wrong count or a value that is not
+  /// Copies `parameters`. Throws std::invalid_argument if the count is wrong or a value is not
   /// finite.
   virtual void load(std::span<const float> parameters) = 0;
-  /// actions: [batch, action_size], without exploration: numbers in [-1, 1], choices as they are.
+  /// Writes the best actions, without exploration, to `actions` [batch, action_size]. Continuous
+  /// components are in [-1, 1]; choices are indices.
   virtual void act(const Observations& observations, std::span<float> actions) = 0;
 
-  /// Actions to learn from; those of act() unless the agent explores. They are stored as they are;
-  /// the environment gets them clipped to [-1, 1]. Throws std::runtime_error
-  /// naming the row of an action that is not finite.
+  /// Writes the actions to learn from; the default calls act(). The actions are stored unchanged,
+  /// while the environment receives them clipped to [-1, 1]. Throws std::runtime_error naming the
+  /// row of an action that is not finite.
   virtual void explore(const Observations& observations, const Exploration& exploration,
                        std::span<float> actions);
 
-  /// Whether explore() draws each action on its own, with a probability that log_probability()
-  /// gives.
+  /// Whether explore() draws each action independently, with a probability that log_probability()
+  /// returns.
   virtual bool has_density() const { return false; }
-  /// The logarithm of the probability with which explore() plays `actions` [batch, action_size],
-  /// clipped to [-1, 1]: [batch], -infinity if it never does. A number between the bounds counts by
-  /// its density (learner/acting/action_density.hpp). Replaces the state as explore() does. Throws
-  /// std::logic_error unless has_density().
+  /// Writes to `out` [batch] the log-probability with which explore() plays `actions` [batch,
+  /// action_size], clipped to [-1, 1]; -infinity if it never plays them. A continuous component
+  /// counts with its density (learner/acting/action_density.hpp). Replaces the state as explore()
+  /// does. Throws std::logic_error unless has_density().
   virtual void log_probability(const Observations& observations, const Exploration& exploration,
                                std::span<const float> actions, std::span<double> out);
 
-  /// Replaces the state as if `actions` [batch, action_size] had been played here, whatever it
-  /// would choose: along recorded episodes. Unless overridden as act() does, for policies that
-  /// remember only what they observe.
+  /// Replaces the state as if `actions` [batch, action_size] had been played here, whatever the
+  /// policy itself would choose. Used to replay recorded episodes. The default calls act(), which
+  /// is correct for policies whose state depends only on observations.
   virtual void follow(const Observations& observations, std::span<const float> actions);
 
-  /// What explore() remembers of the rows' environments, appended to `out`; a policy that remembers
-  /// nothing appends nothing. load_exploration() restores it and returns the rest of `in`; throws
-  /// std::invalid_argument on bytes that are not such a state.
+  /// Appends the exploration state of the rows' environments to `out`; a policy without such state
+  /// appends nothing. load_exploration() restores it and returns the rest of `in`. It throws
+  /// std::invalid_argument if the bytes are not such a state.
   virtual void save_exploration(std::vector<std::byte>& /*out*/) const {}
   virtual std::span<const std::byte> load_exploration(std::span<const std::byte> in) { return in; }
 
-  /// The loaded policy as act() plays it, layer by layer, for export; nullopt: it does not say.
+  /// The loaded policy as a list of layers, for export. It computes the same actions as act().
+  /// nullopt: the policy cannot be exported.
   virtual std::optional<PolicyGraph> graph() const { return std::nullopt; }
 
-  /// The same as act() for `batch` contiguous observations. Allocates.
+  /// act() for `batch` contiguous observations. Allocates.
   void act(std::span<const std::byte> observations, std::int64_t batch, std::span<float> actions,
            std::span<float> state = {}) {
     std::vector<const std::byte*> whole(batch > 0 ? static_cast<std::size_t>(batch) : 1);

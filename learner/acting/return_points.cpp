@@ -13,9 +13,9 @@
 namespace troupe::learner {
 namespace {
 
-constexpr double kMostMissing = 0.05; // of the weight of what follows a step
+constexpr double kMostMissing = 0.05; // fraction of the weight of what follows a step
 
-/// One array of each observation, [points, …], from these bytes on.
+/// Extracts one array of each observation, at byte `offset`, as [points, …].
 at::Tensor array_of(const ReturnPoints& points, std::size_t bytes, std::size_t offset,
                     const env::ArraySpec& array) {
   std::vector<std::int64_t> shape = array.shape;
@@ -38,7 +38,7 @@ void ReturnPointRecorder::add(std::span<const std::byte> observation, std::span<
   discounts_.push_back(discount);
   if (number % stride_ != 0)
     return;
-  if (steps_.size() == 2 * most_) { // then every second one
+  if (steps_.size() == 2 * most_) { // full: keep every second step
     stride_ *= 2;
     std::erase_if(steps_, [&](const Step& step) { return step.number % stride_ != 0; });
     if (number % stride_ != 0)
@@ -50,7 +50,7 @@ void ReturnPointRecorder::add(std::span<const std::byte> observation, std::span<
 
 ReturnPoints ReturnPointRecorder::finish() const {
   std::vector<double> returns(rewards_.size());
-  std::vector<double> missing(rewards_.size()); // weight of what would follow the last step
+  std::vector<double> missing(rewards_.size()); // [steps] weight of what would follow the last step
   double following = 0, weight = 1;
   for (std::size_t i = rewards_.size(); i-- > 0;) {
     following = returns[i] = rewards_[i] + discount_ * discounts_[i] * following;

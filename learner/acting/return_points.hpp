@@ -11,24 +11,26 @@
 
 namespace troupe::learner {
 
-/// Steps of an episode and the discounted returns that followed them, against which the values of
-/// a critic can be held.
+/// Steps of an episode with the discounted returns that followed them, to compare a critic's values
+/// with.
 struct ReturnPoints {
-  std::vector<std::byte> observations = {}; // as the environment writes them, one after another
+  std::vector<std::byte> observations = {}; // in the environment's own format, concatenated
   std::vector<float> actions = {};
   std::vector<double> returns = {};
 };
 
-/// Keeps at most so many steps of an episode, evenly spread. One thread.
+/// Keeps a limited number of steps of an episode, evenly spread over it. Not thread-safe.
 class ReturnPointRecorder {
 public:
   ReturnPointRecorder(std::size_t most, double discount) : most_(most), discount_(discount) {}
 
-  /// The action chosen for the observation, and what came of it.
+  /// Adds a step: the observation, the action chosen for it, and the reward and discount that
+  /// followed.
   void add(std::span<const std::byte> observation, std::span<const float> action, double reward,
            double discount);
-  /// Of the episode that ended. If a time limit cut it off, without the last steps, whose returns
-  /// would miss more than a twentieth of the weight of what follows them.
+  /// Returns the points of the episode that has ended. If a time limit cut the episode off, the
+  /// points exclude the last steps, whose returns would miss more than 5 % of the weight of the
+  /// following rewards.
   ReturnPoints finish() const;
 
 private:
@@ -45,12 +47,13 @@ private:
   std::vector<double> rewards_, discounts_;
 };
 
-/// The points as a batch of replay: "observation", its vectors, and "action". Throws
-/// std::invalid_argument if their sizes do not fit.
+/// Converts the points to a batch as replay returns it: "observation", its vectors, and "action".
+/// Throws std::invalid_argument if their sizes do not fit.
 TensorMap tensors_of(const ReturnPoints& points, const replay::TransitionSpec& transitions);
 
-/// What `values`, [points], are against the returns: "q_bias", the mean of value - return;
-/// "q_bias_deviation" over the points; "q_return", the mean return.
+/// Compares `values` [points] with the returns. Returns "q_bias", the mean of value - return,
+/// "q_bias_deviation", the standard deviation of that difference over the points, and "q_return",
+/// the mean return.
 Metrics value_errors(const ReturnPoints& points, const at::Tensor& values);
 
 } // namespace troupe::learner

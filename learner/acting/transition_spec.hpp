@@ -5,8 +5,9 @@
 
 namespace troupe::learner {
 
-/// The transitions that an environment with this spec makes. It has one array, or a picture and
-/// then float32 arrays; throws std::invalid_argument naming the others.
+/// Returns the spec of the transitions of an environment. The environment must have either one
+/// array, or a picture followed by float32 arrays; otherwise throws std::invalid_argument naming
+/// the arrays that do not fit.
 replay::TransitionSpec transition_spec(const env::EnvironmentSpec& spec, int n_step,
                                        double discount);
 

@@ -19,7 +19,7 @@ double log_uniform(const replay::TransitionSpec& transitions) {
   double logarithm = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(transitions.action_size); ++i) {
     const auto n = static_cast<double>(transitions.choices_of(i));
-    logarithm -= std::log(n > 0 ? n : 2.0); // of the length of [-1, 1]
+    logarithm -= std::log(n > 0 ? n : 2.0); // 2: the length of [-1, 1]
   }
   return logarithm;
 }

@@ -7,10 +7,10 @@
 
 namespace troupe::learner {
 
-/// Draws actions [batch, action size] uniformly, each row from its own source.
+/// Draws uniformly random actions [batch, action size], each row from its own generator.
 void draw_uniform(const replay::TransitionSpec& transitions, std::span<ActingRandom* const> random,
                   std::span<float> actions);
-/// The logarithm of the probability of each of them, as Policy::log_probability() defines it.
+/// The log-probability of every such action, as defined by Policy::log_probability().
 double log_uniform(const replay::TransitionSpec& transitions);
 
 } // namespace troupe::learner
