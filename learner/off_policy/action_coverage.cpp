@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kRecordedPairs = 4000;
 constexpr std::size_t kAskedPairs = 1000;
-constexpr double kCovered = 0.95; // of the recorded pairs themselves
+constexpr double kCovered = 0.95; // fraction of the recorded pairs
 constexpr double kLeastDeviation = 0.1;
 
 std::vector<std::int64_t> all_step_rows(const RecordedSteps& steps) {
@@ -26,13 +26,14 @@ std::vector<std::int64_t> all_step_rows(const RecordedSteps& steps) {
   return all;
 }
 
-/// Columns in units of their deviations in `of`, weighted so that all together count as one.
+/// Expresses columns in units of their standard deviations in `of`, weighted so that all columns
+/// together count as one.
 at::Tensor in_units(const at::Tensor& x, const at::Tensor& of) {
   const at::Tensor deviation = of.std(0, false).clamp_min(kLeastDeviation);
   return (x - of.mean(0)) / deviation / std::sqrt(static_cast<double>(x.size(1)));
 }
 
-/// The distance of each row of x [n] to the nearest one of y that is of another episode.
+/// The distance of each row of x [n] to the nearest row of y from another episode.
 at::Tensor nearest(const at::Tensor& x, const at::Tensor& y, const at::Tensor& of_x,
                    const at::Tensor& of_y) {
   const at::Tensor same = of_x.unsqueeze(1) == of_y.unsqueeze(0);

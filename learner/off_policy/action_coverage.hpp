@@ -7,18 +7,20 @@
 
 namespace troupe::learner {
 
-/// How far what a policy does lies from what was recorded.
+/// How far a policy's actions are from the recorded ones.
 struct ActionCoverage {
-  /// In the same states: the mean distance of continuous numbers, which are within [-1, 1]; the
-  /// part of choices that are the recorded ones.
+  /// Comparison in the recorded states: the mean distance of the continuous components, which are
+  /// in [-1, 1], and the fraction of choices that equal the recorded ones.
   std::optional<double> distance, agreement;
-  /// The part of states in which the pair of state and policy's action is farther from the nearest
-  /// recorded pair of another episode than 95 % of the recorded pairs are: 0.05 if the policy does
-  /// what was recorded. Not of pictures, nor of a single episode.
+  /// The fraction of states in which the policy leaves the recorded data: the pair of state and
+  /// policy's action is farther from the nearest recorded pair of another episode than 95 % of the
+  /// recorded pairs are. It is 0.05 if the policy acts as recorded. Not computed for pictures or
+  /// for a single episode.
   std::optional<double> outside;
 };
 
-/// `actions`: RecordedPolicy::actions(). Looks at some thousand steps, which depend on `seed`.
+/// Compares `actions`, a result of RecordedPolicy::actions(), with the recording. Uses a sample of
+/// a few thousand steps, which depends on `seed`.
 ActionCoverage action_coverage(const RecordedSteps& steps, const at::Tensor& actions,
                                std::uint64_t seed);
 

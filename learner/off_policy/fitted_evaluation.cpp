@@ -25,7 +25,8 @@ at::Tensor index_of(const Rows& rows) {
   return at::tensor(rows, at::kLong);
 }
 
-/// Mean and inverse deviation of columns [2, columns]; a column that does not vary has 1.
+/// Mean and inverse standard deviation of columns, [2, columns]. A column that does not vary gets
+/// the inverse 1.
 at::Tensor moments_of(const at::Tensor& sum, const at::Tensor& squares, double count) {
   const at::Tensor mean = sum / count;
   const at::Tensor variance = (squares / count - mean * mean).clamp_min(0);
@@ -33,7 +34,7 @@ at::Tensor moments_of(const at::Tensor& sum, const at::Tensor& squares, double c
   return at::stack({mean, inverse}).to(at::kFloat);
 }
 
-/// Numbers in units of their deviations; pictures as they are.
+/// Normalises numbers by their mean and standard deviation; leaves pictures unchanged.
 class Normalised {
 public:
   explicit Normalised(const RecordedSteps& steps) {
@@ -75,7 +76,7 @@ private:
   at::Tensor frames_, vectors_;
 };
 
-/// The transitions with what the network sees beside the observation.
+/// Adds the network's other inputs (time, action, memory) to the transitions' vectors.
 replay::TransitionSpec with_action(replay::TransitionSpec transitions, const at::Tensor& memory) {
   std::int64_t numbers = 1 + (memory.defined() ? memory.size(1) : 0); // the time
   for (std::size_t i = 0; i < static_cast<std::size_t>(transitions.action_size); ++i)
@@ -102,7 +103,7 @@ public:
     head_.initialise(layout_, flat, generator);
     return flat;
   }
-  /// [n] of rows and what is done there [n, action size].
+  /// Values [n] of `actions` [n, action size] at the rows.
   at::Tensor operator()(const Leaves& leaves, const Rows& rows, const at::Tensor& actions) const {
     Observed seen = normalised_(steps_.observed(rows));
     at::Tensor time = steps_.time().index_select(0, index_of(rows)).unsqueeze(1);
@@ -114,7 +115,8 @@ public:
       beside.push_back(memory_.index_select(0, index_of(rows)));
     seen.vectors = at::cat(beside, 1);
     const at::Tensor features = torso_.forward(leaves, seen);
-    // Features of a common length: values grow less where nothing was recorded (Yue et al. 2023).
+    // Normalised features have a common length, which limits the growth of values outside the
+    // recorded data (Yue et al. 2023).
     return head_.forward(leaves, at::layer_norm(features, {torso_.features()})).squeeze(1);
   }
 
@@ -142,7 +144,8 @@ private:
   Linear head_;
 };
 
-/// Mean and deviation of the recorded returns from every step on: the unit of values.
+/// Mean and standard deviation of the recorded returns from every step. Values are learned in this
+/// unit.
 struct Unit {
   double mean = 0;
   double deviation = 1;
@@ -165,13 +168,13 @@ struct Unit {
   }
 };
 
-/// What can follow at each row if no reward is beyond the recorded ones: nothing at the time limit.
-/// Without such bounds values that are wrong where nothing was recorded grow and grow.
+/// Bounds of the value at each row if no reward exceeds the recorded ones; 0 at the time limit.
+/// Without these bounds, wrong values outside the recorded data would diverge.
 struct Bounds {
   at::Tensor least, most; // [rows]
 
   Bounds(const RecordedSteps& steps, const FittedEvaluation& config) {
-    const auto sum = [&](const at::Tensor& count) { // of so many discounts
+    const auto sum = [&](const at::Tensor& count) { // of `count` discounts
       return config.discount < 1 ? (1 - at::pow(config.discount, count)) / (1 - config.discount)
                                  : count;
     };
@@ -210,7 +213,7 @@ void check_fit(const RecordedSteps& steps, const FittedEvaluation& config) {
   }
 }
 
-/// The network while it learns.
+/// The network during training.
 class Fit {
 public:
   Fit(const RecordedSteps& steps, const EvaluatedPolicy& policy, const FittedEvaluation& config)
@@ -229,7 +232,7 @@ public:
     targets_ = leaves_of(group_.layout(), group_.target());
   }
 
-  /// Update number `update`, from steps that lead on from these rows.
+  /// Makes update number `update` from the steps that start at these rows.
   void learn(const Rows& rows, std::int64_t update) {
     const at::Tensor index = index_of(rows);
     const at::Tensor target = target_of(rows, index, drawn(update));
@@ -248,7 +251,7 @@ public:
     group_.average_target(config_.target_update, 1);
   }
 
-  /// Of all rows.
+  /// The values at all rows.
   FittedValues values() const {
     FittedValues made;
     Rows rows;
@@ -275,13 +278,13 @@ private:
     out.insert(out.end(), wide.const_data_ptr<double>(),
                wide.const_data_ptr<double>() + wide.numel());
   }
-  /// [n] of these actions [rows, action size] at the rows.
+  /// The target network's values [n] of the draw `actions` [rows, action size] at the rows.
   at::Tensor values(const Rows& rows, const at::Tensor& actions) const {
     at::NoGradGuard no_gradient;
     const at::Tensor found = network_(targets_, rows, actions.index_select(0, index_of(rows)));
     return bounds_.limit(found * unit_.deviation + unit_.mean, rows);
   }
-  /// In units of the returns.
+  /// The regression target, in the unit of the returns.
   at::Tensor target_of(const Rows& rows, const at::Tensor& index, const at::Tensor& draw) const {
     Rows next = rows;
     for (std::int64_t& row : next)

@@ -10,8 +10,8 @@
 namespace troupe::learner {
 namespace {
 
-constexpr std::uint64_t kSeedOfFit = 7; // in the paths of split_seed()
-constexpr int kDraws = 8;               // of a policy that explores, at each row
+constexpr std::uint64_t kSeedOfFit = 7; // component of the path for split_seed()
+constexpr int kDraws = 8;               // actions drawn at each row from a policy that explores
 
 std::vector<std::int64_t> drawn_again(std::int64_t episodes, std::uint64_t seed) {
   env::Random random(seed);

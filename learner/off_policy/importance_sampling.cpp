@@ -90,7 +90,7 @@ EstimatedReturn ImportanceSampling::estimate(std::span<const std::size_t> drawn)
   return mean_of(values);
 }
 
-/// The error is that of the ratio's linear part.
+/// The standard error is that of the ratio's linearisation.
 EstimatedReturn ImportanceSampling::self_normalised(std::span<const std::size_t> drawn) const {
   const auto count = static_cast<double>(drawn.size());
   std::vector<double> values;
@@ -107,14 +107,14 @@ EstimatedReturn ImportanceSampling::self_normalised(std::span<const std::size_t>
       all += weights[i];
       sum += weights[i] * rewards[i];
     }
-    if (all == 0) // the target does not do what these episodes did
+    if (all == 0) // the target never does what these episodes did
       continue;
     const double mean = sum / all;
     later += mean;
     for (std::size_t k = 0; k < drawn.size(); ++k)
       values[k] += count * weights[drawn[k]] / all * (rewards[drawn[k]] - mean);
   }
-  EstimatedReturn made = mean_of(values); // the linear parts sum to 0
+  EstimatedReturn made = mean_of(values); // the linear terms sum to 0
   made.mean += later;
   return made;
 }

@@ -6,63 +6,65 @@
 
 namespace troupe::learner {
 
-/// A step that a behaviour policy recorded, for the evaluation of another one, the target.
+/// A step recorded by one policy, the behaviour policy, to evaluate another policy, the target.
 struct WeighedStep {
   double reward = 0;
-  double log_ratio = 0; // of the action's probabilities: log(target's / behaviour's)
-  /// What a model says of the target; zeros: no model.
-  double action_value = 0; // of the recorded action, Q(s, a)
-  double value = 0;        // of the target's actions there, V(s), the mean of Q
-  double next_value = 0;   // the environment's discount times V of the next state
+  double log_ratio = 0; // log(target probability of the action / behaviour probability)
+  /// A model's estimates for the target policy; zeros: no model.
+  double action_value = 0; // Q(s, a) of the recorded action
+  double value = 0;        // V(s): the mean of Q over the target's actions
+  double next_value = 0;   // the environment's discount times V(s') of the next state
 };
-using WeighedEpisode = std::vector<WeighedStep>; // of at least one step
+using WeighedEpisode = std::vector<WeighedStep>; // at least one step
 
-/// A mean over episodes and its standard error, infinite of a single episode.
+/// A mean over episodes and its standard error, which is infinite for a single episode.
 struct EstimatedReturn {
   double mean = 0;
   double error = 0;
 };
 
-/// The discounted return of the target from episodes of the behaviour. A step's weight w_t is the
-/// product of the ratios up to it; r_t is the reward, and with a model V(s_0) is added to what
-/// follows, and discount V(s_{t+1}) - Q(s_t, a_t) to each reward:
+/// Estimates the discounted return of the target policy from episodes of the behaviour policy:
 ///   estimate = mean over episodes of sum_t discount^t w_t r_t
-/// which without a model is per-decision importance sampling (Precup et al. 2000), with one doubly
-/// robust (Jiang & Li 2016). Both are without bias if the behaviour may do all that the target
-/// does, whatever a model says that did not learn from the same episode. Self-normalised weights
-/// are divided by their mean over the episodes at the same t, ended episodes with their last one
-/// (Thomas & Brunskill 2016, WDR): a bias that falls with the number of episodes for a variance
-/// that is often much smaller. Immutable.
+/// The weight w_t of a step is the product of the probability ratios up to it, and r_t is the
+/// reward. With a model, V(s_0) is added to each sum, and discount V(s_{t+1}) - Q(s_t, a_t) to each
+/// reward. Without a model this is per-decision importance sampling (Precup et al. 2000); with a
+/// model it is the doubly robust estimator (Jiang & Li 2016). Both are unbiased if the behaviour
+/// policy can do everything that the target does and the model did not learn from the same episode.
+/// Self-normalised weights are divided by their mean over the episodes at the same t; episodes that
+/// have ended keep their last weight (Thomas & Brunskill 2016, WDR). This introduces a bias that
+/// decreases with the number of episodes, and often reduces the variance considerably. Immutable.
 class ImportanceSampling {
 public:
-  /// Throws std::invalid_argument unless each of the episodes (at least one) has a step and all
-  /// numbers but log_ratio, which may be -infinity, are finite.
+  /// Throws std::invalid_argument unless there is at least one episode, each has a step, and all
+  /// numbers are finite, except log_ratio, which may be -infinity.
   ImportanceSampling(std::span<const WeighedEpisode> episodes, double discount);
 
   std::size_t episodes() const { return firsts_.size(); }
-  /// Over `drawn` episodes, which may be named several times.
+  /// The estimates over the episodes `drawn`, which may contain an episode several times.
   EstimatedReturn estimate(std::span<const std::size_t> drawn) const;
   EstimatedReturn self_normalised(std::span<const std::size_t> drawn) const;
 
-  /// The mean of the weights of whole episodes: 1 but for chance, less where the target does what
-  /// the behaviour never did.
+  /// The mean weight of whole episodes. Its expectation is 1, or less if the target does what the
+  /// behaviour policy never did.
   EstimatedReturn weight() const;
-  /// Episodes of the target that would say as much: (sum w)^2 / sum w^2 (Kong 1992).
+  /// The number of the target's own episodes that would be as informative: (sum w)^2 / sum w^2
+  /// (Kong 1992).
   double effective_episodes() const { return effective_; }
 
 private:
   std::size_t at(std::size_t t, std::size_t episode) const { return t * firsts_.size() + episode; }
 
   std::vector<double> firsts_;  // [episodes] V(s_0)
-  std::vector<double> sums_;    // [episodes] what estimate() is the mean of
-  std::vector<double> weights_; // [episodes] of whole episodes
-  std::size_t longest_ = 0;     // steps
-  std::vector<double> scaled_;  // [longest, episodes] weights, in units of the greatest one
+  std::vector<double> sums_;    // [episodes] terms of the mean in estimate()
+  std::vector<double> weights_; // [episodes] weights of whole episodes
+  std::size_t longest_ = 0;     // steps of the longest episode
+  std::vector<double> scaled_;  // [longest, episodes] weights, relative to the largest one at each
+                                // step
   std::vector<double> rewards_; // [longest, episodes] discount^t (r_t + …)
   double effective_ = 0;
 };
 
-/// The same steps without a model.
+/// Returns the steps with the model's estimates set to 0.
 std::vector<WeighedEpisode> without_model(std::vector<WeighedEpisode> episodes);
 
 } // namespace troupe::learner

@@ -16,7 +16,7 @@ std::span<float> floats_of(const at::Tensor& tensor) {
   return {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
 }
 
-/// From each row of the memory to the next one, of some episodes at once.
+/// Advances the memory of some episodes together, from each row to the next one.
 void unroll(const RecordedSteps& steps, Policy& policy, std::int64_t first_episode,
             std::int64_t last_episode, const at::Tensor& memory) {
   RecordedSteps::Place place;

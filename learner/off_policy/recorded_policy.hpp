@@ -11,29 +11,31 @@
 
 namespace troupe::learner {
 
-/// A policy along recorded episodes, which it did not play. What it remembers at a row is what it
-/// would remember if it had played the recorded actions from the episode's beginning, which every
-/// recorded episode has. One thread at a time, as the policy.
+/// A policy evaluated on recorded episodes that it did not play. Its memory at a row is what it
+/// would be if the policy had played the recorded actions from the beginning of the episode.
+/// Recorded episodes must therefore be complete. One thread at a time, as for the policy.
 class RecordedPolicy {
 public:
-  /// The policy explores as after `trained` agent steps. Keeps Policy::state_size() numbers of each
-  /// row; `steps` and `policy` must outlive it.
+  /// `trained`: number of agent steps, for the policy's exploration schedule. Keeps
+  /// Policy::state_size() numbers for each row. `steps` and `policy` must outlive this object.
   RecordedPolicy(const RecordedSteps& steps, Policy& policy, std::int64_t trained = 0);
 
   const RecordedSteps& steps() const { return steps_; }
   bool has_density() const { return policy_.has_density(); }
-  /// float32 [rows, state size] before each row is observed; undefined: it remembers nothing.
+  /// The memory before each row is observed, float32 [rows, state size]; undefined for a policy
+  /// without memory.
   const at::Tensor& memory() const { return memory_; }
 
-  /// What it does at each row [rows, action size]: its best actions or, with a source of random
-  /// numbers, what it explores.
+  /// The policy's actions at each row, [rows, action size]: its best actions, or explored actions
+  /// if `random` is given.
   at::Tensor actions(ActingRandom* random = nullptr) const;
-  /// [rows] the logarithm of the probability with which it plays the recorded action, -infinity if
-  /// it never does, 0 in the last row of an episode. Throws std::logic_error unless has_density().
+  /// The log-probability [rows] with which the policy plays the recorded action: -infinity if it
+  /// never does, 0 in the last row of an episode. Throws std::logic_error unless has_density().
   std::vector<double> log_probabilities() const;
 
 private:
-  /// Calls `act` with the observations of all rows, some at once, and the first of them.
+  /// Calls `act` with the observations of all rows, chunk by chunk, and the number of the chunk's
+  /// first row.
   void in_chunks(const std::function<void(const Observations&, std::int64_t)>& act) const;
 
   const RecordedSteps& steps_;
