@@ -7,13 +7,13 @@
 
 namespace troupe::learner {
 
-/// A graph without layers that takes these observations.
+/// Returns a graph without layers that takes observations of these transitions.
 PolicyGraph graph_of(const replay::TransitionSpec& transitions);
 
-/// The numbers of a float tensor on the CPU, of any layout.
+/// Copies the numbers of a float tensor of any device and layout.
 std::vector<float> numbers_of(const at::Tensor& tensor);
 
-/// Numbers behind the layers so far.
+/// The number of outputs of the last layer, or of the graph's inputs if it has no layers yet.
 std::int64_t graph_width(const PolicyGraph& graph);
 
 /// weight: [inputs, outputs]; bias: [outputs].
@@ -24,22 +24,24 @@ void add_convolution(PolicyGraph& graph, const replay::TransitionSpec& transitio
                      const at::Tensor& weight, const at::Tensor& bias, std::int64_t stride,
                      GraphLayer::Activation activation = GraphLayer::Activation::relu);
 void add_vectors(PolicyGraph& graph);
-/// A layer without a matrix: it gives as many numbers as it has biases, or else as it takes.
+/// Adds a layer without a weight matrix. It has as many outputs as biases, or as many as inputs if
+/// it has no bias.
 void add_weightless(PolicyGraph& graph, GraphLayer::Kind kind, const at::Tensor& gain = {},
                     const at::Tensor& bias = {},
                     GraphLayer::Activation activation = GraphLayer::Activation::none);
 
-/// Makes the layer that takes states take them as they are, not in units of `moments`
+/// Changes the first layer so that it takes raw states instead of states normalised by `moments`
 /// (RunningMoments::published()).
 void fold_moments(const at::Tensor& moments, LayerTensors& first);
-/// The layers behind a picture's encoder, or behind states, residual ones included.
+/// Adds the layers of an MLP, including residual ones. It follows a picture's encoder or takes
+/// states.
 void add_mlp(PolicyGraph& graph, const Mlp& mlp, const std::vector<LayerTensors>& parameters);
-/// Bytes enter as x / 255 - 0.5, and the features leave channel by channel: pass the first layer
-/// behind it through rows_by_channel().
+/// Adds an encoder. Its input bytes are scaled to x / 255 - 0.5, and its output features are
+/// ordered channel by channel. Pass the weight of the next layer through rows_by_channel().
 void add_encoder(PolicyGraph& graph, const replay::TransitionSpec& transitions,
                  const EncoderShape& encoder, const EncoderShape::Tensors& parameters);
-/// A weight [features, outputs] whose rows are ordered [height, width, channels] as an encoder
-/// gives its features, ordered [channels, height, width].
+/// Reorders the rows of a weight [features, outputs] from an encoder's order, [height, width,
+/// channels], to [channels, height, width].
 at::Tensor rows_by_channel(const EncoderShape& encoder, const at::Tensor& weight);
 
 } // namespace troupe::learner

@@ -12,7 +12,7 @@ namespace troupe::learner {
 namespace {
 
 using Kind = GraphLayer::Kind;
-constexpr float kNormEpsilon = 1e-5F; // as torch's LayerNorm
+constexpr float kNormEpsilon = 1e-5F; // the default of PyTorch's LayerNorm
 constexpr double kLeastLength = 1e-8;
 
 void activate(GraphLayer::Activation activation, std::vector<float>& x) {
@@ -32,7 +32,7 @@ void activate(GraphLayer::Activation activation, std::vector<float>& x) {
     }
 }
 
-/// y += x weight, of a weight [x, y].
+/// y += x weight, with weight [x, y].
 void add_product(std::span<const float> x, const float* weight, std::span<float> y) {
   for (const float number : x) {
     for (std::size_t j = 0; j < y.size(); ++j)
@@ -293,7 +293,7 @@ void GraphRunner::act(std::span<const std::byte> frames, std::span<const float> 
     const bool last =
         layer.kind == Kind::convolution
         && (i + 1 == graph_.layers.size() || graph_.layers[i + 1].kind != Kind::convolution);
-    if (last) { // channel by channel again
+    if (last) { // reorder to [channels, height, width]
       const std::int64_t plane = layer.out.height * layer.out.width;
       y_.resize(x_.size());
       for (std::int64_t pixel = 0; pixel < plane; ++pixel)

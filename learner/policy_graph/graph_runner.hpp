@@ -8,22 +8,24 @@
 
 namespace troupe::learner {
 
-/// Acts by a graph, one observation at a time, in plain loops of float32: the reference that
-/// exported policies are compared with. One thread. act() does not allocate.
+/// Computes a policy graph's actions, one observation at a time, in plain float32 loops. It is the
+/// reference that exported policies are compared with. Not thread-safe. act() does not allocate.
 class GraphRunner {
 public:
-  /// Throws std::invalid_argument if layers do not fit each other.
+  /// Throws std::invalid_argument if the layers do not fit together.
   explicit GraphRunner(PolicyGraph graph);
 
   const PolicyGraph& graph() const { return graph_; }
 
-  /// frames: graph().inputs bytes of a picture or float32 numbers; vectors: as many as the graph
-  /// has; state: state_size() numbers, zeros where an episode begins, which are replaced; action:
-  /// action_size() numbers in [-1, 1], choices as they are. Throws std::invalid_argument on other
-  /// sizes.
+  /// Computes an action.
+  ///   frames: graph().inputs bytes of a picture, or float32 numbers
+  ///   vectors: graph().vectors numbers
+  ///   state: state_size() numbers, zeros at the beginning of an episode; updated in place
+  ///   action: output of action_size() numbers in [-1, 1]; choices are indices
+  /// Throws std::invalid_argument if a size is wrong.
   void act(std::span<const std::byte> frames, std::span<const float> vectors,
            std::span<float> state, std::span<float> action);
-  /// What the last layer gave at the last act().
+  /// The outputs of the last layer in the most recent act().
   std::span<const float> outputs() const { return x_; }
 
 private:
@@ -38,13 +40,13 @@ private:
   void choose(std::span<float> action) const;
 
   PolicyGraph graph_;
-  std::vector<std::vector<float>> patches_; // weights of convolutions, patch by patch
-  std::vector<float> x_;                    // what the layers so far gave
+  std::vector<std::vector<float>> patches_; // weights of convolutions, see patch_weight()
+  std::vector<float> x_;                    // outputs of the current layer
   std::vector<float> y_;
-  std::vector<float> kept_; // by the last layer that keeps
+  std::vector<float> kept_; // copied by the most recent `keep` layer
 };
 
-/// A convolution's weight as [row, column, channel, output], and the layout of pictures in it,
+/// A convolution's weight as [row, column, channel, output]. GraphRunner stores pictures as
 /// [height, width, channels].
 std::vector<float> patch_weight(const GraphLayer& layer);
 

@@ -5,22 +5,24 @@
 
 namespace troupe::learner {
 
-/// A layer of a policy, with its numbers. Plain data.
+/// A layer of a policy with its weights. Plain data.
 struct GraphLayer {
   enum class Kind : std::uint8_t {
-    convolution, // without padding; weight as PyTorch has it, [outputs, inputs, kernel, kernel]
+    convolution, // no padding; weight in PyTorch's layout, [outputs, inputs, kernel, kernel]
     vectors,     // appends the observation's vectors, `outputs - inputs` numbers
-    last_choice, // appends a one-hot of the last choice plus 1 (0: none), the state's last number
+    last_choice, // appends a one-hot of the state's last number: the last choice plus 1, or 0 for
+                 // none
     linear,      // weight [inputs, outputs]
-    layer_norm,  // over all numbers, then gain and bias; epsilon 1e-5
-    affine,      // each number times its gain, plus its bias; then the biases that are left
-    unit_length, // divided by their length, at least 1e-8
-    keep,        // as they are, and kept for the next `add`
-    add,         // kept + gain * (x - kept); without a gain kept + x
-    lstm         // weight [inputs + size, 4 * size] of gates input, forget, output and new value
+    layer_norm,  // over all inputs, then times gain plus bias; epsilon 1e-5
+    affine,      // inputs times gain, plus bias; surplus biases become further outputs
+    unit_length, // inputs divided by their Euclidean norm, or by 1e-8 if that is larger
+    keep,        // outputs the inputs and keeps a copy for the next `add`
+    add,         // kept + gain * (x - kept), or kept + x without a gain
+    lstm         // weight [inputs + size, 4 * size]; gates in the order input, forget, output, new
+                 // value
   };
   enum class Activation : std::uint8_t { none, relu, elu, tanh };
-  /// [channels, height, width]; only of convolutions. Their outputs are flattened in this order.
+  /// [channels, height, width], only for convolutions. Their outputs are flattened in this order.
   struct Picture {
     std::int64_t channels = 0;
     std::int64_t height = 0;
@@ -41,14 +43,14 @@ struct GraphLayer {
   std::int64_t stride = 0;
 };
 
-/// How some numbers of the last layer make neighbouring numbers of an action.
+/// How consecutive outputs of the last layer become consecutive components of an action.
 struct GraphAction {
   enum class Kind : std::uint8_t {
     tanh,   // `count` continuous numbers
-    clamp,  // the same, to [-1, 1]
-    choice, // the largest of `choices` values, the first of equal ones
-    /// The largest of `choices` expectations: each the mean of `atoms` equidistant numbers from
-    /// minimum to maximum, with the softmax of as many outputs as weights.
+    clamp,  // `count` continuous numbers, clamped to [-1, 1]
+    choice, // the index of the largest of `choices` values, the first one if several are equal
+    /// The index of the largest of `choices` expected values. Each is the mean of `atoms`
+    /// equidistant numbers from minimum to maximum, weighted with the softmax of `atoms` outputs.
     distribution
   };
   Kind kind = Kind::tanh;
@@ -57,17 +59,18 @@ struct GraphAction {
   std::int64_t atoms = 1;
   double minimum = 0;
   double maximum = 0;
-  /// Of the last layer that it takes.
+  /// Number of the last layer's outputs that it uses.
   std::int64_t outputs() const { return choices > 0 ? choices * atoms : count; }
 };
 
-/// A policy without exploration as a list of layers: what is exported, and what writers of other
-/// formats read. The observation enters as float32 numbers, or as a uint8 picture whose bytes
-/// become x * picture_scale + picture_offset. Actions are in [-1, 1], choices as they are. State:
-/// the LSTM's outputs and cells, then the last choice plus 1, where there are such layers.
+/// A policy without exploration as a list of layers. It is what is exported, and what writers of
+/// other formats read. The observation is float32 numbers, or a uint8 picture whose bytes are
+/// converted to x * picture_scale + picture_offset. Actions are in [-1, 1]; choices are indices.
+/// The state consists of the LSTM's outputs and cells, followed by the last choice plus 1, if there
+/// are such layers.
 struct PolicyGraph {
   bool picture = false;
-  std::int64_t inputs = 0; // numbers of the (stacked) frames, the vectors left out
+  std::int64_t inputs = 0; // numbers of the (stacked) frames, without the vectors
   std::int64_t vectors = 0;
   double picture_scale = 1.0 / 255;
   double picture_offset = 0;

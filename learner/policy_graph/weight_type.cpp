@@ -10,7 +10,8 @@
 namespace troupe::learner {
 namespace {
 
-/// Outputs of a layer's products, and which of them weight number `i` belongs to.
+/// The number of a layer's outputs, and the output that weight number `i` belongs to. For
+/// convolutions, an output is a channel.
 std::size_t outputs_of(const GraphLayer& layer) {
   return layer.bias.size();
 }
