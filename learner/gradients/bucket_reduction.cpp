@@ -22,7 +22,7 @@ void PendingCollective::follow(c10::intrusive_ptr<c10d::Work> work,
   c10::intrusive_ptr<c10::ivalue::Future> future;
   try {
     future = work_->getFuture();
-  } catch (const std::exception&) { // a backend without futures
+  } catch (const std::exception&) { // the backend has no futures
   }
   if (future)
     future->addCallback([on_arrival](c10::ivalue::Future&) { on_arrival(); });
@@ -76,7 +76,8 @@ private:
   collectives::ReduceOp op_;
 };
 
-/// Every replica receives all gradients and computes the same sums: (replicas - 1) times the bytes.
+/// Every replica receives all gradients and computes the same sums. Each replica receives (replicas
+/// - 1) times the bytes of its gradients.
 class AdasumReduction : public BucketReduction {
 public:
   AdasumReduction(BucketMemory memory, collectives::Communicator& communicator)

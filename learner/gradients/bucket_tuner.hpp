@@ -6,21 +6,24 @@
 
 namespace troupe::learner {
 
-/// Tries bucket sizes in turn, some steps each, and knows the fastest: the least median. Decides
-/// from numbers; the owner measures. All replicas count the same steps, one of them measures.
+/// Tries bucket sizes in turn, some steps each, and selects the one with the smallest median step
+/// time. The owner measures the times. All replicas count the same steps, but only one of them
+/// measures.
 class BucketTuner {
 public:
-  /// Throws std::invalid_argument unless there are sizes and steps_each is at least 1. The first
-  /// `ignored` steps of each size are not counted.
+  /// Tries each of `sizes` (bytes) for `steps_each` steps, of which the first `ignored` are not
+  /// counted. Throws std::invalid_argument if there are no sizes or steps_each is below 1.
   BucketTuner(std::vector<std::int64_t> sizes, int steps_each, int ignored = 1);
 
-  std::int64_t current() const { return sizes_[index_]; } // bytes, to be used for the next step
+  std::int64_t current() const { return sizes_[index_]; } // bytes, for the next step
   bool done() const { return done_; }
 
-  /// A step with current() took so long. True when current() has changed, or all have been tried.
+  /// Records the duration of a step with current(). Returns true if current() has changed or all
+  /// sizes have been tried.
   bool add(double seconds);
 
-  /// Once done: the fastest size, as chosen by the measuring replica.
+  /// After done(): fastest() returns the index of the fastest size; settle() adopts the measuring
+  /// replica's choice.
   std::size_t fastest() const;
   void settle(std::size_t index);
 
@@ -30,7 +33,7 @@ private:
   int ignored_;
   std::size_t index_ = 0;
   bool done_ = false;
-  std::vector<double> seconds_; // of the current size
+  std::vector<double> seconds_; // of steps with the current size
   std::vector<double> medians_;
 };
 

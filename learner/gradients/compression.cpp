@@ -16,7 +16,8 @@ namespace {
 
 using collectives::ReduceOp;
 
-/// What is left over stays with the replica, and is added to its next gradient.
+/// Error feedback: the part that was not sent stays with the replica and is added to its next
+/// gradient.
 class WithFeedback : public BucketReduction {
 public:
   WithFeedback(BucketMemory memory, collectives::Communicator& communicator, ReduceOp op,
@@ -39,12 +40,12 @@ public:
   }
 
 protected:
-  /// data + what was left over.
+  /// Adds the residual to `data`.
   void recall() {
     if (residual_.defined())
       memory_.data.add_(residual_);
   }
-  /// `told` of this replica's data was sent.
+  /// Keeps the residual: `data` minus the part of it that was sent, `told`.
   void remember(const at::Tensor& told) {
     if (residual_.defined())
       at::sub_out(residual_, memory_.data, told);
@@ -61,7 +62,7 @@ protected:
   at::Tensor residual_; // [elements], undefined without feedback
 };
 
-/// Half the bytes: sums in the small type.
+/// Sends half the bytes; the sums are computed in the smaller type.
 class HalfReduction : public WithFeedback {
 public:
   HalfReduction(BucketMemory memory, collectives::Communicator& communicator, ReduceOp op,
@@ -86,10 +87,10 @@ public:
 
 private:
   at::Tensor small_;
-  double limit_; // so that the sum over the replicas is finite; the rest waits for the next step
+  double limit_; // keeps the sum over the replicas finite; the excess becomes part of the residual
 };
 
-/// The largest elements of each replica, with their places.
+/// Sends the largest elements of each replica, with their indices.
 class TopKReduction : public WithFeedback {
 public:
   using WithFeedback::WithFeedback;
@@ -119,7 +120,8 @@ public:
     memory_.flat.zero_();
     const auto type = memory_.flat.scalar_type() == at::kFloat ? at::kInt : at::kLong;
     const auto rows = rows_.unbind(0);
-    for (const auto& row : rows) { // in the order of the replicas: bit-equal on all of them
+    for (const auto& row : rows) { // by replica number, so that the sums are bit-equal on all
+                                   // replicas
       const auto places = row.narrow(0, count, count).contiguous().view(type).to(at::kLong);
       memory_.data.index_add_(0, places, row.narrow(0, 0, count));
       memory_.tail.add_(row.narrow(0, 2 * count, tail));
@@ -134,7 +136,7 @@ private:
   at::Tensor rows_;
 };
 
-/// Makes columns orthonormal; a column that depends on earlier ones becomes zero.
+/// Makes the columns orthonormal. A column that depends linearly on earlier ones becomes zero.
 void orthonormalise(at::Tensor& matrix) {
   for (std::int64_t j = 0; j < matrix.size(1); ++j) {
     auto column = matrix.select(1, j);
@@ -152,8 +154,9 @@ void orthonormalise(at::Tensor& matrix) {
   }
 }
 
-/// A matrix M of a parameter goes as P = M Q and Q = M' P, P orthonormal, Q from the step before
-/// (Vogels et al., "PowerSGD"). Vectors and small matrices go whole.
+/// Sends the matrix M of a parameter as P = M Q and Q = M' P. P is made orthonormal; Q starts from
+/// the previous step's (Vogels et al., "PowerSGD"). Vectors and small matrices are sent
+/// uncompressed.
 class PowerSgdReduction : public WithFeedback {
 public:
   PowerSgdReduction(BucketMemory memory, collectives::Communicator& communicator, ReduceOp op,
@@ -170,7 +173,7 @@ public:
       matrices_.push_back({i, rows, columns, rank, {}, {}, {}});
     }
     const auto generator = at::make_generator<at::CPUGeneratorImpl>(kSeed);
-    for (auto& matrix : matrices_) // the same on all replicas
+    for (auto& matrix : matrices_) // equal on all replicas
       matrix.q = at::randn({matrix.columns, matrix.rank}, generator, at::kDouble)
                      .to(memory_.data.options());
   }
@@ -214,7 +217,7 @@ public:
                      .clone();
       begin += matrix.p.numel();
       orthonormalise(matrix.p);
-      matrix.q = at::matmul(matrix.m.t(), matrix.p); // this replica's
+      matrix.q = at::matmul(matrix.m.t(), matrix.p); // of this replica
       parts.push_back(matrix.q.reshape({-1}));
     }
     at::Tensor factors;
@@ -239,7 +242,7 @@ private:
   struct Matrix {
     std::size_t member;
     std::int64_t rows, columns, rank;
-    at::Tensor m; // [rows, columns] of this step
+    at::Tensor m; // [rows, columns] this step's gradient
     at::Tensor p; // [rows, rank]
     at::Tensor q; // [columns, rank]
   };
@@ -258,7 +261,7 @@ private:
     view.copy_(at::matmul(matrix.p, q.t()).view(view.sizes()));
   }
 
-  /// The data sent whole, the tail, and the part that this replica could not send.
+  /// Takes over the uncompressed data and the tail, and computes the residual.
   void take_rest(std::int64_t begin) {
     if (residual_.defined()) {
       residual_.zero_();

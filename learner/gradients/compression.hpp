@@ -10,17 +10,18 @@
 
 namespace troupe::learner {
 
-/// One collective that may be under way. The replica's thread.
+/// A collective that may still be in progress. Only the replica's thread may use it.
 class PendingCollective {
 public:
   explicit PendingCollective(collectives::Communicator& communicator);
 
-  /// In place. `now`: waits; the shortest way for a single call.
+  /// Reduces `tensor` in place. `now`: waits for the result, which is the fastest way to make a
+  /// single call.
   void all_reduce(at::Tensor& tensor, collectives::ReduceOp op, bool now,
                   const std::function<void()>& on_arrival = {});
-  /// [replicas, elements of `tensor`], filled when wait() returns.
+  /// Returns [replicas, elements of `tensor`], which is filled when wait() returns.
   at::Tensor all_gather(at::Tensor& tensor, const std::function<void()>& on_arrival = {});
-  /// Throws CollectiveError.
+  /// Waits for the collective. Throws CollectiveError.
   void wait();
 
 private:
@@ -31,7 +32,7 @@ private:
   std::function<void()> at_wait_;
 };
 
-/// For float32 and float64 buckets; `op` is the sum or the mean.
+/// For float32 and float64 buckets; `op` must be the sum or the mean.
 std::unique_ptr<BucketReduction> make_compressed_reduction(BucketMemory memory,
                                                            collectives::Communicator& communicator,
                                                            collectives::ReduceOp op,

@@ -1,5 +1,5 @@
 #pragma once
-// The inside of GradientBuckets.
+// Internals of GradientBuckets.
 
 #include <algorithm>
 #include <mutex>
@@ -12,8 +12,10 @@
 
 namespace troupe::learner {
 
-/// What a bucket's tail says after its gradients: by member whether it has one and whether it is
-/// finite, by replica whether it is finite and whether it steps, and about the whole step.
+/// Indices into a bucket's tail, which follows its gradients. For each member, the tail says
+/// whether it has a gradient and whether that is not finite; for each replica, whether its
+/// gradients are not finite and whether it takes a step. The last three entries concern the whole
+/// step.
 struct GradientTail {
   std::size_t members = 0;
   std::size_t replicas = 0;
@@ -34,14 +36,14 @@ struct GradientBuckets::Bucket {
   std::vector<std::size_t> members;
   BucketMemory memory;
   GradientTail layout;
-  std::vector<signed char> finite; // [member] of what was taken in; kNotTaken
+  std::vector<signed char> finite; // [member] whether the copied gradient is finite, or kNotTaken
   std::unique_ptr<BucketReduction> reduction;
-  std::size_t pending = 0; // members whose gradients are not whole
+  std::size_t pending = 0; // members whose gradients are incomplete
   bool launched = false;
 };
 
-/// What the hooks on autograd's nodes share with their owner, and the span of a reduction with the
-/// thread that ends it: both may outlive it for a moment.
+/// State shared with the hooks on autograd's nodes and with the thread that ends a reduction. Both
+/// may outlive the owner for a moment.
 struct GradientBuckets::Hooks {
   struct Hook : torch::autograd::FunctionPostHook {
     Hook(std::weak_ptr<Hooks> hooks, std::size_t index)
@@ -60,7 +62,7 @@ struct GradientBuckets::Hooks {
   void arrived(int bucket, collectives::Timeline::Clock::time_point begin) {
     const std::lock_guard lock(mutex);
     const auto end = collectives::Timeline::Clock::now();
-    if (timeline) // one after the other: a bucket's own begins when the one before has ended
+    if (timeline) // spans do not overlap: each begins after the previous bucket's end
       timeline->add("reduce", bucket, std::max(begin, last_arrival), end);
     last_arrival = end;
   }

@@ -65,7 +65,7 @@ void GradientBuckets::next_micro_batch() {
 void GradientBuckets::clear() {
   const bool computed = std::any_of(fires_.begin(), fires_.end(), [](int n) { return n > 0; });
   wasted_ = wasted_ || (computed && expected_.empty());
-  if (next_ > 0) { // the gradients were not for this optimizer: finish, and forget them
+  if (next_ > 0) { // the gradients were for another optimizer: finish and discard them
     const at::NoGradGuard no_gradient;
     launch_rest(false);
     for (auto& bucket : buckets_)
@@ -80,7 +80,7 @@ void GradientBuckets::clear() {
   next_micro_batch();
 }
 
-/// Moves a gradient into its bucket unless it is there.
+/// Moves a gradient into its bucket unless it is already there.
 void GradientBuckets::take_in(std::size_t parameter) {
   const auto [index, member] = places_[parameter];
   auto& bucket = buckets_[index];
@@ -90,10 +90,10 @@ void GradientBuckets::take_in(std::size_t parameter) {
   gradient = view;
 }
 
-/// Autograd has added to the gradient of a parameter.
+/// Called when autograd has accumulated into the gradient of a parameter.
 void GradientBuckets::on_gradient(std::size_t parameter) {
   if (at::GradMode::is_enabled())
-    return; // create_graph: the gradient is part of a graph, reduce() takes it
+    return; // create_graph: the gradient is part of a graph; reduce() copies it
   const at::NoGradGuard no_gradient;
   const std::lock_guard lock(mutex_);
   const auto place = places_[parameter];
@@ -102,14 +102,14 @@ void GradientBuckets::on_gradient(std::size_t parameter) {
   if (expected_.empty())
     ready_.push_back(parameter);
   if (!armed_ || bucket.launched)
-    return; // too late for this bucket: reduce() sees that there is a gradient again
+    return; // too late for this bucket; reduce() will see that the parameter has a gradient again
   bucket.finite[place.member] = kNotTaken;
   if (fires_[parameter] != expected_[parameter])
     return;
   take_in(parameter);
   --bucket.pending;
-  // The last bucket waits for reduce(): its tail reports gradients that came too late for the other
-  // buckets.
+  // The last bucket waits for reduce(), because its tail reports gradients that came too late for
+  // the other buckets.
   while (next_ + 1 < buckets_.size() && buckets_[next_].pending == 0)
     launch(buckets_[next_++], false, true);
   early_ = static_cast<std::int64_t>(next_);
@@ -126,7 +126,7 @@ void GradientBuckets::launch(Bucket& bucket, bool now, bool stepping) {
     if (!mine)
       bucket.memory.views[i].zero_();
     else if (bucket.finite[i] == kNotTaken || !is_view(gradient, bucket.memory.views[i]))
-      take_in(parameter); // or another tensor has replaced it
+      take_in(parameter); // also if another tensor has replaced it
     tail[bucket.layout.present(i)] = mine;
     tail[bucket.layout.bad(i)] = mine && bucket.finite[i] == 0;
     finite = finite && tail[bucket.layout.bad(i)] == 0;
@@ -145,7 +145,7 @@ void GradientBuckets::launch(Bucket& bucket, bool now, bool stepping) {
   if (!bucket.memory.data.is_cpu())
     look_for_bad_on_device(bucket);
   if (!finite && options_.compression.kind != CompressionKind::none)
-    bucket.memory.data.zero_(); // the tail says so; error feedback must not remember it
+    bucket.memory.data.zero_(); // the tail reports it; error feedback must not keep it
   bucket.launched = true;
   if (options_.timeline)
     bucket.reduction->set_on_arrival(
@@ -154,7 +154,8 @@ void GradientBuckets::launch(Bucket& bucket, bool now, bool stepping) {
   bucket.reduction->start(now);
 }
 
-/// What launch() finds on the host on the way, without a wait for the device.
+/// Does on the device what launch() does on the host: marks gradients that are not finite. It does
+/// not wait for the device.
 void GradientBuckets::look_for_bad_on_device(Bucket& bucket) {
   const auto bad = at::isfinite(at::stack(at::_foreach_norm(bucket.memory.views, 2))).logical_not();
   const auto slot = [&](std::size_t first, std::size_t count) {
@@ -174,7 +175,7 @@ void GradientBuckets::finish(Bucket& bucket) {
   bucket.launched = false;
 }
 
-/// Nothing under way: one after the other, without another thread between.
+/// If nothing is in progress, reduces the buckets one by one on this thread.
 void GradientBuckets::launch_rest(bool stepping) {
   const bool now = next_ == 0;
   for (; next_ < buckets_.size(); ++next_) {
@@ -192,7 +193,8 @@ bool GradientBuckets::any_late() const {
   return false;
 }
 
-/// Gradients that came after their buckets were sent, of all replicas, added to the reduced ones.
+/// Reduces the gradients of all replicas that arrived after their buckets were sent, and adds them
+/// to the reduced ones.
 void GradientBuckets::late_round() {
   const auto rank = static_cast<std::size_t>(communicator_.rank());
   const auto op = options_.operation == GradientOperation::sum ? collectives::ReduceOp::sum
@@ -271,8 +273,9 @@ GradientReport GradientBuckets::reduce(double scale, bool stepping) {
   return report;
 }
 
-/// What the next step may rely on. After the first step that autograd took part in, the buckets are
-/// laid out by when replica 0's gradients became ready; the values stay where they are.
+/// Updates what the next step relies on. After the first step with a backward pass, the buckets are
+/// sorted by when the gradients of replica 0 became ready. The values of the gradients are
+/// preserved.
 void GradientBuckets::learn(bool hooked, bool wasted) {
   next_ = 0;
   armed_ = false;
@@ -283,7 +286,7 @@ void GradientBuckets::learn(bool hooked, bool wasted) {
   if (first && hooked && overlap_ && !options_.keep_order) {
     std::vector<std::int64_t> rank_of(parameters_.size(), -1);
     for (std::size_t i = 0; i < ready_.size(); ++i)
-      rank_of[ready_[i]] = static_cast<std::int64_t>(i); // the last time counts
+      rank_of[ready_[i]] = static_cast<std::int64_t>(i); // the last accumulation counts
     auto order = at::tensor(rank_of);
     if (parameters_[0].is_cuda())
       order = order.to(parameters_[0].device());

@@ -14,34 +14,38 @@
 namespace troupe::learner {
 
 struct GradientBucketsOptions {
-  std::int64_t bucket_bytes = 1 << 20; // of a bucket; the first ones are smaller
-  bool overlap = true;                 // reduce while backward runs
-  bool keep_order = false;             // do not sort the buckets by when gradients become ready
+  std::int64_t bucket_bytes = 1 << 20; // the first buckets are smaller
+  bool overlap = true;                 // reduce buckets during the backward pass
+  bool keep_order = false;             // do not reorder the buckets by when their gradients become
+                                       // ready
   GradientOperation operation = GradientOperation::mean;
   CompressionOptions compression;
-  collectives::Timeline* timeline = nullptr; // outlives this
+  collectives::Timeline* timeline = nullptr; // must outlive this object
 };
 
-/// What all replicas know after a reduction, the same on each.
+/// The result of a reduction, equal on all replicas.
 struct GradientReport {
-  std::int64_t not_finite = -1;        // the first parameter with NaN or infinity; -1: none
-  std::int64_t not_finite_count = 0;   // how many have
-  std::vector<int> not_finite_on;      // these replicas, of its bucket
-  std::vector<int> stepping;           // replicas that brought gradients (all but those in join)
-  std::vector<std::int64_t> with_none; // parameters that have a gradient nowhere
+  std::int64_t not_finite = -1;        // first parameter with NaN or infinity; -1: none
+  std::int64_t not_finite_count = 0;   // number of such parameters
+  std::vector<int> not_finite_on;      // replicas with NaN or infinity in its bucket
+  std::vector<int> stepping;           // replicas that contributed gradients, i.e. all but those in
+                                       // join
+  std::vector<std::int64_t> with_none; // parameters without a gradient on any replica
 };
 
-/// The gradients of a replica's parameters, reduced over the replicas in flat buckets. A bucket is
-/// sent as soon as all of its gradients are there, while backward computes the next ones; buckets
-/// are sent in one order everywhere, and what is not ready at reduce() is sent then: a parameter
-/// that some replicas do not use costs overlap, never a hang. How often a parameter's gradient is
-/// added to before it is whole is learnt from the step before; if more comes after its bucket was
-/// sent, a second round brings it.
+/// Reduces the gradients of a replica's parameters over all replicas, in flat buckets. A bucket is
+/// sent as soon as all of its gradients are complete, while backward computes the next ones. All
+/// replicas send the buckets in the same order, and reduce() sends the rest. A parameter that some
+/// replicas do not use therefore costs overlap but never causes a deadlock. The number of times
+/// that backward accumulates into a parameter's gradient is learnt from the previous step. A
+/// gradient that arrives after its bucket was sent is reduced in a second round.
 ///
-/// One copy: a gradient moves into its bucket when it is computed, in the parameter's own layout,
-/// and stays there. While a bucket is under way grad() of its parameters is undefined.
+/// Each gradient is copied once: when it has been computed it moves into its bucket, in the
+/// parameter's own layout, and stays there. While a bucket is in transit, grad() of its parameters
+/// is undefined.
 ///
-/// The replica's thread calls everything; gradients may become ready on threads of autograd's.
+/// All functions must be called from the replica's thread; gradients may become ready on autograd's
+/// threads.
 class GradientBuckets {
 public:
   GradientBuckets(const std::vector<at::Tensor>& parameters,
@@ -50,27 +54,28 @@ public:
   GradientBuckets(const GradientBuckets&) = delete;
   GradientBuckets& operator=(const GradientBuckets&) = delete;
 
-  /// Of replica 0, to all.
+  /// Copies the parameters of replica 0 to all replicas.
   void broadcast_parameters();
 
-  /// From now on gradients that become whole may be sent, times `scale`.
+  /// Allows complete gradients to be sent from now on, multiplied by `scale`.
   void arm(double scale);
-  /// zero_grad(): gradients are forgotten; waits for what is under way.
+  /// The implementation of zero_grad(): waits for buckets in transit and discards all gradients.
   void clear();
-  /// Ends a micro-batch: the counts of ready gradients start again.
+  /// Ends a micro-batch and resets the counts of ready gradients.
   void next_micro_batch();
 
-  /// Afterwards grad() of every parameter that had a gradient anywhere is the common one, a view of
-  /// its bucket; of the others undefined. `stepping`: false contributes zeros. Throws
-  /// CollectiveError.
+  /// Reduces all gradients. Afterwards grad() is the reduced gradient, a view of its bucket, for
+  /// every parameter that had a gradient on any replica, and undefined for the others. `stepping`:
+  /// false contributes zeros. Throws CollectiveError.
   GradientReport reduce(double scale, bool stepping = true);
 
-  /// Rearranges the buckets: between reduce() and the next backward, on all replicas.
+  /// Changes the layout of the buckets. Call this between reduce() and the next backward pass, on
+  /// all replicas.
   void set_bucket_bytes(std::int64_t bytes);
   std::size_t size() const;
   std::int64_t sent_during_backward() const { return early_; } // buckets of the last reduce()
 
-  /// Error feedback and warm starts, by parameter, of this replica.
+  /// The error feedback and warm starts of this replica, by parameter.
   std::vector<CompressionState> compression_state() const;
   void set_compression_state(const std::vector<CompressionState>& states);
 
@@ -98,19 +103,21 @@ private:
   std::vector<at::Tensor> parameters_;
   collectives::Communicator& communicator_;
   GradientBucketsOptions options_;
-  std::vector<std::size_t> order_; // of the parameters over the buckets
+  std::vector<std::size_t> order_; // the order of the parameters in the buckets
   std::vector<Place> places_;      // [parameter]
   std::vector<Bucket> buckets_;
   std::shared_ptr<Hooks> hooks_;
 
   std::mutex mutex_; // gradients may become ready on several threads
   std::vector<int> fires_;
-  std::vector<int> expected_;      // [parameter] of the last step; empty: not learnt
-  std::vector<std::size_t> ready_; // as autograd added to them, until expected_ is learnt
-  std::size_t next_ = 0;           // bucket to be sent
+  std::vector<int> expected_;      // [parameter] accumulations in the last step; empty: not known
+                                   // yet
+  std::vector<std::size_t> ready_; // parameters in the order of their accumulation, until expected_
+                                   // is known
+  std::size_t next_ = 0;           // the next bucket to be sent
   bool armed_ = false;
   bool overlap_ = false;
-  bool wasted_ = false; // gradients were computed and forgotten: for another optimizer's loss
+  bool wasted_ = false; // gradients were computed for another optimizer's loss and discarded
   double scale_ = 1;
   std::int64_t early_ = 0;
 };

@@ -27,10 +27,11 @@ GradientBuckets::GradientBuckets(const std::vector<at::Tensor>& parameters,
       order_(parameters.size()),
       hooks_(std::make_shared<Hooks>(this, options.timeline)),
       fires_(parameters.size(), 0),
-      // Adaptive sums do not add up: what comes late could not be put right.
+      // Adaptive sums are not additive, so a late gradient could not be added afterwards.
       overlap_(options.overlap && options.operation != GradientOperation::adasum) {
   check_compression(options_.compression, options_.operation);
-  std::iota(order_.rbegin(), order_.rend(), std::size_t{0}); // backward is likely to go this way
+  std::iota(order_.rbegin(), order_.rend(), std::size_t{0}); // the probable order of the backward
+                                                             // pass
   ready_.reserve(parameters_.size());
   lay_out();
   if (!overlap_)
@@ -89,7 +90,7 @@ void GradientBuckets::close_bucket(std::vector<std::size_t> members, std::int64_
   for (std::size_t i = 0; i < members.size(); ++i) {
     const auto& parameter = parameters_[members[i]];
     const auto view = memory.flat.narrow(0, begin, parameter.numel());
-    // In the parameter's own layout (channels last), so that the update goes straight through.
+    // In the parameter's own layout (e.g. channels last), so that the update needs no conversion.
     memory.views.push_back(parameter.is_non_overlapping_and_dense()
                                ? view.as_strided(parameter.sizes(), parameter.strides())
                                : view.view(parameter.sizes()));

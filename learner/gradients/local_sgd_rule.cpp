@@ -12,7 +12,7 @@
 namespace troupe::learner {
 namespace {
 
-/// Tensors of one type and device as one flat call each.
+/// Flattens tensors of one type and device and makes one call for each such group.
 template <typename Call>
 void on_flat(const std::vector<at::Tensor>& tensors, const Call& call) {
   std::vector<bool> done(tensors.size());
@@ -111,7 +111,7 @@ private:
   torch::optim::Optimizer* optimizer_ = nullptr;
   std::vector<at::Tensor> parameters_;
   std::int64_t steps_ = 0;
-  std::int64_t since_ = 0; // the last averaging
+  std::int64_t since_ = 0; // steps since the last averaging
   bool averaged_ = false;
 };
 

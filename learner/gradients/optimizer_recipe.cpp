@@ -27,7 +27,7 @@ using Numbers = std::map<std::string, double>;
 constexpr std::string_view kNames = "SGD, Adam, AdamW, RMSprop, Adagrad, FusedSgd, FusedTorchAdam, "
                                     "FusedAdamW, FusedAdam";
 
-// `visit` is called with the name of each number and a reference to it.
+// These functions call `visit` with the name of each option and a reference to it.
 
 template <typename Visit>
 void visit_numbers(torch::optim::SGDOptions& options, const Visit& visit) {
@@ -77,7 +77,7 @@ void visit_numbers(torch::optim::AdagradOptions& options, const Visit& visit) {
   visit("eps", options.eps());
 }
 
-/// A kind of LibTorch's.
+/// One of LibTorch's optimizers.
 template <typename Optimizer, typename Options>
 struct OptimizerKind {
   static bool describe(const torch::optim::Optimizer& optimizer, std::string_view name,
@@ -128,7 +128,8 @@ struct OptimizerKind {
       const auto where = "param group " + std::to_string(i) + " of optimizer " + recipe.name;
       const auto options = options_of(recipe.groups[i], where);
       try {
-        Optimizer(std::vector<at::Tensor>{}, options); // LibTorch checks the numbers of the first
+        Optimizer(std::vector<at::Tensor>{}, options); // LibTorch checks the options of the first
+                                                       // group only
       } catch (const c10::Error& error) {
         throw std::invalid_argument(where + ": " + error.what_without_backtrace());
       }

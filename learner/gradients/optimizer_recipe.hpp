@@ -11,37 +11,38 @@
 
 namespace troupe::learner {
 
-/// What an optimizer is, without its parameters and moments, in a form that travels.
+/// The kind and options of an optimizer, without its parameters and moments, in a form that can be
+/// sent to other processes.
 struct OptimizerRecipe {
   std::string name; // "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "FusedSgd", "FusedTorchAdam",
                     // "FusedAdamW", "FusedAdam"
-  /// Per param group its numbers by the names that LibTorch gives them ("lr", "momentum", "beta1");
-  /// booleans are 0 or 1.
+  /// The options of each parameter group by LibTorch's names ("lr", "momentum", "beta1"). Booleans
+  /// are 0 or 1.
   std::vector<std::map<std::string, double>> groups;
   bool operator==(const OptimizerRecipe&) const = default;
 };
 
-/// Parameters of each param group, in order.
+/// The parameters of each parameter group, in order.
 using ParameterGroups = std::vector<std::vector<at::Tensor>>;
 
-/// How a recipe is read off an optimizer, and how one is made of it. For optimizers of your own
-/// give functions of your own, which know their name.
+/// Functions that describe an optimizer and make one from a recipe. For your own optimizers provide
+/// your own functions.
 using OptimizerDescriber = std::function<OptimizerRecipe(const torch::optim::Optimizer&)>;
 using OptimizerMaker = std::function<std::unique_ptr<torch::optim::Optimizer>(
     const OptimizerRecipe&, const ParameterGroups&)>;
 
-/// Of the optimizers named above. Throws std::invalid_argument that names the type of any other
-/// (also of a class derived from one of them: its step may be another).
+/// Describes one of the optimizers named above. Throws std::invalid_argument naming the type if it
+/// is another one. This includes classes derived from those above, because their step may differ.
 OptimizerRecipe describe(const torch::optim::Optimizer& optimizer);
 
-/// An optimizer without moments for these parameters. Some groups may have none; FusedAdam takes
-/// one parameter in all. Throws std::invalid_argument on an unknown name, a number that is missing,
-/// unknown or refused by LibTorch, and another count of groups.
+/// Makes an optimizer without moments for these parameters. Groups may be empty. FusedAdam takes
+/// exactly one parameter in total. Throws std::invalid_argument if the name is unknown, if an
+/// option is missing, unknown or rejected by LibTorch, or if the number of groups is wrong.
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerRecipe& recipe,
                                                         const ParameterGroups& parameters);
 
-/// The learning rate of each param group, and setting them. Throws std::invalid_argument when there
-/// is not one for each.
+/// Gets or sets the learning rate of each parameter group. Throws std::invalid_argument if their
+/// numbers differ.
 std::vector<double> learning_rates(const torch::optim::Optimizer& optimizer);
 void set_learning_rates(torch::optim::Optimizer& optimizer, const std::vector<double>& rates);
 

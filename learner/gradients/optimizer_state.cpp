@@ -25,7 +25,8 @@ namespace {
 
 using torch::optim::Optimizer;
 
-// `visit` is called with the name and a reference to each tensor (maybe undefined) or counter.
+// These functions call `visit` with the name of each tensor (which may be undefined) or counter and
+// a reference to it.
 
 template <typename Visit>
 void visit_state(torch::optim::SGDParamState& state, const Visit& visit) {
@@ -122,7 +123,7 @@ bool has_any(const TensorMap& state, const std::string& prefix) {
   return at != state.end() && at->first.starts_with(prefix);
 }
 
-/// Of one of LibTorch's kinds; false: it is another one.
+/// Reads the state if the optimizer is of this kind; otherwise returns false.
 template <typename Kind, typename State>
 bool read(Optimizer& optimizer, TensorMap& out) {
   if (typeid(optimizer) != typeid(Kind))
@@ -148,7 +149,7 @@ bool write(Optimizer& optimizer, const TensorMap& in, std::set<std::string>& use
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto prefix = std::to_string(i) + ".";
     if (!has_any(in, prefix)) {
-      if (typeid(Kind) != typeid(torch::optim::Adagrad)) // whose constructor makes its state
+      if (typeid(Kind) != typeid(torch::optim::Adagrad)) // Adagrad's constructor makes its state
         optimizer.state().erase(parameters[i].unsafeGetTensorImpl());
       continue;
     }

@@ -8,19 +8,19 @@ class Optimizer;
 
 namespace troupe::learner {
 
-/// The moments and counters of an optimizer by name: "0.exp_avg" is that of the first parameter
-/// (over all param groups). Tensors alias the live ones, so that changing them changes the
-/// optimizer; counters are int64 of one element. Of the optimizers that describe() knows; of any
-/// other what its own save() writes, as "archive", uint8. Parameters that have made no step yet
-/// have none.
+/// The moments and counters of an optimizer by name. "0.exp_avg" belongs to the first parameter,
+/// counted over all parameter groups. Tensors alias the optimizer's own, so that changing them
+/// changes the optimizer. Counters are int64 tensors of one element. Parameters that have not made
+/// a step yet have no entries. For an optimizer that describe() does not know, the only entry is
+/// "archive", uint8, which holds the output of its save().
 TensorMap optimizer_state(torch::optim::Optimizer& optimizer);
 
-/// Whether it is one of these optimizers, whose state has names.
+/// Whether optimizer_state() returns named tensors for this optimizer.
 bool knows_state_of(const torch::optim::Optimizer& optimizer);
 
-/// Takes over what optimizer_state() of an optimizer of the same kind and parameters gave, copied.
-/// Throws std::invalid_argument naming what is missing, unexpected or of another shape or type; the
-/// optimizer may then have taken some of it.
+/// Copies into the optimizer what optimizer_state() returned for one of the same kind and
+/// parameters. Throws std::invalid_argument naming an entry that is missing, unexpected or of the
+/// wrong shape or type. The optimizer may then be partly overwritten.
 void load_optimizer_state(torch::optim::Optimizer& optimizer, const TensorMap& state);
 
 } // namespace troupe::learner

@@ -18,7 +18,7 @@ const std::string kPrefix = "optimizer.";
 const std::string kPart = kPrefix + "part";
 const std::string kRates = kPrefix + "learning_rates";
 
-/// Of the parameter with this number.
+/// The name of a parameter in checkpoints.
 std::string shown(const std::vector<std::string>& names, std::size_t number) {
   const bool all_different =
       !names.empty() && std::set<std::string>(names.begin(), names.end()).size() == names.size()
@@ -34,7 +34,7 @@ std::string saved_name(const std::string& live, const std::vector<std::string>& 
   return kPrefix + field + "." + shown(names, number);
 }
 
-/// The other way: optimizer_state()'s names.
+/// The inverse: restores the names of optimizer_state().
 TensorMap live_names(const TensorMap& saved, const std::vector<std::string>& names,
                      std::size_t parameters) {
   std::map<std::string, std::string> numbers;
@@ -56,7 +56,7 @@ TensorMap live_names(const TensorMap& saved, const std::vector<std::string>& nam
   return state;
 }
 
-/// A message about "12.exp_avg", about the name in the checkpoint.
+/// Replaces "12.exp_avg" in a message by the name in the checkpoint.
 std::string in_saved_names(std::string message, const std::vector<std::string>& names) {
   const auto begin = message.find('"');
   const auto end = begin == std::string::npos ? begin : message.find('"', begin + 1);

@@ -9,20 +9,20 @@ namespace troupe::learner {
 
 class ShardedState;
 
-/// An optimizer among the tensors of a checkpoint: "optimizer.exp_avg.fc.weight" and
-/// "optimizer.step.fc.weight" for each parameter that has made a step, "optimizer.learning_rates"
-/// [param groups], float64. Its other numbers (momentum, decay) are the configuration's. Of kinds
-/// that optimizer_state() does not know LibTorch's archive as uint8, "optimizer.part0", … one of
-/// each replica that keeps a part.
+/// The tensors of an optimizer in a checkpoint. Each parameter that has made a step has for example
+/// "optimizer.exp_avg.fc.weight" and "optimizer.step.fc.weight". "optimizer.learning_rates" is
+/// float64 [parameter groups]. Other options (momentum, decay) come from the configuration. If
+/// optimizer_state() does not know the kind of optimizer, the checkpoint has LibTorch's archives as
+/// uint8 instead: "optimizer.part0", …, one from each replica that keeps a part.
 
-/// Adds it to `out`, copied. `names`: of all parameters, in the optimizer's order; without distinct
-/// names, numbers are used. All replicas call it and get the same. Throws std::runtime_error on an
-/// optimizer that cannot be saved.
+/// Adds copies of these tensors to `out`. `names` are the names of all parameters in the
+/// optimizer's order; if they are not distinct, numbers are used instead. All replicas must call
+/// this, and all get the same result. Throws std::runtime_error if the optimizer cannot be saved.
 void save_optimizer(ShardedState& optimizer, const std::vector<std::string>& names, TensorMap& out);
 
-/// Takes back what any number of replicas saved, archives too where there are such (which earlier
-/// versions wrote for every kind). Throws std::runtime_error naming a tensor that is missing,
-/// unexpected or of another shape.
+/// Restores what any number of replicas saved. Archives are accepted for every kind, because
+/// earlier versions wrote them. Throws std::runtime_error naming a tensor that is missing,
+/// unexpected or of the wrong shape.
 void load_optimizer(ShardedState& optimizer, const std::vector<std::string>& names,
                     const TensorMap& saved);
 

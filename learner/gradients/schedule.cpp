@@ -20,7 +20,7 @@ double LearningRateSchedule::multiple(std::int64_t step, int replicas) const {
                           ? 1
                                 - static_cast<double>(std::min(step, total_steps) - warmup_steps)
                                       / static_cast<double>(total_steps - warmup_steps)
-                          : 0; // of the way, 1 to 0
+                          : 0; // remaining fraction of the schedule, 1 to 0
   switch (shape) {
   case ScheduleShape::cosine:
     return peak

@@ -21,10 +21,10 @@
 namespace troupe::learner {
 namespace {
 
-constexpr std::size_t kSmallBytes = 64 << 10; // parameters below are sent together
+constexpr std::size_t kSmallBytes = 64 << 10; // smaller parameters are sent together
 
 std::string first_line(const std::exception& error) {
-  const std::string text = error.what(); // LibTorch's carry a page of stack
+  const std::string text = error.what(); // LibTorch's messages contain a long stack trace
   return text.substr(0, text.find('\n'));
 }
 
@@ -87,7 +87,7 @@ ShardedState::ShardedState(torch::optim::Optimizer& optimizer,
   cut(owners_, communicator ? communicator->rank() : 0);
 }
 
-/// Leaves the optimizer the parameters of `owner`.
+/// Leaves only the parameters of `owner` in the optimizer.
 void ShardedState::cut(const std::vector<int>& owners, int owner) {
   std::size_t i = 0;
   for (std::size_t group = 0; group < groups_.size(); ++group) {
@@ -149,7 +149,7 @@ std::vector<at::Tensor> ShardedState::save() {
   return parts;
 }
 
-/// Every parameter back to the optimizer.
+/// Returns all parameters to the optimizer.
 void ShardedState::make_whole() {
   for (std::size_t group = 0; group < groups_.size(); ++group)
     optimizer_->param_groups()[group].params() = groups_[group];
@@ -166,7 +166,7 @@ void ShardedState::forget_others() {
       optimizer_->state().erase(parameters_[i].unsafeGetTensorImpl());
 }
 
-/// Adds what the writer of a part had.
+/// Adds the state in a part, which its writer saved.
 void ShardedState::take_part(const std::vector<int>& writers, std::size_t part,
                              const at::Tensor& bytes) {
   cut(writers, static_cast<int>(part));

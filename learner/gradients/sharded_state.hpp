@@ -16,36 +16,39 @@ class Communicator;
 
 namespace troupe::learner {
 
-/// Which of `replicas` steps each parameter: whole parameters, the largest first to the replica
-/// with the least. [parameter]
+/// Assigns each parameter to one of `replicas`, which steps it. Whole parameters are assigned, the
+/// largest first, always to the replica with the least so far. Returns [parameter].
 std::vector<int> owners_of(const std::vector<at::Tensor>& parameters, int replicas);
 
-/// The state of any optimizer in parts, one per replica (ZeRO-1): its parameter groups are cut down
-/// to the parameters that this replica steps, and what they become is sent to the others.
+/// The state of any optimizer, divided over the replicas (ZeRO-1). The optimizer's parameter groups
+/// are reduced to the parameters that this replica steps, and the results are sent to the other
+/// replicas.
 class ShardedState {
 public:
-  /// A null communicator: one part, nothing is cut.
+  /// With a null communicator, this replica keeps the whole state.
   ShardedState(torch::optim::Optimizer& optimizer, collectives::Communicator* communicator);
 
-  /// After a step of the optimizer: all replicas get all parameters. Throws CollectiveError.
+  /// Call this after a step of the optimizer: it sends the stepped parameters to all replicas.
+  /// Throws CollectiveError.
   void publish();
 
-  /// The parts of all replicas, uint8 [bytes] each, on every replica. All call it. Throws
-  /// std::runtime_error for an optimizer that cannot be saved.
+  /// Returns the parts of all replicas, each uint8 [bytes], on every replica. All replicas must
+  /// call it. Throws std::runtime_error if the optimizer cannot be saved.
   std::vector<at::Tensor> save();
-  /// Parts that any number of replicas saved. Throws std::runtime_error for bytes that are no state
-  /// of this optimizer.
+  /// Loads the parts that any number of replicas saved. Throws std::runtime_error if the bytes are
+  /// not a state of this optimizer.
   void load(const std::vector<at::Tensor>& parts);
 
-  /// The state of all parameters on every replica, as optimizer_state() names it; of kinds that it
-  /// knows. All call it. For its time the whole state is in memory.
+  /// Returns the state of all parameters on every replica, with the names of optimizer_state().
+  /// Only for optimizers whose state has names (knows_state_of()). All replicas must call it. The
+  /// whole state is in memory while the result exists.
   TensorMap gather();
-  /// Keeps of such a state this replica's part. Throws std::invalid_argument as
+  /// Loads this replica's part of such a state. Throws std::invalid_argument as
   /// load_optimizer_state() does.
   void scatter(const TensorMap& state);
 
   torch::optim::Optimizer& optimizer() { return *optimizer_; }
-  const std::vector<at::Tensor>& parameters() const { return parameters_; } // of all replicas
+  const std::vector<at::Tensor>& parameters() const { return parameters_; } // on all replicas
 
 private:
   void cut(const std::vector<int>& owners, int owner);
@@ -56,7 +59,7 @@ private:
 
   torch::optim::Optimizer* optimizer_;
   collectives::Communicator* communicator_;
-  std::vector<std::vector<at::Tensor>> groups_; // [group][parameter], whole
+  std::vector<std::vector<at::Tensor>> groups_; // [group][parameter], on all replicas
   std::vector<at::Tensor> parameters_;
   std::vector<int> owners_;
 };

@@ -14,40 +14,42 @@ class Optimizer;
 
 namespace troupe::learner {
 
-/// How the gradients of a wrapped optimizer become an update; each strategy has its own. One per
-/// wrapped optimizer and replica, on the replica's thread. Replicas wrap their optimizers in the
-/// same order, so that the n-th ones belong together.
+/// How a wrapped optimizer turns gradients into an update. Each strategy has its own rule. Each
+/// wrapped optimizer of each replica has one, which is used on the replica's thread. All replicas
+/// must wrap their optimizers in the same order, because the n-th ones belong together.
 class UpdateRule {
 public:
   virtual ~UpdateRule() = default;
 
-  /// Called once, before the first step: makes the parameters of all replicas equal, in place.
-  /// `optimizer` and its parameters outlive this.
+  /// Called once, before the first step. Makes the parameters of all replicas equal, in place.
+  /// `optimizer` and its parameters must outlive this object.
   virtual void begin(torch::optim::Optimizer& optimizer,
                      const std::vector<at::Tensor>& parameters) = 0;
 
-  /// Called with the gradients (accumulated, clipped, finite) in grad() of the parameters; leaves
-  /// in the parameters the values for the next forward pass. If no parameter has a gradient, this
-  /// replica's were not finite and do not count; it takes part so that no other waits for it.
-  /// Throws CollectiveError or std::runtime_error naming the failed replica.
+  /// Called with the gradients (accumulated, clipped, finite) in grad() of the parameters. Writes
+  /// the values for the next forward pass to the parameters. If no parameter has a gradient, the
+  /// gradients of this replica were not finite and do not count; it takes part only so that the
+  /// other replicas do not wait for it. Throws CollectiveError or std::runtime_error naming the
+  /// failed replica.
   virtual void update() = 0;
 
-  /// How many updates the parameters have taken since the previous update(): 1 if replicas wait for
-  /// each other; else the others' updates count too, and a dropped gradient may leave 0.
+  /// Number of updates that the parameters have received since the previous update(). It is 1 if
+  /// replicas wait for each other. Otherwise the updates of other replicas count too, and it may be
+  /// 0 if a gradient was dropped.
   virtual std::int64_t updates_applied() const { return 1; }
 
-  /// Other replicas no longer wait for this one until it calls update() again.
+  /// Makes the other replicas stop waiting for this one until it calls update() again.
   virtual void suspend_participation() {}
 
-  /// A checkpoint was loaded into the parameters. Parameters held by others, such as servers, keep
-  /// their values, which replace the loaded ones.
+  /// Called after a checkpoint was loaded into the parameters. If the parameters are held
+  /// elsewhere, for example by servers, those values replace the loaded ones.
   virtual void on_parameters_restored() {}
 
-  /// Of the last update, for the curves: "staleness", "dropped_gradients", …
+  /// Metrics of the last update: "staleness", "dropped_gradients", …
   virtual Metrics metrics() const { return {}; }
 };
 
-/// Makes the rule of a replica's wrapped optimizer number `optimizer`, counted from 0.
+/// Makes the rule for wrapped optimizer number `optimizer` of a replica, counted from 0.
 using UpdateRuleFactory = std::function<std::unique_ptr<UpdateRule>(int optimizer)>;
 
 } // namespace troupe::learner

@@ -34,7 +34,7 @@ void check_norm_limit(double norm) {
                                 + " must be a finite number, at least 0; 0 switches clipping off");
 }
 
-/// Before anything is changed.
+/// Checks a state before anything is changed.
 void check_saved(const TensorMap& state, const std::vector<at::Tensor>& parameters) {
   const auto& steps = state.at("wrapped.steps");
   if (steps.numel() != 1 || steps.scalar_type() != at::kLong || steps.item<std::int64_t>() < 0)
@@ -173,7 +173,7 @@ bool WrappedOptimizer::step() {
   return false;
 }
 
-/// False when no replica has gradients any more.
+/// Returns false when no replica has gradients any more.
 bool WrappedOptimizer::update(double scale, bool stepping) {
   const at::NoGradGuard no_gradient;
   micro_batches_ = 0;
@@ -204,7 +204,7 @@ bool WrappedOptimizer::update(double scale, bool stepping) {
   skipped_in_a_row_ = 0;
   apply_schedules();
   {
-    const at::AutoGradMode gradient(true); // as the caller of an optimizer has it
+    const at::AutoGradMode gradient(true); // callers of optimizers have gradients enabled
     const Timeline::Span span(options_.timeline, "optimizer");
     if (rule_)
       rule_->update();
@@ -238,7 +238,7 @@ int WrappedOptimizer::join(const std::vector<at::Tensor>& state) {
   return last;
 }
 
-/// Of the parameters that have one.
+/// The gradients of the parameters that have one.
 std::vector<at::Tensor> WrappedOptimizer::gradients() const {
   std::vector<at::Tensor> gradients;
   for (const auto& parameter : parameters_)
@@ -247,8 +247,8 @@ std::vector<at::Tensor> WrappedOptimizer::gradients() const {
   return gradients;
 }
 
-/// The step is not made: counted, or thrown. Under a rule the others may still wait for this
-/// replica, which then takes part without a gradient.
+/// Counts a skipped step, or throws. With a rule, other replicas may wait for this one, which
+/// therefore takes part without a gradient.
 void WrappedOptimizer::leave_out(const std::string& problem) {
   if (++skipped_in_a_row_ > options_.skip_not_finite)
     throw std::runtime_error(
@@ -266,7 +266,7 @@ void WrappedOptimizer::leave_out(const std::string& problem) {
   updates_applied_ = rule_ ? rule_->updates_applied() : 0;
 }
 
-/// "" or why the step cannot be made.
+/// Returns "", or why the step cannot be made.
 std::string WrappedOptimizer::measure_and_clip(const std::vector<at::Tensor>& gradients) {
   gradient_norm_ = 0;
   if (gradients.empty())
@@ -290,7 +290,8 @@ at::Tensor WrappedOptimizer::clip_on_device() const {
   const auto all = gradients();
   const auto norm = at::stack(at::_foreach_norm(all, 2)).to(at::kDouble).norm();
   const double limit = options_.max_gradient_norm;
-  if (limit > 0) { // the scalars as tensors of the device: at::where copies one from the host
+  if (limit > 0) { // scalars as tensors on the device, because at::where would copy one from the
+                   // host
     const auto factor = at::where(norm > limit, limit / (norm + 1e-6), at::ones_like(norm));
     at::_foreach_mul_(all, factor.to(all.front().scalar_type()));
   }
@@ -332,7 +333,7 @@ void WrappedOptimizer::apply_schedules() {
     optimizer_->param_groups()[i].options().set_lr(rates[i]);
 }
 
-/// The whole step counts, from update to update, by replica 0's clock.
+/// Measures whole steps, from update to update, by replica 0's clock.
 void WrappedOptimizer::tune() {
   if (!tuner_ || tuner_->done())
     return;
@@ -384,7 +385,8 @@ void WrappedOptimizer::load(const TensorMap& state) {
   auto states = buckets_->compression_state();
   for (std::size_t i = 0; i < states.size(); ++i) {
     if (const auto found = state.find("residual." + std::to_string(i)); found != state.end()) {
-      // Of another number of replicas: their mean, which is what the common gradient is short of.
+      // Saved by another number of replicas: use the mean, which is what the reduced gradient
+      // lacks.
       const auto& rows = found->second;
       states[i].residual =
           rows.size(0) == communicator_->size() ? rows[communicator_->rank()] : rows.mean(0);
