@@ -8,8 +8,7 @@ namespace {
 
 const double kLogRootTau = 0.5 * std::log(2 * std::numbers::pi);
 const double kRoundedToBound = std::atanh(1 - 0x1p-25); // from here on, tanh is 1 in float32
-constexpr double kFarTail = 30;                         // in standard deviations; beyond it erfc()
-                                                        // nears underflow
+constexpr double kFarTail = 30; // deviations; beyond it erfc() nears underflow
 
 double log_density(double x) {
   return -0.5 * x * x - kLogRootTau;

@@ -354,8 +354,7 @@ void Collector::save_state(std::vector<std::byte>& out) const {
   env::save_value(out, static_cast<std::uint64_t>(slots_.size()));
   env::save_value(out, agent_steps_);
   env::save_value(out, environment_steps_);
-  const bool resumes = pool_->spec().saves_state; // otherwise the lane begins a new episode on
-                                                  // restore
+  const bool resumes = pool_->spec().saves_state; // otherwise a new episode begins
   for (const EnvironmentSlot& slot : slots_) {
     std::ostringstream random;
     random << slot.random.generator;

@@ -19,15 +19,13 @@ std::uint64_t split_seed(std::uint64_t seed, std::initializer_list<std::uint64_t
 
 struct CollectorConfig {
   std::uint64_t seed = 1;
-  std::uint64_t incarnation = 0; // how often this collector was restarted; changes writer ids and
-                                 // seeds
+  std::uint64_t incarnation = 0; // number of restarts; changes writer ids and seeds
   std::int64_t first_lane = 0;   // index of its first environment in the whole run
   std::int64_t total_lanes = 1;  // environments in the whole run
   std::int64_t steps_before = 0; // agent steps of earlier incarnations, per environment
   std::int64_t random_steps = 0; // agent steps with uniformly random actions, over all lanes
   int environments = 1;          // lanes of this collector
-  int threads = 1;               // threads that step the lanes, including the caller; see
-                                 // env::PoolOptions
+  int threads = 1;               // including the caller; see env::PoolOptions
   std::optional<bool> spares{};
 };
 

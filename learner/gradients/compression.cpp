@@ -120,8 +120,7 @@ public:
     memory_.flat.zero_();
     const auto type = memory_.flat.scalar_type() == at::kFloat ? at::kInt : at::kLong;
     const auto rows = rows_.unbind(0);
-    for (const auto& row : rows) { // by replica number, so that the sums are bit-equal on all
-                                   // replicas
+    for (const auto& row : rows) { // in a fixed order: bit-equal on all replicas
       const auto places = row.narrow(0, count, count).contiguous().view(type).to(at::kLong);
       memory_.data.index_add_(0, places, row.narrow(0, 0, count));
       memory_.tail.add_(row.narrow(0, 2 * count, tail));

@@ -16,8 +16,7 @@ namespace troupe::learner {
 struct GradientBucketsOptions {
   std::int64_t bucket_bytes = 1 << 20; // the first buckets are smaller
   bool overlap = true;                 // reduce buckets during the backward pass
-  bool keep_order = false;             // do not reorder the buckets by when their gradients become
-                                       // ready
+  bool keep_order = false;             // do not sort buckets by when gradients become ready
   GradientOperation operation = GradientOperation::mean;
   CompressionOptions compression;
   collectives::Timeline* timeline = nullptr; // must outlive this object
@@ -28,8 +27,7 @@ struct GradientReport {
   std::int64_t not_finite = -1;        // first parameter with NaN or infinity; -1: none
   std::int64_t not_finite_count = 0;   // number of such parameters
   std::vector<int> not_finite_on;      // replicas with NaN or infinity in its bucket
-  std::vector<int> stepping;           // replicas that contributed gradients, i.e. all but those in
-                                       // join
+  std::vector<int> stepping;           // replicas with gradients (all but those in join)
   std::vector<std::int64_t> with_none; // parameters without a gradient on any replica
 };
 
@@ -110,10 +108,8 @@ private:
 
   std::mutex mutex_; // gradients may become ready on several threads
   std::vector<int> fires_;
-  std::vector<int> expected_;      // [parameter] accumulations in the last step; empty: not known
-                                   // yet
-  std::vector<std::size_t> ready_; // parameters in the order of their accumulation, until expected_
-                                   // is known
+  std::vector<int> expected_;      // [parameter] accumulations in the last step; or empty
+  std::vector<std::size_t> ready_; // in order of accumulation, until expected_ is known
   std::size_t next_ = 0;           // the next bucket to be sent
   bool armed_ = false;
   bool overlap_ = false;

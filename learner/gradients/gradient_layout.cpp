@@ -30,8 +30,7 @@ GradientBuckets::GradientBuckets(const std::vector<at::Tensor>& parameters,
       // Adaptive sums are not additive, so a late gradient could not be added afterwards.
       overlap_(options.overlap && options.operation != GradientOperation::adasum) {
   check_compression(options_.compression, options_.operation);
-  std::iota(order_.rbegin(), order_.rend(), std::size_t{0}); // the probable order of the backward
-                                                             // pass
+  std::iota(order_.rbegin(), order_.rend(), std::size_t{0}); // backward probably takes this order
   ready_.reserve(parameters_.size());
   lay_out();
   if (!overlap_)

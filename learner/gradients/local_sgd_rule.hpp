@@ -16,8 +16,7 @@ struct LocalSgdOptions {
   /// Number of initial steps in which gradients are averaged instead (post-local SGD, Lin et al.
   /// 2020).
   std::int64_t synchronous_steps = 0;
-  bool average_moments = false; // also averages the optimizer's state, if describe() knows the
-                                // optimizer
+  bool average_moments = false; // also for the optimizer's state, if describe() knows it
 };
 
 /// Local SGD: every replica steps its own optimizer, and every `period` steps the parameters are

@@ -128,8 +128,7 @@ struct OptimizerKind {
       const auto where = "param group " + std::to_string(i) + " of optimizer " + recipe.name;
       const auto options = options_of(recipe.groups[i], where);
       try {
-        Optimizer(std::vector<at::Tensor>{}, options); // LibTorch checks the options of the first
-                                                       // group only
+        Optimizer(std::vector<at::Tensor>{}, options); // LibTorch checks only the first
       } catch (const c10::Error& error) {
         throw std::invalid_argument(where + ": " + error.what_without_backtrace());
       }

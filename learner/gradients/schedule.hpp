@@ -22,10 +22,12 @@ struct LearningRateSchedule {
   double final_fraction = 0;    // cosine, polynomial: fraction of the peak, from total_steps on
   double power = 1;             // polynomial: exponent; 1 is linear
 
-  std::vector<std::int64_t> milestones = {}; // steps: numbers of the steps at which …
-  double decay = 0.1;                        // … the rate is multiplied by this; exponential:
-                                             // factor applied …
-  std::int64_t decay_steps = 0;              // … every `decay_steps` steps after the warm-up
+  /// steps: the numbers of the steps at which the rate is multiplied by `decay`.
+  std::vector<std::int64_t> milestones = {};
+  double decay = 0.1; // steps, exponential: factor
+  /// exponential: the rate is multiplied by `decay` every time so many steps have passed since the
+  /// warm-up.
+  std::int64_t decay_steps = 0;
 
   /// Whether the rate changes during the run, apart from the number of replicas.
   bool changes() const { return shape != ScheduleShape::constant || warmup_steps > 0; }

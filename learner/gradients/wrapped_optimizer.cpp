@@ -290,8 +290,7 @@ at::Tensor WrappedOptimizer::clip_on_device() const {
   const auto all = gradients();
   const auto norm = at::stack(at::_foreach_norm(all, 2)).to(at::kDouble).norm();
   const double limit = options_.max_gradient_norm;
-  if (limit > 0) { // scalars as tensors on the device, because at::where would copy one from the
-                   // host
+  if (limit > 0) { // device scalars: at::where would copy one from the host
     const auto factor = at::where(norm > limit, limit / (norm + 1e-6), at::ones_like(norm));
     at::_foreach_mul_(all, factor.to(all.front().scalar_type()));
   }

@@ -30,17 +30,14 @@ class UpdateRule;
 
 struct WrappedOptimizerOptions {
   std::int64_t bucket_bytes = 1 << 20; // size of one flat all_reduce; 0: tuned in the first steps
-  double max_gradient_norm = 0;        // limit of the global L2 norm of the reduced gradients; 0:
-                                       // no clipping
+  double max_gradient_norm = 0;        // global L2 norm of the reduced gradients; 0: no clipping
   int accumulate = 1; // micro-batches per update. step() is called for each of them. The last call
                       // sends the mean of the gradients and updates.
   GradientOperation operation = GradientOperation::mean; // over the replicas
   CompressionOptions compression = {};
   bool overlap = true;                // reduce buckets during the backward pass
-  bool deterministic = false;         // nothing depends on time or on the order in which gradients
-                                      // are ready
-  bool join_mean_over_all = false;    // after join(), replicas that have joined still count in the
-                                      // mean
+  bool deterministic = false;         // results do not depend on time or gradient order
+  bool join_mean_over_all = false;    // replicas that have joined count in the mean
   bool shard_optimizer_state = false; // each replica keeps the state of its share of the parameters
   /// Number of consecutive steps that may be skipped because a gradient on any replica has NaN or
   /// infinity. All averaged replicas skip the same steps. The next such step throws. 0: the first
@@ -49,10 +46,8 @@ struct WrappedOptimizerOptions {
   std::vector<std::string> names = {}; // of the parameters, for messages; see parameter_names()
   std::vector<LearningRateSchedule> schedules =
       {};                                    // none, one for all parameter groups, or one for each
-  std::function<double()> clock = {};        // seconds, for bucket_bytes 0; default: the steady
-                                             // clock
-  collectives::Timeline* timeline = nullptr; // must outlive the optimizer; null: nothing is
-                                             // recorded
+  std::function<double()> clock = {};        // seconds, for bucket_bytes 0; empty: steady clock
+  collectives::Timeline* timeline = nullptr; // must outlive the optimizer; null: not recorded
 };
 
 /// An optimizer that uses the gradients of all replicas. All replicas must construct and step it in
@@ -108,11 +103,8 @@ public:
   /// for each other; otherwise it includes the updates of the other replicas. 0: the step was
   /// skipped. Averages of parameters must use this number.
   std::int64_t updates_applied() const { return updates_applied_; }
-  std::int64_t skipped() const {
-    return skipped_;
-  }                                  // steps skipped because gradients were not
-                                     // finite
-  std::int64_t bucket_bytes() const; // currently used
+  std::int64_t skipped() const { return skipped_; } // steps without an update, see skip_not_finite
+  std::int64_t bucket_bytes() const;                // currently used
   /// The number of buckets that the last step sent during the backward pass, and the number of all
   /// buckets.
   std::int64_t buckets_sent_early() const;

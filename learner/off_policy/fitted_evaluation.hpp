@@ -14,8 +14,7 @@ struct FittedEvaluation {
   double learning_rate = 1e-3; // decays linearly to 0
   std::int64_t batch_size = 256;
   std::int64_t updates = 20'000;
-  double target_update = 0.05; // fraction of the distance that the target network moves to the
-                               // network per update
+  double target_update = 0.05; // step of the target network towards the network, per update
   double discount = 0.99;
   /// Number of steps after which every episode is truncated; 0: none. With a limit, the network
   /// also observes the time, so that it can learn the values of truncated episodes.

@@ -58,8 +58,7 @@ private:
   std::vector<double> sums_;    // [episodes] terms of the mean in estimate()
   std::vector<double> weights_; // [episodes] weights of whole episodes
   std::size_t longest_ = 0;     // steps of the longest episode
-  std::vector<double> scaled_;  // [longest, episodes] weights, relative to the largest one at each
-                                // step
+  std::vector<double> scaled_;  // [longest, episodes] weights / the largest of each step
   std::vector<double> rewards_; // [longest, episodes] discount^t (r_t + …)
   double effective_ = 0;
 };

@@ -60,8 +60,7 @@ private:
 
   std::vector<replay::Episode> episodes_;
   replay::TransitionSpec transitions_;
-  std::vector<std::int64_t> starts_; // [episodes + 1] first row of each episode, then the number of
-                                     // rows
+  std::vector<std::int64_t> starts_; // [episodes + 1] first rows, then rows()
   at::Tensor episode_, time_, action_, reward_, discount_, log_probability_;
 };
 

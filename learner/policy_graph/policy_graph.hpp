@@ -10,16 +10,14 @@ struct GraphLayer {
   enum class Kind : std::uint8_t {
     convolution, // no padding; weight in PyTorch's layout, [outputs, inputs, kernel, kernel]
     vectors,     // appends the observation's vectors, `outputs - inputs` numbers
-    last_choice, // appends a one-hot of the state's last number: the last choice plus 1, or 0 for
-                 // none
+    last_choice, // appends a one-hot of the state's last number: last choice plus 1, 0: none
     linear,      // weight [inputs, outputs]
     layer_norm,  // over all inputs, then times gain plus bias; epsilon 1e-5
     affine,      // inputs times gain, plus bias; surplus biases become further outputs
     unit_length, // inputs divided by their Euclidean norm, or by 1e-8 if that is larger
     keep,        // outputs the inputs and keeps a copy for the next `add`
     add,         // kept + gain * (x - kept), or kept + x without a gain
-    lstm         // weight [inputs + size, 4 * size]; gates in the order input, forget, output, new
-                 // value
+    lstm         // weight [inputs + size, 4 * size]; gates: input, forget, output, new value
   };
   enum class Activation : std::uint8_t { none, relu, elu, tanh };
   /// [channels, height, width], only for convolutions. Their outputs are flattened in this order.
