@@ -21,86 +21,88 @@ class Message;
 
 namespace troupe::learner {
 
-/// What an agent stores, and how the items are used.
+/// What an agent stores and how its items are used.
 struct Storage {
-  /// Items are sequences of so many steps (see TransitionSpec); 0: n-step transitions, as the
-  /// experiment says.
+  /// Number of steps in an item, which is a sequence (see TransitionSpec). 0: items are the
+  /// experiment's n-step transitions.
   std::int64_t sequence_steps = 0;
   std::int64_t sequence_period = 1;
-  std::vector<env::ArraySpec> extras = {}; // that the policy gives for each step
-  /// Each item is used once, in the order in which they were made, and environments wait while
-  /// there are items for an update: the rate rule is a queue.
+  std::vector<env::ArraySpec> extras = {}; // columns that the policy adds to each step
+  /// Each item is used once, in insertion order, and environments wait while there are enough items
+  /// for an update: the rate limiter is a queue.
   bool on_policy = false;
-  /// With on_policy: each sequence is played by the newest policy. Environments wait for the update
-  /// that a batch makes before they play the next one, instead of playing ahead.
+  /// With on_policy: the newest policy plays each sequence. After a batch, environments wait for
+  /// its update before they play the next sequence, instead of playing ahead.
   bool newest_policy = false;
 };
 
-/// One algorithm with its options: how it acts and how it learns. Any thread.
+/// One algorithm with its options: how it acts and how it learns. Thread-safe.
 class Agent {
 public:
   virtual ~Agent() = default;
 
   virtual Storage storage() const { return {}; }
-  /// Items of an update, over all replicas that share it.
+  /// Items per update, summed over all replicas that share it.
   virtual std::int64_t batch_size() const = 0;
-  /// Both throw std::invalid_argument naming the key if they do not fit the transitions.
+  /// These functions throw std::invalid_argument naming the key if the agent does not fit the
+  /// transitions.
   virtual std::unique_ptr<Policy> make_policy(const replay::TransitionSpec& transitions) const = 0;
   virtual std::unique_ptr<Replica>
   make_replica(const replay::TransitionSpec& transitions) const = 0;
 };
 using AgentPtr = std::shared_ptr<const Agent>;
 
-/// The name of the first extra of sequences, int64: the parameter version that chose the action.
+/// The name of the first extra of sequences, int64: the version of the parameters that chose the
+/// action.
 inline constexpr const char* kVersionColumn = "version";
 
-/// What the agent stores of an environment that makes these transitions.
+/// Returns the transitions that the agent stores for an environment with these transitions.
 replay::TransitionSpec stored_by(const Agent& agent, replay::TransitionSpec transitions);
 
-/// What is known of a run before its environments exist.
+/// What is known about a run before its environments exist.
 struct AgentSetting {
   struct Picture {
     int height = 0;
     int width = 0;
   };
   std::optional<Picture> picture; // none: states
-  bool recorded = false;          // it learns from recorded episodes
-  double samples_per_insert = 0;  // of replay; 0: none, or not known
+  bool recorded = false;          // the agent learns from recorded episodes
+  double samples_per_insert = 0;  // of replay; 0: none, or unknown
 };
 
-/// A value that breaks a rule of several keys, or of the run.
+/// A violation of a rule that involves several keys or the run.
 struct OptionProblem {
-  std::string key;  // within the agent's block, or of another block: "environment.pixels.height"
+  std::string key;  // key in the agent's block, or of another block: "environment.pixels.height"
   std::string text; // "is 3; it must be below value_maximum, 2"
 };
 
-/// Which actions an agent chooses.
+/// The kind of actions that an agent can choose.
 enum class ActionKind : std::uint8_t {
-  continuous, // any number of continuous ones
+  continuous, // any number of continuous components
   choice,     // one choice
-  any,        // any number of continuous ones and choices
+  any,        // any number of continuous components and choices
 };
 const char* action_text(ActionKind kind); // "continuous", "one choice", …
 
 /// An algorithm in the list of agents.
 struct AgentKind {
-  std::string name; // of its room and its block in an experiment file: "d4pg"
-  std::string help; // a line for `troupe list agents`
+  std::string name; // of its folder and of its block in an experiment file: "d4pg"
+  std::string help; // one line for `troupe list agents`
   bool states = true;
   bool pixels = false;
   bool both = false; // pixels and states together
   ActionKind actions = ActionKind::continuous;
-  bool recurrent = false;                // it has a memory, or a key gives it one
-  std::vector<std::string> metrics = {}; // of its replica's updates, in the order of the columns
-  const google::protobuf::Descriptor* options = nullptr; // of its block
-  std::map<std::string, std::string> defaults = {};      // of its keys, as in a file
+  bool recurrent = false;                // it has a memory, or an option gives it one
+  std::vector<std::string> metrics = {}; // of its replica's updates, in column order
+  const google::protobuf::Descriptor* options = nullptr; // schema of its block
+  std::map<std::string, std::string> defaults = {};      // of its keys, as written in a file
   std::function<std::vector<OptionProblem>(const google::protobuf::Message& options,
                                            const AgentSetting& setting)>
       check = {};
   std::function<AgentPtr(const google::protobuf::Message& options)> make = {};
 };
 
-/// An agent whose replica and policy are made of its configuration and the transitions.
+/// An agent that constructs its replica and policy from its configuration and the transitions.
 template <class Config, class MadeReplica, class MadePolicy>
 class ConfiguredAgent : public Agent {
 public:
@@ -123,7 +125,8 @@ private:
   Config config_;
 };
 
-/// The problems of an agent that learns from states alone and whose keys have no more rules.
+/// Reports pixel observations as a problem. For agents that learn only from states and have no
+/// rules of their own.
 template <class Config>
 std::vector<OptionProblem> refuse_pixels(const Config&, const AgentSetting& setting) {
   if (!setting.picture)
@@ -132,7 +135,7 @@ std::vector<OptionProblem> refuse_pixels(const Config&, const AgentSetting& sett
                                  "out, or choose an agent for pixels (`troupe list agents`)"}};
 }
 
-/// The problems of an agent that learns from pixels alone, with a run from states.
+/// Reports state observations as a problem. For agents that learn only from pixels.
 inline std::vector<OptionProblem> refuse_states(const AgentSetting& setting) {
   if (setting.picture)
     return {};
@@ -140,7 +143,8 @@ inline std::vector<OptionProblem> refuse_states(const AgentSetting& setting) {
                                  "or choose an agent for states (`troupe list agents`)"}};
 }
 
-/// Fills in what follows from a plain configuration and functions of it.
+/// Fills in the members of `kind` that can be derived from a plain configuration type and functions
+/// of it.
 template <class Config>
 AgentKind agent_kind(AgentKind kind, Members (*members)(Config&),
                      std::vector<OptionProblem> (*check)(const Config&, const AgentSetting&),

@@ -7,11 +7,11 @@
 
 namespace troupe::learner {
 
-/// The built-in agents, of `troupe_agent` in learner/CMakeLists.txt, in its order. The first is the
-/// default.
+/// The built-in agents, in the order of the `troupe_agent` calls in learner/CMakeLists.txt. The
+/// first one is the default.
 const std::vector<AgentKind>& agent_kinds();
 
-/// nullptr: there is none of this name.
+/// Returns nullptr if no agent has this name.
 const AgentKind* find_agent(const std::string& name);
 
 } // namespace troupe::learner

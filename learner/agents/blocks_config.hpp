@@ -8,13 +8,13 @@
 
 namespace troupe::learner {
 
-/// Residual blocks in place of plain layers, and what they are trained with (SimBa, Lee et al.
-/// 2025): the keys that agents with a policy and a critic share.
+/// Residual blocks that replace plain layers, and how they are trained (SimBa, Lee et al. 2025).
+/// Agents with a policy and a critic share these keys.
 struct BlocksConfig {
   int policy_blocks = 0; // 0: plain layers
   int critic_blocks = 0;
-  bool normalise_observations = false; // of states
-  double weight_decay = 0;             // decoupled, of policy and critic
+  bool normalise_observations = false; // of states only
+  double weight_decay = 0;             // decoupled, for policy and critic
 
   void add_members(Members& members);
   std::vector<OptionProblem> problems(const std::string& agent,

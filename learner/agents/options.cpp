@@ -19,7 +19,7 @@ struct is_list : std::false_type {};
 template <class T>
 struct is_list<std::vector<T>> : std::true_type {};
 
-/// The value of a field that its message has.
+/// Reads a field that is set in the message.
 template <class T>
 void read(const Message& from, const Reflection& view, const FieldDescriptor* field, T& to) {
   if constexpr (is_list<T>::value) {

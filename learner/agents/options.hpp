@@ -13,10 +13,10 @@ class Message;
 
 namespace troupe::learner {
 
-/// A key of a configuration block and the member of a configuration that takes its value. The
-/// member's initial value is the key's default; the block's schema then states none.
+/// Connects a key of a configuration block with the member that receives its value. The member's
+/// initial value is the default; the block's schema must not state another one.
 struct Member {
-  const char* key; // within its block: "shards"
+  const char* key; // name within its block: "shards"
   std::variant<bool*, int*, std::int64_t*, std::uint64_t*, double*, std::string*,
                std::filesystem::path*, std::vector<std::string>*, std::vector<std::int64_t>*,
                std::vector<double>*>
@@ -24,13 +24,13 @@ struct Member {
 };
 using Members = std::vector<Member>;
 
-/// Copies the values that the block has to their members.
+/// Copies the values that are set in the block to the members.
 void assign(const google::protobuf::Message& block, const Members& members);
 
-/// The values of the members by key, as they are written in a file; lists: "256,256".
+/// Returns the value of each key as written in a file; lists as "256,256".
 std::map<std::string, std::string> texts(const Members& members);
 
-/// A number as people write it: 1000000000, 0.0003, 1e+13 from 1e15 on.
+/// Formats a number for people: 1000000000, 0.0003; with an exponent from 1e+15 on.
 std::string number_text(double value);
 
 } // namespace troupe::learner

@@ -74,11 +74,11 @@ AgentKind kind_of(const PluginAgent& agent) {
 
 struct AddedAgents {
   std::mutex mutex;
-  std::deque<AgentKind> kinds; // a later one replaces an earlier one of its name
+  std::deque<AgentKind> kinds; // of agents with the same name, the last one is valid
 };
 
 AddedAgents& added_agents() {
-  static auto& added = *new AddedAgents; // never destroyed: an agent may be of an interpreter
+  static auto& added = *new AddedAgents; // never destroyed: an agent may belong to an interpreter
   return added;
 }
 

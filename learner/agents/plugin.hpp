@@ -7,25 +7,28 @@
 #include "env/plugin/plugin.hpp"
 #include "learner/agents/agent.hpp"
 
-/// A user's agent: a class that derives from Agent, or a ConfiguredAgent, and one line that names
-/// it,
+/// A user-defined agent is a class that derives from Agent, or a ConfiguredAgent, and one line in
+/// one source file that registers it:
 ///
 ///     TROUPE_AGENTS({.name = "my_agent", .help = "one sentence", .make = make_mine})
 ///
-/// in one source file. Compiled into a shared library (-shared -fPIC -I <this checkout>, nothing to
-/// link: what it uses of learner/, replay/ and LibTorch is the program's own) it is a plug-in:
-/// `agent { name: "my_agent" plugin: "libmine.so" options: "rate=0.001" }`. It must be built for
-/// the very version of the program that loads it. experiments/examples/own_agent is an example.
+/// Compiled into a shared library (-shared -fPIC -I <this checkout>), it is a plug-in:
+///
+///     agent { name: "my_agent" plugin: "libmine.so" options: "rate=0.001" }
+///
+/// It needs no libraries to link with, because the program that loads it provides learner/, replay/
+/// and LibTorch. It must be built for exactly the version of that program.
+/// experiments/examples/own_agent is an example.
 namespace troupe::learner {
 
-/// One agent of a library.
+/// One agent in a library.
 struct PluginAgent {
   const char* name;
   const char* help; // one sentence
-  /// Throws std::invalid_argument naming an option that breaks a rule. An option that no getter
-  /// asked for is refused.
+  /// Throws std::invalid_argument naming an option that violates a rule. Options that no getter
+  /// reads are rejected.
   AgentPtr (*make)(const env::Options& options);
-  const char* metrics = ""; // of its replica's updates: "critic_loss q_mean"
+  const char* metrics = ""; // metrics of its replica's updates: "critic_loss q_mean"
   bool states = true;
   bool pixels = false;
   ActionKind actions = ActionKind::continuous;
@@ -33,11 +36,11 @@ struct PluginAgent {
   bool both = false; // pixels and states together
 };
 
-/// Raised with every change of what a plug-in may use.
+/// Increased with every change of the interface for plug-ins.
 inline constexpr std::uint32_t kAgentPluginVersion = 6;
 inline constexpr std::uint64_t kAgentPluginMagic = 0x74656761'78727472ULL;
 
-/// What the entry point returns. It begins as every plug-in's table
+/// The result of the entry point. It begins with the fields of every plug-in's table
 /// (env/plugin/shared_library.hpp).
 struct AgentTable {
   std::uint64_t magic;
@@ -55,7 +58,7 @@ inline constexpr std::uint32_t kAgentInterfaceBytes =
 
 } // namespace troupe::learner
 
-/// Defines the entry point; once per shared library.
+/// Defines the entry point. Use it once per shared library.
 #define TROUPE_AGENTS(...)                                                                         \
   extern "C" __attribute__((visibility("default"))) const ::troupe::learner::AgentTable*           \
   troupe_agents() {                                                                                \

@@ -9,34 +9,35 @@
 
 namespace troupe::learner {
 
-/// How a run trains, whatever its agent: keys of the block `learner` of an experiment.
+/// How a run trains any agent: keys of the block `learner` of an experiment.
 struct TrainingConfig {
-  /// Of every optimizer of the agent, by the updates that its parameters took.
+  /// The schedule of all of the agent's optimizers, by the number of updates that their parameters
+  /// have received.
   struct LearningRate {
     std::string schedule = "constant"; // or "linear", "cosine"
-    std::int64_t updates = 0;          // until the end of the fall, the warm-up included
-    double final_fraction = 0;         // of the agent's rates, from then on
-    std::int64_t warmup_updates = 0;   // in a line from 0
+    std::int64_t updates = 0;          // end of the decay, including the warm-up
+    double final_fraction = 0;         // multiple of the agent's rates after the end
+    std::int64_t warmup_updates = 0;   // linear, from 0
 
-    /// Of a configuration without problems().
+    /// Converts the keys, which must have no problems().
     LearningRateSchedule made() const;
   } learning_rate{};
 
-  /// Of networks to their first values, as if they were new (learners/trained_replica.hpp).
+  /// Resets of networks to new initial values (learners/trained_replica.hpp).
   struct Resets {
     std::int64_t period = 0;       // updates; 0: none
-    std::int64_t last_update = 0;  // none behind it; 0: to the end
+    std::int64_t last_update = 0;  // no resets after it; 0: no limit
     std::string what = "networks"; // or "last_layers"
   } resets{};
 
-  /// Updates between two diagnoses of networks, for the metrics; 0: none.
+  /// Updates between two diagnoses of the networks, for the metrics; 0: none.
   std::int64_t diagnostics_period = 0;
-  /// The metrics of diagnoses (SavedReplica::diagnosis()).
+  /// The names of the diagnostic metrics (SavedReplica::diagnosis()).
   static std::vector<std::string> diagnoses();
 
-  /// The keys within the block: "learning_rate.schedule", …
+  /// Adds the keys of the block: "learning_rate.schedule", …
   void add_members(Members& members);
-  /// Their keys are within the block.
+  /// Returns the violated rules, with keys relative to the block.
   std::vector<OptionProblem> problems() const;
 };
 

@@ -19,9 +19,9 @@
 namespace troupe::learner {
 namespace {
 
-/// Policy and critic of states are layers on the observation, the critic's on the action, too. From
-/// pixels both take the encoder's features through trunks of their own (linear, LayerNorm, tanh),
-/// and the action joins behind the critic's.
+/// The networks. From states, policy and critic take the observation directly, and the critic also
+/// the action. From pixels, both take the encoder's features through separate trunks (linear,
+/// LayerNorm, tanh), and the action joins after the critic's trunk.
 struct D4pgNetworks {
   D4pgNetworks(const D4pgConfig& config, const replay::TransitionSpec& transitions)
       : pixels(transitions.observation().type == env::ElementType::uint8),
@@ -51,11 +51,11 @@ struct D4pgNetworks {
     else if (blocks == 0)
       for (std::size_t i = 0; i < widths.size(); ++i)
         made[i].activation = i == 0 && config.layer_norm ? Activation::norm_tanh : Activation::elu;
-    made.back().exact = true; // of logits, bfloat16 would leave two digits
+    made.back().exact = true; // bfloat16 would leave only two digits of the logits
     return made;
   }
 
-  /// Fresh parameters; `of_critic` and `of_policy` are flat and dense.
+  /// Writes initial parameters; `of_critic` and `of_policy` must be flat and dense.
   void initialise(const at::Tensor& of_critic, const at::Tensor& of_policy,
                   std::uint64_t seed) const {
     at::Generator generator = at::detail::createCPUGenerator(seed);
@@ -65,7 +65,7 @@ struct D4pgNetworks {
     critic.initialise(critic_layout, of_critic, weights, generator);
     policy.initialise(policy_layout, of_policy, weights, generator);
     const LayerTensors last = policy.bind(policy_layout, of_policy).back();
-    last.weight.mul_(0.1); // actions begin near 0, where tanh is not saturated
+    last.weight.mul_(0.1); // actions are initially near 0, where tanh is not saturated
     last.bias.mul_(0.1);
   }
 
@@ -74,7 +74,7 @@ struct D4pgNetworks {
   EncoderShape encoder; // pixels only
   Mlp policy;
   Mlp critic;
-  ParameterLayout critic_layout; // encoder (first), critic: one optimizer
+  ParameterLayout critic_layout; // encoder, then critic: one optimizer
   ParameterLayout policy_layout;
   std::int64_t encoder_count = 0; // parameters of the encoder
 };
@@ -115,12 +115,12 @@ public:
 
 private:
   struct Inputs {
-    at::Tensor observation; // as the networks want it: states, or features of the online encoder
+    at::Tensor observation; // network input: states, or features of the online encoder
     at::Tensor action;
     at::Tensor reward;
     at::Tensor discount;
     at::Tensor next_observation; // states, or features of the target encoder
-    at::Tensor weight;           // undefined: each row counts once
+    at::Tensor weight;           // undefined: all rows count equally
   };
 
   Inputs prepare(ReplicaContext& context, const TensorMap& batch);
@@ -204,7 +204,7 @@ D4pg::Inputs D4pg::prepare(ReplicaContext& context, const TensorMap& batch) {
 }
 
 const at::Tensor& D4pg::target_logits(const Inputs& in) {
-  // Pixels: the online policy on the target encoder's features; states: the target policy.
+  // Pixels: the online policy with the target encoder's features. States: the target policy.
   const at::Tensor& raw =
       networks_.policy.forward(networks_.pixels ? policy_parameters_ : policy_target_,
                                in.next_observation, {}, target_policy_tape_, workspace_);
@@ -212,7 +212,7 @@ const at::Tensor& D4pg::target_logits(const Inputs& in) {
                                   target_critic_tape_, workspace_);
 }
 
-/// Of pixels, it trains the encoder, too.
+/// From pixels, this also trains the encoder.
 void D4pg::learn_critic(const Inputs& in, const at::Tensor& target_logits) {
   const auto critic = span("critic");
   const at::Tensor& logits = networks_.critic.forward(critic_parameters_, in.observation, in.action,
@@ -266,7 +266,7 @@ Metrics D4pg::step_fn(ReplicaContext& context, const TensorMap& batch) {
   });
   const WrappedOptimizer& critic = critic_.optimizer();
   const std::int64_t before = updates() / config_.target_period;
-  count_updates(critic.updates_applied()); // some of which other replicas may have made
+  count_updates(critic.updates_applied()); // including updates made by other replicas
   const std::int64_t times = updates() / config_.target_period - before;
   critic_.average_target(config_.target_update, times);
   policy_.average_target(config_.target_update, times);
@@ -278,7 +278,7 @@ at::Tensor D4pg::policy_parameters() {
   at::NoGradGuard no_gradient;
   if (!networks_.pixels)
     return published(policy_.target());
-  // The policy learns on the online encoder's features.
+  // The policy is trained with the online encoder's features.
   return published(at::cat({critic_.flat().narrow(0, 0, networks_.encoder_count), policy_.flat()}));
 }
 

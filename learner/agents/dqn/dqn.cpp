@@ -14,7 +14,7 @@
 namespace troupe::learner {
 namespace {
 
-/// Values of all choices, or the logits of their distributions.
+/// The values of all choices, or the logits of their distributions.
 class QNetwork {
 public:
   QNetwork(const DqnConfig& config, const replay::TransitionSpec& transitions)
@@ -53,7 +53,8 @@ public:
     return out - out.mean(1, true) + value_.forward(leaves, x, noise).view({-1, 1, support_.atoms});
   }
 
-  /// Without noise. The mean of the advantages and the value are linear, too: one layer.
+  /// Describes the network without noise. The mean of the advantages and the value are linear, so
+  /// that they become one layer.
   PolicyGraph describe(const Leaves& leaves, const replay::TransitionSpec& transitions) const {
     PolicyGraph graph = graph_of(transitions);
     torso_.describe(leaves, transitions, graph);
@@ -68,7 +69,7 @@ public:
     return graph;
   }
 
-  /// [batch, choices] of what forward() gave.
+  /// Converts the outputs of forward() to values [batch, choices].
   at::Tensor values(const at::Tensor& outputs) const {
     if (!is_distribution())
       return outputs.squeeze(2);
@@ -76,7 +77,8 @@ public:
   }
 
 private:
-  /// [rows, choices * atoms]; value: [rows, atoms] or what view() makes that.
+  /// Combines advantages [rows, choices * atoms] and values, [rows, atoms] or convertible by
+  /// view(), to [rows, choices * atoms].
   at::Tensor centred(const at::Tensor& advantage, const at::Tensor& value) const {
     if (!dueling_)
       return advantage;
@@ -159,7 +161,7 @@ TensorMap Dqn::checked(const TensorMap& batch) const {
   return used;
 }
 
-/// Of the best next choice: [batch, atoms].
+/// The target network's logits of the best next choice, [batch, atoms].
 at::Tensor Dqn::target_of_choice(const Observed& next) {
   const auto of_targets = span("targets");
   at::NoGradGuard no_gradient;

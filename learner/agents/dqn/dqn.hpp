@@ -9,8 +9,9 @@
 
 namespace troupe::learner {
 
-/// Deep Q-learning (Mnih et al. 2015) with the parts of Rainbow (Hessel et al. 2018) as switches;
-/// n-step returns and priorities are the replay's. One choice per step, from states or pixels.
+/// Deep Q-learning (Mnih et al. 2015) with the components of Rainbow (Hessel et al. 2018) as
+/// options. Replay computes n-step returns and priorities. One choice per step, from states or
+/// pixels.
 struct DqnConfig {
   std::vector<std::int64_t> layers = {256, 256};
   std::string encoder = "minatar";
@@ -25,12 +26,12 @@ struct DqnConfig {
   double gradient_norm = 10;
   EpsilonConfig epsilon{};
   std::string precision = "float32"; // "float64": for tests
-  std::int64_t batch_size = 64;      // global, over all replicas
+  std::int64_t batch_size = 64;      // over all replicas
 };
 
-/// Takes the batches that replay gives (learner/agents/parts/transition_batch.hpp). Metrics:
-/// "critic_loss" (Huber, or cross entropy with atoms), "q_mean", "gradient_norm". Throws
-/// std::runtime_error naming the tensor and its origin on a NaN or infinity.
+/// Makes the agent, which learns from replay batches (learner/agents/parts/transition_batch.hpp).
+/// Metrics: "critic_loss" (Huber, or cross entropy with atoms), "q_mean", "gradient_norm". Throws
+/// std::runtime_error naming the tensor and its origin on NaN or infinity.
 AgentPtr make_dqn_agent(const DqnConfig& config);
 
 } // namespace troupe::learner

@@ -33,11 +33,11 @@ struct Networks {
   }
 
   EncoderShape encoder;
-  Mlp trunk;             // of both critics
-  Mlp policy;            // its own trunk first
-  ParameterLayout front; // encoder, trunk: one optimizer with the critics
+  Mlp trunk;             // shared by both critics
+  Mlp policy;            // begins with its own trunk
+  ParameterLayout front; // encoder and trunk: one optimizer with the critics
   ParameterLayout policy_layout;
-  std::int64_t encoder_count = 0; // parameters
+  std::int64_t encoder_count = 0; // parameters of the encoder
 };
 
 class Drqv2Policy : public DeterministicPolicy {
@@ -97,7 +97,7 @@ private:
   EncoderShape::Tensors encoder_parameters_, encoder_gradients_;
   std::vector<LayerTensors> trunk_parameters_, trunk_gradients_, trunk_target_;
   std::vector<LayerTensors> policy_parameters_, policy_gradients_;
-  EncoderTape encoder_tape_; // one each: the next observation is done with when the first begins
+  EncoderTape encoder_tape_; // for next and first observations in turn
   Tape trunk_tape_, policy_tape_;
   Workspace workspace_;
 };
@@ -132,7 +132,7 @@ void Drqv2::build(ReplicaContext& context) {
   policy_gradients_ = networks_.policy.bind(policy_.layout(), policy_.gradient());
 }
 
-/// Features of the shifted images, valid until the next call.
+/// Returns the features of the shifted images, valid until the next call.
 const at::Tensor& Drqv2::encode(const at::Tensor& images, PictureShifts shifts) {
   const auto encoder = span("encoder");
   encoder_tape_.images = images.to(options().device());
@@ -146,7 +146,7 @@ at::Tensor Drqv2::mean_action(const at::Tensor& features) {
       networks_.policy.forward(policy_parameters_, features, {}, policy_tape_, workspace_));
 }
 
-/// The schedule's noise, clipped. Gradients pass it as if it were not there.
+/// Adds clipped noise according to the schedule. Gradients ignore it.
 at::Tensor Drqv2::with_noise(const at::Tensor& action) {
   if (deviation() == 0)
     return action;
@@ -157,7 +157,8 @@ at::Tensor Drqv2::with_noise(const at::Tensor& action) {
       .clamp_(-1, 1);
 }
 
-/// The target critics' of the policy's noisy actions; there is no target encoder or policy.
+/// The target critics' value of the policy's noisy actions. There is no target encoder or target
+/// policy.
 at::Tensor Drqv2::target_value(const at::Tensor& next_observation) {
   const auto targets = span("targets");
   const at::Tensor& features = encode(next_observation, drawn_shifts(next_observation));
@@ -183,7 +184,7 @@ void Drqv2::learn_critic(const at::Tensor& features, const at::Tensor& action,
     in_update().tell_rows(critic_.errors());
 }
 
-/// Maximises the mean of the smaller values of its actions.
+/// Maximises the mean of the smaller critic values of the policy's actions.
 void Drqv2::learn_policy(const at::Tensor& features) {
   const auto policy = span("policy");
   const at::Tensor mean = mean_action(features);

@@ -96,7 +96,7 @@ std::vector<OptionProblem> problems(const ImpalaConfig& config, const AgentSetti
 
 } // namespace
 
-/// What replay stores: short rollouts, each used once.
+/// Replay stores short rollouts, each of which is used once.
 Storage storage_of(const ImpalaConfig& config) {
   return {.sequence_steps = config.rollout,
           .sequence_period = config.rollout,

@@ -9,8 +9,8 @@
 
 namespace troupe::learner {
 
-/// The replica of an agent that learns an ActorCritic from sequences, and the checks of a batch.
-/// What derives from it makes the update.
+/// The replica of an agent that trains an ActorCritic on sequences. It checks the batches; a
+/// derived class implements the update.
 class ActorCriticLearner : public GroupReplica {
 public:
   struct Setting {
@@ -25,16 +25,16 @@ public:
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) final;
 
 protected:
-  /// Steps from a batch of sequences that was checked.
+  /// Makes an update from a checked batch of sequences.
   virtual Metrics update(const TensorMap& batch) = 0;
 
-  /// The batch's observations [batch * (steps + 1), …], as the network takes them.
+  /// The batch's observations as network input, [batch * (steps + 1), …].
   Observed observations(const TensorMap& batch) const;
-  /// What a recurrent network remembered when the batch's sequences began.
+  /// The memory of a recurrent network at the beginning of the batch's sequences.
   ActorCritic::Memory memory(const TensorMap& batch) const;
-  /// A tensor [batch, steps, …] as [batch * steps, …], as the network takes it.
+  /// Reshapes a tensor [batch, steps, …] to the network's [batch * steps, …].
   at::Tensor flat(const at::Tensor& tensor) const { return tensor.flatten(0, 1).to(options()); }
-  /// Makes the loss's gradient and a step of the optimizer.
+  /// Computes the gradient of the loss and makes an optimizer step.
   void descend(const at::Tensor& loss);
 
   const ActorCritic& network() const { return network_; }

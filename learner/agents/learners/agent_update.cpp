@@ -12,10 +12,9 @@
 namespace troupe::learner {
 namespace {
 
-constexpr std::int64_t kSlots = 48;   // numbers that an update may report
-constexpr std::int64_t kNumbers = 24; // that it may get from the host
-constexpr std::int64_t kWarmUp = 3;   // updates before the captured one: libraries set up what they
-                                      // need, and tapes their memory
+constexpr std::int64_t kSlots = 48;   // maximum number of values that an update reports
+constexpr std::int64_t kNumbers = 24; // maximum number of values from the host
+constexpr std::int64_t kWarmUp = 3;   // first updates, in which libraries and tapes allocate memory
 
 at::Tensor pinned_like(const at::Tensor& tensor, bool pinned) {
   return at::empty(tensor.sizes(), tensor.options().pinned_memory(pinned));
@@ -42,7 +41,7 @@ void AgentUpdate::build(const at::TensorOptions& options, Random& random, bool c
   captured_ = captured;
 }
 
-/// Memory for batches like this one, and the batch into it.
+/// Copies the batch to the captured memory, which is allocated for batches of this shape.
 void AgentUpdate::bring(const TensorMap& batch) {
   if (!alike(batch, batch_)) {
     variants_.clear();
@@ -67,7 +66,7 @@ void AgentUpdate::run(const Body& body) {
   body(batch_);
 }
 
-/// Everything that a replay gets from the host.
+/// Updates all values that a replay reads from the host.
 void AgentUpdate::refill() {
   for (Input& input : current_->inputs) {
     input.host.copy_(input.draw());
@@ -99,7 +98,7 @@ void AgentUpdate::make(const TensorMap& batch, int variant, std::int64_t number,
     return body(batch);
   bring(batch);
   current_ = &variants_[variant];
-  const bool seen = ActivationProbe::active() != nullptr; // which reads what the layers give
+  const bool seen = ActivationProbe::active() != nullptr; // the probe reads the outputs of layers
   if (!current_->graph && current_->made >= kWarmUp && !seen
       && StepGraph::unavailable_reason(options_.device()).empty())
     capture(body);
@@ -114,7 +113,7 @@ void AgentUpdate::make(const TensorMap& batch, int variant, std::int64_t number,
 }
 
 void AgentUpdate::finish() {
-  const at::Tensor report = report_.cpu(); // the one read
+  const at::Tensor report = report_.cpu(); // the only read by the host
   const auto* said = report.const_data_ptr<double>();
   for (const Step& step : current_->steps)
     step.group->finish_on_device(step.loss_name, said[step.loss], said[step.norm], number_);

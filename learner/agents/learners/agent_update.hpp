@@ -18,42 +18,45 @@ namespace troupe::learner {
 
 class ParameterGroup;
 
-/// What an agent's update draws, steps and tells. On the CPU, and where other replicas take part,
-/// each of these is done at once. A captured update reads nothing before its end; a GPU replays it
-/// as one CUDA graph from the fourth on. One thread.
+/// What the body of an agent's update uses to draw random numbers, step optimizers and report
+/// metrics. On the CPU, and when other replicas take part, each call takes effect immediately. A
+/// captured update is not read by the host before its end. A GPU replays it as one CUDA graph from
+/// the fourth update on. Not thread-safe.
 ///
-/// The body of a captured update makes the same operations each time, but for what it gets from
-/// here; another sequence of operations is another variant. It reads no tensor's value, and what it
-/// leaves in members is for itself alone: a replay writes to the memory that it had at the capture.
+/// The body of a captured update must perform the same operations each time, apart from the values
+/// that it gets from this class. A different sequence of operations must be a different variant.
+/// The body must not read the value of a tensor. Tensors that it stores in members may only be used
+/// by the body itself, because a replay writes to the memory used at capture.
 class AgentUpdate {
 public:
   using Body = std::function<void(const TensorMap& batch)>;
 
-  /// `options`: of the parameters. `random` outlives this.
+  /// `options`: options of the parameters. `random` must outlive this object.
   void build(const at::TensorOptions& options, Random& random, bool captured);
-  /// Makes update `number`, counted from 1. The batch of a captured one is on the parameters'
-  /// device, each tensor always in the same memory. Throws what ParameterGroup::step() throws; a
-  /// captured update has then changed no parameter.
+  /// Makes update number `number`, counted from 1. For a captured update, the batch must be on the
+  /// parameters' device and each tensor always in the same memory. Throws the same exceptions as
+  /// ParameterGroup::step(); a captured update has then changed no parameter.
   void make(const TensorMap& batch, int variant, std::int64_t number, const Body& body);
 
-  // For the body
+  // Functions for the body:
 
-  /// Standard normal numbers of the parameters' type, on their device.
+  /// Standard normal numbers of the parameters' type and device.
   at::Tensor normal(at::IntArrayRef sizes);
   PictureShifts shifts(std::int64_t pictures, int pixels);
-  /// A number that the host knows, [], of the parameters' type. `value` is called in each update
-  /// and must not refer to what only the body has.
+  /// Returns a number that the host computes as a tensor [] of the parameters' type. `value` is
+  /// called in each update and must not refer to local variables of the body.
   at::Tensor number(std::function<double()> value);
-  /// ParameterGroup::step(). `loss`: one number.
+  /// Calls ParameterGroup::step(). `loss` must have one element.
   void step(ParameterGroup& group, const char* loss_name, const at::Tensor& loss);
   void tell(const char* metric, const at::Tensor& value); // one number
   void tell_rows(const at::Tensor& values);               // [batch]
 
-  // After make()
+  // Functions for use after make():
 
-  /// The newest value of each metric, which another variant may have told.
+  /// The newest value of each metric. A metric that this variant does not report keeps its last
+  /// value from another one.
   const Metrics& metrics() const { return metrics_; }
-  /// Those of tell_rows(), float64 on the CPU; undefined: the update did not call it.
+  /// The values passed to tell_rows(), float64 on the CPU; undefined if the update did not call it.
   const at::Tensor& rows() const { return rows_; }
 
 private:
@@ -70,7 +73,7 @@ private:
     std::string metric;
     std::int64_t slot = 0;
   };
-  struct Variant { // in the order of the body's calls
+  struct Variant { // entries are in the order of the body's calls
     std::int64_t made = 0;
     std::vector<Input> inputs;
     std::vector<std::function<double()>> numbers;
@@ -96,11 +99,11 @@ private:
   Metrics metrics_;
   at::Tensor rows_;
 
-  // Of captured updates
+  // Members of captured updates:
   TensorMap batch_;
   at::Tensor report_;                        // float64 [kSlots + batch]
   at::Tensor host_numbers_, device_numbers_; // float32 [kNumbers]
-  at::Tensor problem_;                       // float32 [1]: 1 once a step was left out
+  at::Tensor problem_;                       // float32 [1]: 1 after a step was skipped
   std::map<int, Variant> variants_;
   Variant* current_ = nullptr;
   bool capturing_ = false;

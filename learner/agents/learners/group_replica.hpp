@@ -8,15 +8,15 @@
 
 namespace troupe::learner {
 
-/// The replica of an agent whose parameters are one group: how they are initialised, and what the
-/// actors get. A derived class makes the updates.
+/// The replica of an agent whose parameters form one group. This class initialises the parameters
+/// and publishes them to the actors; a derived class makes the updates.
 class GroupReplica : public SavedReplica {
 public:
   struct Setting {
     double learning_rate = 0;
     double gradient_norm = 0;
     std::string precision;
-    bool target = false; // a checkpoint holds the target network, too
+    bool target = false; // checkpoints also contain the target network
   };
 
   void build(ReplicaContext& context) override;
@@ -27,7 +27,7 @@ protected:
     group_.declare(std::move(layout));
     save_group("", group_, setting_.target);
   }
-  /// The parameters at first: float32 on the CPU.
+  /// Returns the initial parameters, float32 on the CPU.
   virtual at::Tensor initial(at::Generator& generator) const = 0;
 
   ParameterGroup& group() { return group_; }

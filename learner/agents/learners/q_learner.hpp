@@ -8,8 +8,8 @@
 
 namespace troupe::learner {
 
-/// The replica of an agent that learns the values of choices against a target network, which
-/// becomes equal to the network every `target_period` updates.
+/// The replica of an agent that learns the values of choices. The target network is replaced by a
+/// copy of the network every `target_period` updates.
 class QLearner : public GroupReplica {
 public:
   struct Setting {
@@ -26,14 +26,15 @@ public:
 protected:
   QLearner(const Setting& setting, ParameterLayout layout);
 
-  /// The parts that the update uses. Throws std::runtime_error naming what is wrong with them.
+  /// Returns the tensors of the batch that the update uses. Throws std::runtime_error naming an
+  /// invalid one.
   virtual TensorMap checked(const TensorMap& batch) const = 0;
-  struct Learnt {          // without gradients
+  struct Learnt {          // detached from the graph
     at::Tensor loss;       // []
     at::Tensor q_mean;     // []
     at::Tensor priorities; // [batch]
   };
-  /// Adds the gradient of the loss to the group's, which is 0.
+  /// Adds the gradient of the loss to the group's gradient, which is 0 before the call.
   virtual Learnt backward(const TensorMap& batch) = 0;
 
   const Leaves& targets() const { return targets_; }
@@ -43,7 +44,7 @@ private:
   Leaves targets_;
 };
 
-/// One whose values are those of a network that is made from the agent's configuration.
+/// A QLearner whose values come from a network made from the agent's configuration.
 template <class Config, class Network>
 class NetworkQLearner : public QLearner {
 public:

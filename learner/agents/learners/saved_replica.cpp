@@ -13,17 +13,17 @@
 namespace troupe::learner {
 namespace {
 
-/// "encoder.conv0.weight", "torso.conv1.bias".
+/// True for example for "encoder.conv0.weight" and "torso.conv1.bias".
 bool is_of_encoder(const std::string& name) {
   return name.starts_with("encoder.") || name.find(".conv") != std::string::npos;
 }
 
-/// By the network that the parameter is of.
+/// The kind of network that the parameter belongs to.
 std::string kind_of(const std::string& parameter) {
   for (const char* critic : {"critic", "value", "advantage"})
     if (parameter.starts_with(critic))
       return "critic";
-  for (const char* policy : {"policy", "log_"}) // deviations, the temperature
+  for (const char* policy : {"policy", "log_"}) // log_: deviations, temperature
     if (parameter.starts_with(policy))
       return "policy";
   return "encoder";
@@ -137,7 +137,7 @@ Metrics SavedReplica::diagnosis(const ActivationProbe& probe) {
   at::NoGradGuard no_gradient;
   struct Kind {
     std::int64_t units = 0, dormant = 0;
-    double square = 0; // of the gradient
+    double square = 0; // of the gradient's norm
   };
   std::map<std::string, Kind> kinds;
   Metrics out;

@@ -15,8 +15,9 @@
 
 namespace troupe::learner {
 
-/// The replica of an agent that learns twin critics and a policy from states, with an optimizer
-/// each. `Config`: of the agent, with layers, blocks and learning rates of both.
+/// The replica of an agent that learns twin critics and a policy from states, with separate
+/// optimizers. `Config` is the agent's configuration, with layers, blocks and learning rates of
+/// both.
 template <class Config>
 class StateActorCritic : public SavedReplica {
 public:
@@ -27,7 +28,8 @@ public:
   }
 
 protected:
-  /// `outputs`: of the policy's network; `policy_target`: it has a target network, too.
+  /// `outputs`: number of outputs of the policy network. `policy_target`: the policy has a target
+  /// network, too.
   StateActorCritic(const Config& config, const std::string& agent,
                    const replay::TransitionSpec& transitions, std::int64_t outputs,
                    bool policy_target)
@@ -67,7 +69,7 @@ protected:
   /// A checked batch on the parameters' device.
   struct Transitions {
     at::Tensor state, next_state, action, reward, discount;
-    at::Tensor weight; // undefined: all count the same
+    at::Tensor weight; // undefined: all rows count equally
   };
   Transitions take(ReplicaContext& context, const TensorMap& used) {
     const auto of = [&](const char* name) { return used.at(name).to(options()); };
@@ -80,7 +82,7 @@ protected:
             .weight = used.contains("weight") ? of("weight") : at::Tensor()};
   }
 
-  /// A step of the critics towards the rewards and `next_value` behind them.
+  /// Trains the critics towards reward + discount * `next_value`.
   void learn_critic(const Transitions& batch, const at::Tensor& next_value, double scale) {
     const auto critic = span("critic");
     critic_.learn(in_update(), batch.state, batch.action,

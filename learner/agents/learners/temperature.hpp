@@ -10,8 +10,8 @@
 
 namespace troupe::learner {
 
-/// The weight of the entropy in an agent's losses. It learns, as its logarithm, to hold the entropy
-/// of the policy at a target.
+/// The weight of the entropy in an agent's losses. Its logarithm is learned so that the policy's
+/// entropy approaches a target.
 class Temperature {
 public:
   Temperature(double start, double learning_rate, double target_entropy)
@@ -26,8 +26,8 @@ public:
                  0);
   }
   at::Tensor value() { return group_.flat().exp().squeeze(); } // []
-  /// A step of the learning rate, unless that is 0. `entropy`, []: of the policy that has just
-  /// learned with value().
+  /// Makes a step unless the learning rate is 0. `entropy`, []: the entropy of the policy that has
+  /// just been trained with value().
   void learn(AgentUpdate& update, const at::Tensor& entropy) {
     if (learning_rate_ == 0)
       return;

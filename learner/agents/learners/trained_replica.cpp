@@ -88,7 +88,7 @@ private:
 
   TrainingConfig::Resets resets_;
   std::int64_t diagnostics_period_;
-  std::int64_t next_diagnosis_ = 0; // at so many updates
+  std::int64_t next_diagnosis_ = 0; // number of the update
   Metrics diagnosis_;
   std::uint64_t seed_;
   MakeReplica make_;

@@ -9,21 +9,22 @@
 
 namespace troupe::learner {
 
-/// A replica with what a run's configuration adds to its updates.
+/// Wraps a replica and adds resets and diagnostics, as configured for the run.
 ///
-/// Resets: its networks begin again every so many updates, against what they learned too well from
-/// the first data (Nikishin et al. 2022, "The primacy bias in deep reinforcement learning").
-/// Networks and targets get the values that a new replica has, which follow from `seed` and the
-/// number of the update alone: replicas that make the same updates stay equal. Optimizers that step
-/// any of them begin again, too. Encoders, statistics of observations and rewards, counters and
-/// replay stay.
+/// Resets: every `period` updates its networks are reset to new initial values, because they may
+/// have overfitted to the first data (Nikishin et al. 2022, "The primacy bias in deep reinforcement
+/// learning"). The new values of networks and targets depend only on `seed` and the number of the
+/// update, so replicas that make the same updates stay equal. The optimizers of these networks are
+/// reset, too. Encoders, statistics of observations and rewards, counters and replay are kept.
 ///
-/// Diagnostics: every so many updates it measures itself in an update (SavedReplica::diagnosis());
-/// the metrics of each update have the last measurements. The period is odd, if need be by one more
-/// update, so that a policy which learns in every second update is seen, too.
+/// Diagnostics: every `diagnostics_period` updates the replica measures its networks during an
+/// update (SavedReplica::diagnosis()). The metrics of all updates contain the latest measurements.
+/// An even period is increased by one, so that a policy that learns in every second update is
+/// measured, too.
 ///
-/// `make` makes a replica, the one that learns and another one for each reset. Throws
-/// std::invalid_argument if that is not a SavedReplica. With neither: what `make` makes.
+/// `make` makes the replica that learns and another one for each reset. Throws
+/// std::invalid_argument if it is not a SavedReplica. If neither is configured, returns what `make`
+/// makes.
 std::unique_ptr<Replica> trained_replica(const TrainingConfig& config, std::uint64_t seed,
                                          std::function<std::unique_ptr<Replica>()> make);
 

@@ -10,27 +10,28 @@
 
 namespace troupe::learner {
 
-/// Two networks that estimate the value of a state and an action, and their targets: the smaller
-/// estimate is less often too high (Fujimoto et al. 2018). The thread of its replica.
+/// Two networks that estimate the value of a state and an action, and their targets. Using the
+/// smaller estimate reduces overestimation (Fujimoto et al. 2018). Must be used on its replica's
+/// thread.
 class TwinCritic {
 public:
-  /// `front`: parameters of what makes the state, which the same optimizer steps; they come first.
-  /// `blocks`: residual blocks, as relu_layers().
+  /// `front`: parameters of the layers that compute the state. The same optimizer steps them, and
+  /// they come first. `blocks`: number of residual blocks, as for relu_layers().
   TwinCritic(std::int64_t state_size, std::int64_t action_size,
              const std::vector<std::int64_t>& widths, ParameterLayout front = {}, int blocks = 0);
 
   struct Training {
     double learning_rate = 0;
-    double gradient_norm = 0; // clips; 0: off
+    double gradient_norm = 0; // limit of the norm; 0: no clipping
     double weight_decay = 0;
     bool halves = false; // products in bfloat16
   };
   void build(ReplicaContext& context, const at::TensorOptions& options, at::Generator& generator,
              const Training& training);
-  /// Fresh parameters on the CPU; those of the front are 0.
+  /// New initial parameters on the CPU; those of the front are 0.
   at::Tensor initial(const at::TensorOptions& options, Mlp::Weights weights,
                      at::Generator& generator) const;
-  /// `initial`: on their device.
+  /// `initial` must be on the parameters' device.
   void build(ReplicaContext& context, const at::Tensor& initial, const Training& training);
   ParameterGroup& group() { return group_; }
 
@@ -44,23 +45,24 @@ public:
     return smaller(parameters_, tapes_, state, action);
   }
 
-  /// A step on the mean over the rows of weight * sum of both squared errors * scale. `weight` may
-  /// be undefined. Tells the loss, "critic_loss".
+  /// Makes a step on the mean over the rows of weight * scale * (sum of both squared errors).
+  /// `weight` may be undefined. Reports the metric "critic_loss".
   void learn(AgentUpdate& update, const at::Tensor& state, const at::Tensor& action,
              const at::Tensor& target, const at::Tensor& weight, double scale);
-  /// The loss, [], and its gradient in group().gradient(), without a step and without the front's.
-  /// `state_gradient`, [batch, state size]: takes the gradient of the state.
+  /// Returns the loss, [], and writes its gradient to group().gradient(), except that of the front.
+  /// Makes no step. `state_gradient`, [batch, state size], receives the gradient of the state.
   at::Tensor backward(const at::Tensor& state, const at::Tensor& action, const at::Tensor& target,
                       const at::Tensor& weight, double scale, at::Tensor* state_gradient = nullptr);
-  /// Of the last rows: the mean of both absolute errors, [batch].
+  /// [batch] the mean of both absolute errors in the last batch.
   const at::Tensor& errors() const { return errors_; }
 
   struct Value {
     at::Tensor mean;            // []
     at::Tensor action_gradient; // of the mean, [batch, action size]
-    at::Tensor values;          // [batch], of the first network alone
+    at::Tensor values;          // [batch], of the first network only
   };
-  /// The mean value of the actions: of the first network, or of the smaller one in each row.
+  /// The mean value of the actions, according to the first network or, if `smaller` is set, to the
+  /// smaller value of each row.
   Value value(const at::Tensor& state, const at::Tensor& action, bool smaller);
 
 private:

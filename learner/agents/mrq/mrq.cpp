@@ -26,7 +26,7 @@ std::vector<LayerSpec> policy_layers(const MrqConfig& config,
   return activated_layers(config.policy_layers, Activation::norm_relu, transitions.action_size);
 }
 
-/// [batch, …] of row `rows` [batch] of each sequence.
+/// Selects row rows[i] of sequence i: [batch, …].
 at::Tensor row_of(const at::Tensor& sequences, const at::Tensor& rows) {
   const at::Tensor chosen = rows.to(sequences.device());
   return at::index(sequences, {at::arange(sequences.size(0), chosen.options()), chosen});
@@ -127,7 +127,7 @@ void Mrq::build(ReplicaContext& context) {
   scale_.build();
 }
 
-/// The returns in units of the reward scale, with the smaller target value of the target policy's
+/// The returns in units of the reward scale, plus the smaller target value of the target policy's
 /// noisy action.
 at::Tensor Mrq::target_values(const TensorMap& batch, PictureShifts shifts) {
   const auto targets = span("targets");
@@ -153,7 +153,7 @@ at::Tensor Mrq::target_values(const TensorMap& batch, PictureShifts shifts) {
          / unit;
 }
 
-/// Huber's loss of both. Returns the priorities of LAP.
+/// Trains both critics with the Huber loss. Returns the priorities of LAP.
 at::Tensor Mrq::learn_critics(const at::Tensor& pair, const at::Tensor& target,
                               const at::Tensor& weight) {
   const auto critics = span("critic");
@@ -177,7 +177,7 @@ at::Tensor Mrq::learn_critics(const at::Tensor& pair, const at::Tensor& target,
   return priorities;
 }
 
-/// Maximises the mean of both critics, less the penalty on the output before the tanh.
+/// Maximises the mean of both critics minus the penalty on the output before the tanh.
 void Mrq::learn_policy(const at::Tensor& state) {
   const auto policy = span("policy");
   const at::Tensor& before =
@@ -230,7 +230,7 @@ void Mrq::learn(const TensorMap& batch) {
   learn_values(batch, std::move(shifts));
 }
 
-/// Targets become copies; their critics keep the scale that they were trained with.
+/// Replaces the targets by copies. The target critics keep the scale that they were trained with.
 void Mrq::begin_cycle() {
   encoder_.promote();
   for (ParameterGroup* group : {&critic_, &policy_})
@@ -269,7 +269,7 @@ at::Tensor Mrq::policy_parameters() {
       .to(at::kCPU, at::kFloat);
 }
 
-/// Of the mean of both critics.
+/// The mean value of both critics.
 at::Tensor Mrq::action_values(const TensorMap& batch) {
   at::NoGradGuard no_gradient;
   const at::Tensor& seen = batch.at("observation");
@@ -295,7 +295,7 @@ private:
           whole(shape.inputs, shape.state_layers, policy_layers(config, transitions)),
           shape.pixels ? &shape.convolutions : nullptr, config.noise) {}
 
-  /// The layers of the features and of the policy as one network.
+  /// Combines the layers of the features and of the policy in one network.
   static Mlp whole(std::int64_t inputs, std::vector<LayerSpec> layers,
                    const std::vector<LayerSpec>& behind) {
     for (LayerSpec& layer : layers)
@@ -309,7 +309,8 @@ class MrqAgent : public ConfiguredAgent<MrqConfig, Mrq, MrqPolicy> {
 public:
   explicit MrqAgent(const MrqConfig& config)
       : ConfiguredAgent(config), steps_(std::max(config.features.horizon, config.n_step)) {}
-  /// A sequence from each step, of the horizon of the model or the return, the longer one.
+  /// A sequence from each step. Its length is the horizon of the model or of the return, whichever
+  /// is longer.
   Storage storage() const override { return {.sequence_steps = steps_}; }
 
 private:

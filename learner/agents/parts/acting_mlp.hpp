@@ -7,8 +7,8 @@
 
 namespace troupe::learner {
 
-/// A network that acts: float32 on the CPU, its weights packed for the kernels when they are
-/// loaded. One thread.
+/// An MLP for acting: float32 on the CPU. load() packs the weights for the kernels. Not
+/// thread-safe.
 class ActingMlp {
 public:
   explicit ActingMlp(const Mlp& mlp) : mlp_(mlp) {}
@@ -36,7 +36,7 @@ private:
   std::vector<float> after_;
   std::vector<float> raw_;
   std::vector<float> normal_;
-  std::vector<float> kept_; // for the next residual layer
+  std::vector<float> kept_; // input kept for the next residual layer
   std::vector<float> inverse_;
 };
 

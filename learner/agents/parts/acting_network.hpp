@@ -15,22 +15,23 @@
 
 namespace troupe::learner {
 
-/// The network of a policy on observations as environments give them: pixels through an encoder,
-/// states straight into the layers. float32 on the CPU. One thread.
+/// A policy's network on observations in the environment's own format. Pixels go through an
+/// encoder; states are the direct input of the layers. float32 on the CPU. Not thread-safe.
 class ActingNetwork {
 public:
-  /// `encoder`: of pixels; null: states.
+  /// `encoder`: shape of the encoder for pixels; null: states.
   ActingNetwork(const replay::TransitionSpec& transitions, const Mlp& layers,
                 const EncoderShape* encoder = nullptr);
 
-  /// Copies the layers' parameters and refers to the encoder's and to `moments`, by which states
-  /// are normalised (RunningMoments::published(); undefined: they are not).
+  /// Copies the parameters of the layers. Keeps references to those of the encoder and to
+  /// `moments`, which normalise states (RunningMoments::published(); undefined: no normalisation).
   void load(const std::vector<LayerTensors>& layers, const EncoderShape::Tensors& encoder = {},
             const at::Tensor& moments = {});
-  /// [batch, outputs], valid until the next call. Throws std::invalid_argument on spans of other
-  /// sizes, `actions` included, std::runtime_error on an observation that is not finite.
+  /// Returns [batch, outputs], valid until the next call. Throws std::invalid_argument if a span,
+  /// including `actions`, has the wrong size, and std::runtime_error if an observation is not
+  /// finite.
   const float* outputs(const Observations& observations, std::span<const float> actions);
-  /// [batch, inputs] of the layers at the last outputs().
+  /// The inputs of the layers in the last outputs(), [batch, inputs].
   const float* inputs() const { return inputs_; }
 
 private:

@@ -18,7 +18,7 @@ at::Tensor plus(const at::Tensor& sum, const at::Tensor& more) {
   return sum.defined() ? sum + more : more;
 }
 
-/// What turns the logits of choices into probabilities exp(logit - greatest) / sum.
+/// Converts the logits of a choice to probabilities exp(logit - greatest) / sum.
 struct Softmax {
   double greatest, sum = 0;
   Softmax(const float* logits, std::int64_t count)

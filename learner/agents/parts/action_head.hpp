@@ -11,45 +11,48 @@
 
 namespace troupe::learner {
 
-/// How a network's outputs make an action: for each continuous number its mean, for each choice the
-/// logits of its n, in the order of the action's numbers. Deviations of continuous numbers do not
-/// depend on the observation: their logarithms are parameters of their own. Plain data.
+/// How the outputs of a network determine an action. The outputs are the mean of each continuous
+/// component and the n logits of each choice, in the order of the action's components. The standard
+/// deviations of continuous components do not depend on the observation; their logarithms are
+/// separate parameters. Plain data.
 class ActionHead {
 public:
   explicit ActionHead(const replay::TransitionSpec& transitions);
 
   std::int64_t outputs() const { return outputs_; }
-  std::int64_t continuous() const { return continuous_; } // numbers; as many deviations
-  std::int64_t size() const { return size_; }             // numbers of an action
+  std::int64_t continuous() const { return continuous_; } // number of continuous components
+  std::int64_t size() const { return size_; }             // number of components of an action
 
-  /// [batch] of actions [batch, size], of outputs [batch, outputs] and deviations [continuous].
+  /// Log-probabilities [batch] of actions [batch, size], given outputs [batch, outputs] and
+  /// deviations [continuous].
   at::Tensor log_probability(const at::Tensor& outputs, const at::Tensor& deviations,
                              const at::Tensor& action) const;
   at::Tensor entropy(const at::Tensor& outputs, const at::Tensor& deviations) const;
 
-  /// Of one row: the most probable action, means limited to [-1, 1].
+  /// Writes the most probable action of one row. Means are clipped to [-1, 1].
   void best(const float* outputs, float* action) const;
-  /// Of one row: draws an action; the logarithm of its probability.
+  /// Draws an action of one row and returns its log-probability.
   double sample(const float* outputs, const float* deviations, ActingRandom& random,
                 float* action) const;
 
-  /// Of one row: as Policy::log_probability(), of an action whose numbers are limited to [-1, 1].
+  /// The log-probability of one row's action as defined by Policy::log_probability(). Its
+  /// continuous components must be clipped to [-1, 1].
   double log_played(const float* outputs, const float* deviations, const float* action) const;
 
-  /// What best() does.
+  /// Describes best() for a policy graph.
   std::vector<GraphAction> describe() const;
 
-  /// Throws std::runtime_error naming `update` and the row if a choice of a batch's action is not
-  /// one.
+  /// Throws std::runtime_error naming `update` and the row if a batch's action contains an invalid
+  /// choice.
   void check(const at::Tensor& action, std::int64_t update) const;
 
-  /// Neighbouring continuous numbers, or one choice.
+  /// Consecutive continuous components, or one choice.
   struct Part {
-    std::int64_t number = 0; // of the action
+    std::int64_t number = 0; // index of its first component in the action
     std::int64_t count = 1;
     std::int64_t output = 0;
     std::int64_t choices = 0;   // 0: continuous
-    std::int64_t deviation = 0; // the first, of continuous ones
+    std::int64_t deviation = 0; // index of its first deviation, if continuous
   };
   const std::vector<Part>& parts() const { return parts_; }
 

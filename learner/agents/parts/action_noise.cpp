@@ -36,7 +36,7 @@ public:
     }
   }
 
-  /// Noise that falls to 0 leaves actions without a density.
+  /// If the noise decays to 0, actions have no density.
   bool has_density() const override { return !held_.holds() && scale_.end > 0; }
   void log_probability(const Exploration& exploration, std::span<const float> means,
                        std::span<const float> actions, std::span<double> out) const override {
@@ -59,8 +59,8 @@ private:
   HeldDraws held_;
 };
 
-/// x <- (1 - reversion) x + sqrt(1 - (1 - reversion)^2) n with standard normal n: a process whose
-/// standard deviation tends to 1. It is multiplied by the schedule.
+/// The process x <- (1 - reversion) x + sqrt(1 - (1 - reversion)^2) n with standard normal n. Its
+/// standard deviation approaches 1. It is multiplied by the schedule.
 class OrnsteinUhlenbeckNoise : public ActionNoise {
 public:
   OrnsteinUhlenbeckNoise(const Schedule& scale, double reversion)

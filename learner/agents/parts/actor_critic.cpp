@@ -13,7 +13,7 @@
 namespace troupe::learner {
 namespace {
 
-constexpr double kHeadGain = 0.01; // a policy that prefers nothing at first
+constexpr double kHeadGain = 0.01; // initially the policy has almost no preference
 
 TorsoOptions options(const std::string& encoder, const std::vector<std::int64_t>& layers,
                      const std::string& name, bool picture) {
@@ -102,7 +102,7 @@ std::vector<env::ArraySpec> rollout_extras(std::int64_t lstm) {
   return extras;
 }
 
-/// [batch, outputs] on the CPU.
+/// Computes the head, [batch, outputs] on the CPU.
 at::Tensor ActorCriticPolicy::head_of(const Observations& observations,
                                       std::span<const float> actions) {
   at::NoGradGuard no_gradient;

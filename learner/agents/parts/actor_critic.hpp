@@ -11,16 +11,16 @@
 
 namespace troupe::learner {
 
-/// The extra of a step, float32: the logarithm of the probability (or density) with which its
-/// action was drawn, before it was clipped.
+/// The extra that contains the log-probability (or log density) with which a step's action was
+/// drawn, before it was clipped; float32.
 inline constexpr const char* kLogProbability = "log_probability";
 
-/// A stochastic policy and a value. From pixels, and with a memory, both share the torso; from
-/// states alone each has its own.
+/// A network with a stochastic policy and a value. From pixels, or with a memory, policy and value
+/// share the torso; from states without a memory they have separate ones.
 class ActorCritic {
 public:
-  /// lstm: cells of the memory behind the torso; 0: none. Throws std::invalid_argument naming
-  /// `agent` on observations and actions of another kind.
+  /// `lstm`: number of LSTM cells behind the torso; 0: no memory. Throws std::invalid_argument
+  /// naming `agent` if observations or actions are of an unsupported kind.
   ActorCritic(const std::string& agent, const replay::TransitionSpec& transitions,
               const std::string& encoder, const std::vector<std::int64_t>& layers,
               std::int64_t lstm);
@@ -30,32 +30,34 @@ public:
   bool is_recurrent() const { return state_size() > 0; }
   std::int64_t state_size() const { return lstm_.state_size(); }
 
-  /// Orthogonal layers, a policy that is nearly uniform or has mean 0; float32 on the CPU.
+  /// Initial parameters, float32 on the CPU. Layers are orthogonal, and the policy is almost
+  /// uniform or has mean 0.
   at::Tensor initial(at::Generator& generator) const;
 
-  /// Of a recurrent network: what it remembers before sequences [batch, steps] of observations.
+  /// The state of a recurrent network before sequences [batch, steps] of observations.
   struct Memory {
     at::Tensor state; // [batch, state size]
-    at::Tensor first; // [batch, steps], as Lstm::forward() takes it
+    at::Tensor first; // [batch, steps], see Lstm::forward()
   };
   struct Output {
-    at::Tensor head;  // [rows, outputs] of actions()
+    at::Tensor head;  // [rows, outputs], see actions()
     at::Tensor value; // [rows]
   };
-  /// observation: [rows, …]; with a memory the rows are sequences, one behind the other.
+  /// observation: [rows, …]. With a memory, the rows are consecutive sequences.
   Output forward(const Leaves& leaves, const Observed& observation, const Memory& memory) const;
-  /// The head alone, of one step each; a recurrent network's `state` [rows, state size] is
-  /// replaced.
+  /// Computes only the head, for one step in each row. Replaces `state` [rows, state size] of a
+  /// recurrent network.
   at::Tensor head(const Leaves& leaves, const Observed& observation, at::Tensor& state) const;
 
-  /// The layers of head() and the best actions.
+  /// Describes the layers of head() and the choice of the best actions.
   PolicyGraph describe(const Leaves& leaves, const replay::TransitionSpec& transitions) const;
 
-  /// [batch] of actions [batch, action size].
+  /// Log-probabilities [batch] of actions [batch, action size].
   at::Tensor log_probability(const Leaves& leaves, const at::Tensor& head,
                              const at::Tensor& action) const;
   at::Tensor entropy(const Leaves& leaves, const at::Tensor& head) const;
-  /// The logarithms, for actions(); undefined if no number is continuous.
+  /// The logarithms of the standard deviations, for actions(). Undefined if the action has no
+  /// continuous components.
   at::Tensor deviations(const Leaves& leaves) const {
     return actions_.continuous() > 0 ? leaves[deviation_] : at::Tensor();
   }
@@ -71,11 +73,11 @@ private:
   std::size_t deviation_ = 0;
 };
 
-/// What rollouts for such an agent hold: what its policy writes.
+/// The extras of rollouts, which the policy of such an agent writes.
 std::vector<env::ArraySpec> rollout_extras(std::int64_t lstm);
 
-/// Samples actions and writes the extra kLogProbability and, if it is recurrent, kMemory; the mode
-/// where it does not explore.
+/// act() plays the mode of the distribution. explore() samples actions and writes the extras
+/// kLogProbability and, for recurrent networks, kMemory.
 class ActorCriticPolicy : public NetworkPolicy<ActorCritic> {
 public:
   using NetworkPolicy::NetworkPolicy;

@@ -9,19 +9,19 @@
 
 namespace troupe::learner {
 
-/// n of an action that is one choice. Throws std::invalid_argument naming `agent` if it is another
-/// action.
+/// Returns the number of alternatives of an action that is one choice. Throws std::invalid_argument
+/// naming `agent` if the action is not one choice.
 std::int64_t one_choice(const replay::TransitionSpec& transitions, const std::string& agent);
 
-/// Throws std::invalid_argument naming `agent` if the action is empty or a number of it is a
-/// choice.
+/// Throws std::invalid_argument naming `agent` if the action is empty or contains a choice.
 void require_continuous(const replay::TransitionSpec& transitions, const std::string& agent);
 
-/// Throws std::invalid_argument naming `agent` if an observation has vectors beside its frames.
+/// Throws std::invalid_argument naming `agent` if an observation has vectors in addition to its
+/// frames.
 void require_one_array(const replay::TransitionSpec& transitions, const std::string& agent);
 
-/// Throws std::runtime_error naming `update` and the batch's tensor if a number of `choices` is
-/// none of 0 to n - 1.
+/// Throws std::runtime_error naming `update` and the batch's tensor if an element of `choices` is
+/// not an integer from 0 to n - 1.
 void check_choices(const at::Tensor& choices, std::int64_t n, std::int64_t update,
                    const char* name = "action");
 

@@ -14,12 +14,13 @@
 
 namespace troupe::learner {
 
-/// A policy whose actions are tanh of a network's outputs, from states or pixels, and which
-/// explores by noise. Its parameters are the encoder's or the observations' moments, then the
-/// layers'.
+/// A policy whose actions are the tanh of a network's outputs, from states or pixels, with noise
+/// for exploration. Its parameters begin with those of the encoder or with the observations'
+/// moments, followed by those of the layers.
 class DeterministicPolicy : public Policy {
 public:
-  /// `encoder`: of pixels; null: states. `normalised`: states are, by RunningMoments.
+  /// `encoder`: shape of the encoder for pixels; null: states. `normalised`: states are normalised
+  /// by RunningMoments.
   DeterministicPolicy(std::string agent, const replay::TransitionSpec& transitions, Mlp layers,
                       const EncoderShape* encoder, const ActionNoiseConfig& noise,
                       bool normalised = false);
@@ -54,11 +55,11 @@ private:
   at::Tensor parameters_;
 };
 
-/// Channels, height and width of observations that are pictures. Throws std::invalid_argument
-/// naming the observation and `agent` if they are something else.
+/// Channels, height and width of picture observations. Throws std::invalid_argument naming the
+/// observation and `agent` if it is not a picture.
 ImageShape picture_shape(const replay::TransitionSpec& transitions, const std::string& agent);
 
-/// The problems of an agent's keys `encoder` and `shift_pixels` with pictures of this size.
+/// Returns the problems of an agent's keys `encoder` and `shift_pixels` for pictures of this size.
 std::vector<OptionProblem> encoder_problems(const std::string& agent, const std::string& encoder,
                                             int shift_pixels, const AgentSetting::Picture& picture);
 

@@ -38,9 +38,9 @@ std::span<const double> HeldDraws::kept(const Exploration& exploration, std::siz
 
 std::span<double> HeldDraws::renew(const Exploration& exploration, std::size_t row) {
   fit(exploration);
-  const double drawn = exploration.random[row]->uniform(); // below 1, the last of cumulative_
+  const double drawn = exploration.random[row]->uniform(); // below cumulative_.back()
   steps_[row] = std::upper_bound(cumulative_.begin(), cumulative_.end(), drawn)
-                - cumulative_.begin(); // this step is not counted
+                - cumulative_.begin(); // the current step is not counted
   return std::span(numbers_).subspan(row * size_, size_);
 }
 

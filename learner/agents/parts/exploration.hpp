@@ -11,7 +11,7 @@
 
 namespace troupe::learner {
 
-/// A number that changes linearly over the agent steps of a run, after its random ones.
+/// A number that changes linearly over a run's agent steps, not counting its random steps.
 struct Schedule {
   double start = 0;
   double end = 0;
@@ -20,21 +20,22 @@ struct Schedule {
   double at(std::int64_t step) const;
 };
 
-/// Draws of exploration that rows keep for several steps (Dabney et al. 2021): n steps with a
-/// probability in proportion to n^-2, `most` at most, or until the episode ends. With `most` 1
-/// nothing is kept or drawn. The rows of a batch are always the same ones. One thread.
+/// Random numbers that rows keep for several steps (Dabney et al. 2021). They are kept for n steps
+/// with a probability proportional to n^-2, at most for `most` steps, and at most until the episode
+/// ends. With `most` 1 nothing is kept. A row must always belong to the same environment. Not
+/// thread-safe.
 class HeldDraws {
 public:
-  /// `size`: numbers of a row.
+  /// `size`: numbers per row.
   HeldDraws(std::int64_t most, std::size_t size);
 
   bool holds() const { return !cumulative_.empty(); }
-  /// The row's numbers if it keeps them in this step, too; empty: it draws again.
+  /// Returns the row's numbers if they are kept in this step; empty: draw new ones with renew().
   std::span<const double> kept(const Exploration& exploration, std::size_t row);
-  /// For the row's new numbers, which it keeps for a number of steps that is drawn now.
+  /// Draws for how many steps the row keeps its next numbers. Returns where to write them.
   std::span<double> renew(const Exploration& exploration, std::size_t row);
 
-  /// As Policy::save_exploration() and load_exploration(); nothing unless it holds().
+  /// See Policy::save_exploration() and load_exploration(). They do nothing unless holds().
   void save_state(std::vector<std::byte>& out) const;
   std::span<const std::byte> load_state(std::span<const std::byte> in);
 
@@ -43,42 +44,43 @@ private:
 
   std::size_t size_;
   std::vector<double> cumulative_;  // [most] probability of at most i + 1 steps; empty: 1 step
-  std::vector<std::int64_t> steps_; // [batch] that are left
+  std::vector<std::int64_t> steps_; // [batch] remaining steps
   std::vector<double> numbers_;     // [batch, size]
 };
 
 /// Gaussian exploration noise, in units of the action range [-1, 1].
 struct NoiseConfig : Schedule {
-  std::int64_t hold = 1; // steps for which a draw is kept, at most (HeldDraws)
+  std::int64_t hold = 1; // maximum number of steps for which a draw is kept (HeldDraws)
 
-  /// Its keys in an agent's block: noise_start, noise_end, noise_steps, noise_hold.
+  /// Adds the keys of an agent's block: noise_start, noise_end, noise_steps, noise_hold.
   void add_members(Members& members);
   std::vector<OptionProblem> problems(const std::string& agent) const;
 };
 
-/// Random choices in place of the best ones.
+/// Random choices instead of the best ones.
 struct EpsilonConfig {
   Schedule probability{.start = 1, .end = 0.05, .steps = 10'000};
-  /// Environment i of n takes the probability to the power 1 + ladder * i / (n - 1).
+  /// Environment i of n uses probability^(1 + ladder * i / (n - 1)).
   double ladder = 0;
-  std::int64_t hold = 1; // steps for which a random choice is kept, at most (HeldDraws)
+  std::int64_t hold = 1; // maximum number of steps for which a random choice is kept (HeldDraws)
 
-  /// Its keys in an agent's block: epsilon_start, epsilon_end, epsilon_steps, epsilon_ladder,
+  /// Adds the keys of an agent's block: epsilon_start, epsilon_end, epsilon_steps, epsilon_ladder,
   /// epsilon_hold.
   void add_members(Members& members);
   double at(const Exploration& exploration, std::size_t row) const;
 };
 
-/// Makes the choices of a batch of environments explore. The rows of a batch are always the same
-/// ones. One thread.
+/// Adds exploration to the choices of a batch of environments. A row must always belong to the same
+/// environment. Not thread-safe.
 class EpsilonGreedy {
 public:
   explicit EpsilonGreedy(const EpsilonConfig& config) : config_(config), held_(config.hold, 1) {}
 
-  /// actions: [batch], of `choices` each.
+  /// Replaces some of the actions [batch] by random ones, out of `choices` alternatives.
   void apply(const Exploration& exploration, std::int64_t choices, std::span<float> actions);
 
-  /// As Policy::has_density() and log_probability(); best: [batch], what apply() is given.
+  /// See Policy::has_density() and log_probability(). `best` are the actions [batch] passed to
+  /// apply().
   bool has_density() const { return !held_.holds(); }
   void log_probability(const Exploration& exploration, std::int64_t choices,
                        std::span<const float> best, std::span<const float> actions,
@@ -94,7 +96,8 @@ private:
   HeldDraws held_;
 };
 
-/// Adds the schedule's noise to actions [batch, action size] and clips them to [-1, 1].
+/// Adds Gaussian noise to actions [batch, action size], with the schedule's standard deviation, and
+/// clips them to [-1, 1].
 void add_noise(const Schedule& deviation, const Exploration& exploration, std::span<float> actions);
 
 } // namespace troupe::learner

@@ -12,7 +12,7 @@
 namespace troupe::learner {
 namespace {
 
-constexpr double kInitialNoise = 0.5; // of noisy layers, over sqrt(inputs)
+constexpr double kInitialNoise = 0.5; // of noisy layers, divided by sqrt(inputs)
 
 struct ConvolutionSize {
   std::int64_t kernel;
@@ -28,7 +28,7 @@ std::vector<ConvolutionSize> sizes_of(const std::string& encoder) {
   throw std::invalid_argument("encoder '" + encoder + "' is none; it must be minatar or nature");
 }
 
-/// Of factorised noise: sign(x) sqrt(|x|).
+/// The function f(x) = sign(x) sqrt(|x|) of factorised noise, for random x.
 at::Tensor factor(const NoiseSource& noise, std::int64_t size, const at::TensorOptions& options) {
   const at::Tensor drawn = noise(size).to(options);
   return drawn.sign() * drawn.abs().sqrt();
@@ -147,7 +147,7 @@ void Torso::initialise(const ParameterLayout& layout, const at::Tensor& flat,
 
 void Torso::initialise_orthogonal(const ParameterLayout& layout, const at::Tensor& flat,
                                   at::Generator& generator) const {
-  const double gain = std::sqrt(2); // of half of the inputs, which ReLU leaves
+  const double gain = std::sqrt(2); // compensates for ReLU, which sets half of the inputs to 0
   for (const Convolution& convolution : convolutions_) {
     orthogonal(layout.stored_view(flat, convolution.first).flatten(1), gain, generator);
     layout.stored_view(flat, convolution.first + 1).zero_();

@@ -15,17 +15,18 @@
 
 namespace troupe::learner {
 
-/// The parameters of a layout as leaves of LibTorch's autograd, by entry. They are views of `flat`;
-/// backward() adds their gradients to `gradient`, which is as long. Without it they have none.
+/// The entries of a parameter layout as leaves of LibTorch's autograd. They are views of `flat`,
+/// and backward() adds their gradients to `gradient`, which has the same length. Without `gradient`
+/// the leaves require no gradient.
 using Leaves = std::vector<at::Tensor>;
 Leaves leaves_of(const ParameterLayout& layout, const at::Tensor& flat,
                  const at::Tensor& gradient = {});
 
-/// So many standard normal numbers, on any device.
+/// Returns `size` standard normal numbers, on any device.
 using NoiseSource = std::function<at::Tensor(std::int64_t size)>;
 
-/// A linear layer. A noisy one (Fortunato et al. 2018) has, beside each parameter, the size of its
-/// noise, which explores instead of random actions.
+/// A linear layer. A noisy one (Fortunato et al. 2018) also has the noise scale of each parameter
+/// as a parameter. The noise replaces random actions as exploration.
 class Linear {
 public:
   Linear() = default;
@@ -38,45 +39,45 @@ public:
   /// Orthogonal rows or columns of length `gain`, no bias (Saxe et al. 2014).
   void initialise_orthogonal(const ParameterLayout& layout, const at::Tensor& flat,
                              at::Generator& generator, double gain) const;
-  /// `noise`: of a noisy layer; null: none.
+  /// `noise`: the noise of a noisy layer; null: no noise.
   at::Tensor forward(const Leaves& leaves, const at::Tensor& x,
                      const NoiseSource* noise = nullptr) const;
-  /// Without noise: [inputs, outputs] and [outputs].
+  /// The parameters without noise: [inputs, outputs] and [outputs].
   const at::Tensor& weight(const Leaves& leaves) const { return leaves[first_]; }
   const at::Tensor& bias(const Leaves& leaves) const { return leaves[first_ + 1]; }
 
 private:
-  std::size_t first_ = 0; // weight [inputs, outputs], bias, and their noise
+  std::size_t first_ = 0; // entry of the weight; then bias, weight noise, bias noise
   std::int64_t inputs_ = 0;
   std::int64_t outputs_ = 0;
   bool noisy_ = false;
 };
 
 struct TorsoOptions {
-  /// Of pictures: "minatar" (one 3x3 layer of 16 channels; Young and Tian 2019) or "nature" (8x8/4,
-  /// 4x4/2, 3x3 with 32, 64, 64; Mnih et al. 2015).
+  /// The encoder of pictures: "minatar" (one 3x3 layer of 16 channels; Young and Tian 2019) or
+  /// "nature" (8x8/4, 4x4/2, 3x3 with 32, 64, 64; Mnih et al. 2015).
   std::string encoder = "minatar";
   std::vector<std::int64_t> widths;
-  std::string name = "torso"; // of its parameters
-  bool tanh = false;          // behind linear layers, instead of ReLU
+  std::string name = "torso"; // prefix of its parameters
+  bool tanh = false;          // after linear layers, instead of ReLU
 };
 
-/// What several heads share: convolutions for a picture, uint8 [channels, height, width], with
-/// ReLU, then linear layers of what these give and of the vectors beside the picture.
+/// The layers that several heads share. A picture, uint8 [channels, height, width], goes through
+/// convolutions with ReLU. Linear layers take their outputs and the vectors of the observation.
 class Torso {
 public:
-  /// Throws std::invalid_argument naming `agent` if the frames are neither a picture that is large
-  /// enough nor float32 [n].
+  /// Throws std::invalid_argument naming `agent` if the frames are neither a picture of sufficient
+  /// size nor float32 [n].
   Torso(ParameterLayout& layout, const std::string& agent,
         const replay::TransitionSpec& transitions, const TorsoOptions& options);
 
   void initialise(const ParameterLayout& layout, const at::Tensor& flat,
                   at::Generator& generator) const;
-  /// The same with orthogonal layers, which keep the size of what they are given.
+  /// Initialises the layers orthogonally, so that they preserve the scale of their inputs.
   void initialise_orthogonal(const ParameterLayout& layout, const at::Tensor& flat,
                              at::Generator& generator) const;
   at::Tensor forward(const Leaves& leaves, const Observed& observation) const;
-  /// What forward() does, as layers of a graph for these transitions that has none.
+  /// Adds the layers of forward() to a graph for these transitions that has no layers yet.
   void describe(const Leaves& leaves, const replay::TransitionSpec& transitions,
                 PolicyGraph& graph) const;
   std::int64_t features() const { return features_; }
@@ -92,10 +93,10 @@ private:
   bool tanh_ = false;
 };
 
-/// Height and width, in pixels, of the smallest picture that the encoder takes.
+/// Height and width in pixels of the smallest picture that the encoder supports.
 std::int64_t least_picture(const std::string& encoder);
 
-/// The problems of an agent's key `encoder` with the run's pictures.
+/// The problems of an agent's key `encoder` with the size of the run's pictures.
 std::vector<OptionProblem> small_pictures(const std::string& agent, const std::string& encoder,
                                           const AgentSetting& setting);
 

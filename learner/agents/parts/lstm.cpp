@@ -27,14 +27,14 @@ Lstm::Output Lstm::forward(const Leaves& leaves, const at::Tensor& x, const at::
                            const at::Tensor& first) const {
   const std::int64_t steps = x.size(1);
   const at::Tensor& recurrent = leaves[recurrent_];
-  // [steps, batch, 4 * size], so that a step's rows are dense
+  // [steps, batch, 4 * size], so that the rows of a step are contiguous
   const at::Tensor given =
       inputs_.forward(leaves, x.transpose(0, 1).flatten(0, 1)).view({steps, x.size(0), 4 * size_});
   at::Tensor hidden = state.narrow(1, 0, size_);
   at::Tensor cell = state.narrow(1, size_, size_);
   std::vector<at::Tensor> made;
   for (std::int64_t t = 0; t < steps; ++t) {
-    // On a GPU a look at what begins would cost more than the product.
+    // On a GPU, reading whether an episode begins would cost more than the product.
     if (first.defined() && (!first.is_cpu() || first.select(1, t).any().item<bool>())) {
       const at::Tensor kept = (1 - first.select(1, t)).unsqueeze(1).to(x.options());
       hidden = hidden * kept;

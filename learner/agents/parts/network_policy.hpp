@@ -14,8 +14,9 @@
 
 namespace troupe::learner {
 
-/// A policy that computes its actions with the network its agent learns. A Network has layout() and
-/// describe(leaves, transitions). What derives from it makes actions of what the network gives.
+/// A policy that computes its actions with the network that its agent trains. A Network has
+/// layout() and describe(leaves, transitions). A derived class computes actions from the network's
+/// outputs.
 template <class Network>
 class NetworkPolicy : public Policy {
 public:

@@ -14,7 +14,7 @@ namespace troupe::learner {
 
 namespace {
 
-/// The vectors of row `row`, one after another.
+/// Copies the vectors of row `row` to consecutive memory.
 void copy_vectors(const Observations& observations, const replay::TransitionSpec& transitions,
                   std::size_t row, std::byte* to) {
   const std::size_t count = transitions.vectors.size();

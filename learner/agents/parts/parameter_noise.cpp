@@ -14,9 +14,9 @@
 namespace troupe::learner {
 namespace {
 
-constexpr double kAdaption = 1.01; // factor of the scale, as published
+constexpr double kAdaption = 1.01; // factor by which the scale changes, from the paper
 constexpr std::int64_t kAdaptionSteps = 10;
-/// A policy that is saturated everywhere answers to no noise at all.
+/// A policy that is saturated everywhere does not respond to any noise, so the scale needs a limit.
 constexpr double kLargestScale = 10;
 
 } // namespace

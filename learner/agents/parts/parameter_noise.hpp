@@ -9,10 +9,10 @@
 
 namespace troupe::learner {
 
-/// Parameter noise (Plappert et al. 2018): each environment acts with a copy of the network whose
-/// weights and biases, not those of LayerNorm, are parameters + scale * noise, with noise of its
-/// own in each episode. The scale adapts so that the actions are the scheduled distance from those
-/// of the parameters.
+/// Parameter noise (Plappert et al. 2018). Each environment acts with a copy of the network whose
+/// weights and biases, except those of LayerNorm, are parameters + scale * noise. Each episode has
+/// new noise. The scale adapts so that the distance between perturbed and unperturbed actions
+/// follows the schedule.
 class ParameterNoise : public ActionNoise {
 public:
   ParameterNoise(const Schedule& distance, const Mlp& network)
@@ -26,12 +26,12 @@ public:
   double scale() const { return scale_; }
 
 private:
-  /// An environment's network. Its noise follows from the seed.
+  /// The network of one environment. Its noise is determined by the seed.
   struct Copy {
     bool drawn = false;
     std::uint64_t seed = 0;
     std::vector<LayerTensors> noise = {};
-    std::vector<ActingMlp> network = {}; // empty: to be made of the parameters
+    std::vector<ActingMlp> network = {}; // empty: to be made from the parameters
   };
   void perturb(Copy& copy) const;
   void adapt(double wanted);
@@ -42,9 +42,9 @@ private:
   std::vector<Copy> copies_; // [batch]
   std::vector<float> played_;
   double scale_ = 0;   // 0: not yet chosen
-  double squares_ = 0; // of the distances since the scale changed
+  double squares_ = 0; // sum of squared distances since the scale changed
   std::int64_t distances_ = 0;
-  std::int64_t steps_ = 0; // of each environment since then
+  std::int64_t steps_ = 0; // steps of each environment since the scale changed
 };
 
 } // namespace troupe::learner

@@ -15,11 +15,11 @@
 
 namespace troupe::learner {
 
-/// Elements of an observation that is a float32 vector. Throws std::invalid_argument naming the
-/// observation and `agent` if it is something else, or if the action is empty.
+/// Returns the size of an observation that is a float32 vector. Throws std::invalid_argument naming
+/// the observation and `agent` if it is something else or if the action is empty.
 std::int64_t state_size(const replay::TransitionSpec& transitions, const std::string& agent);
 
-/// A policy from states that is one network. What derives from it makes actions of the network's
+/// A policy from states with one network. A derived class computes actions from the network's
 /// outputs.
 class StatePolicy : public Policy {
 public:
@@ -32,12 +32,12 @@ public:
 
 protected:
   std::int64_t action_size() const { return action_size_; }
-  /// [batch, outputs], valid until the next call. Throws std::invalid_argument on spans of other
-  /// sizes, std::runtime_error on an observation that is not finite.
+  /// Returns [batch, outputs], valid until the next call. Throws std::invalid_argument if a span
+  /// has the wrong size, and std::runtime_error if an observation is not finite.
   const float* outputs(const Observations& observations, std::span<const float> actions) {
     return acting_.outputs(observations, actions);
   }
-  /// The first `outputs` of the network's, and no actions.
+  /// Describes the first `outputs` outputs of the network, without actions.
   PolicyGraph layers(std::int64_t outputs) const;
 
 private:

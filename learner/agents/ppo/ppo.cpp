@@ -30,14 +30,14 @@ public:
         config_(config) {}
 
 private:
-  /// What minibatches are drawn from: steps [batch * steps, 1, …], or of a recurrent network
-  /// sequences [batch, steps, …].
+  /// What minibatches are drawn from: single steps [batch * steps, 1, …] or, for recurrent
+  /// networks, sequences [batch, steps, …].
   struct Rows {
     Observed observation;
     at::Tensor action, log_probability, advantage, wanted_value, counts;
     ActorCritic::Memory memory = {};
 
-    /// One step after the other.
+    /// Selects rows and flattens them to consecutive steps.
     Rows at(const at::Tensor& rows) const {
       const auto chosen = [&](const at::Tensor& x) {
         return x.index_select(0, rows).flatten(0, 1);
@@ -84,7 +84,7 @@ Ppo::Rows Ppo::rows_of(const TensorMap& batch) const {
   return out;
 }
 
-/// A permutation of the numbers below `count`.
+/// A random permutation of the numbers below `count`.
 at::Tensor Ppo::shuffled(std::int64_t count) {
   at::Tensor rows = at::arange(count, at::kLong);
   auto* row = rows.mutable_data_ptr<std::int64_t>();
@@ -93,7 +93,7 @@ at::Tensor Ppo::shuffled(std::int64_t count) {
   return rows.to(options().device());
 }
 
-/// Of a minibatch. Steps that count 0 are no steps.
+/// The loss of a minibatch. Steps whose `counts` is 0 are ignored.
 at::Tensor Ppo::loss_of(const Rows& steps, Metrics& sums) const {
   const auto forward = span("forward");
   const ActorCritic::Output out = network().forward(leaves(), steps.observation, steps.memory);
@@ -160,7 +160,7 @@ std::vector<OptionProblem> problems(const PpoConfig& config, const AgentSetting&
 
 } // namespace
 
-/// What replay stores: rollouts of the policy that acts, each used once.
+/// Replay stores rollouts of the acting policy, each of which is used once.
 Storage storage_of(const PpoConfig& config) {
   return {.sequence_steps = config.rollout,
           .sequence_period = config.rollout,

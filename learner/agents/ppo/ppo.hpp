@@ -10,15 +10,15 @@
 namespace troupe::learner {
 
 /// Proximal policy optimisation (Schulman et al. 2017) with a clipped ratio and generalised
-/// advantages. Continuous actions and choices, from states or pixels.
+/// advantages. For continuous actions and choices, from states or pixels.
 struct PpoConfig {
   std::vector<std::int64_t> layers = {64, 64};
   std::string encoder = "minatar";
-  std::int64_t lstm = 0;       // cells of a memory; 0: none
-  std::int64_t rollout = 128;  // steps of an item
-  std::int64_t batch_size = 8; // items of an update, over all replicas
-  int epochs = 4;              // over the steps of a batch
-  int minibatches = 4;         // of each
+  std::int64_t lstm = 0;       // LSTM cells; 0: no memory
+  std::int64_t rollout = 128;  // steps per item
+  std::int64_t batch_size = 8; // items per update, over all replicas
+  int epochs = 4;              // passes over the steps of a batch
+  int minibatches = 4;         // per epoch
   double learning_rate = 2.5e-4;
   double clip = 0.2;
   double lambda = 0.95;
@@ -29,11 +29,11 @@ struct PpoConfig {
   std::string precision = "float32"; // "float64": for tests
 };
 
-/// Takes the batches of sequences that replay gives (learner/agents/parts/transition_batch.hpp).
-/// Metrics: "policy_loss", "value_loss", "entropy", "divergence" (of the policy that acted from the
-/// new one), "clipped" (share of ratios), "gradient_norm", "sample_age" (updates since the
-/// actions were chosen). Throws std::runtime_error naming the tensor and its origin on a NaN or
-/// infinity.
+/// Makes the agent, which learns from replay batches of sequences
+/// (learner/agents/parts/transition_batch.hpp). Metrics: "policy_loss", "value_loss", "entropy",
+/// "divergence" (between the acting and the new policy), "clipped" (fraction of clipped ratios),
+/// "gradient_norm", "sample_age" (updates since the actions were chosen). Throws std::runtime_error
+/// naming the tensor and its origin on NaN or infinity.
 AgentPtr make_ppo_agent(const PpoConfig& config);
 
 } // namespace troupe::learner

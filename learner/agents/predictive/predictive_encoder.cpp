@@ -10,12 +10,12 @@
 namespace troupe::learner {
 namespace {
 
-/// [batch, steps, …] as [steps * batch, …], step by step.
+/// Reorders [batch, steps, …] to [steps * batch, …].
 at::Tensor by_step(const at::Tensor& sequences) {
   return sequences.transpose(0, 1).contiguous().flatten(0, 1);
 }
 
-/// Adds the gradients of biases and norms of one application to those of all.
+/// Adds the gradients of biases and norms of one step to those of all steps.
 void add_gradients(const std::vector<LayerTensors>& one, std::vector<LayerTensors>& all) {
   for (std::size_t i = 0; i < one.size(); ++i) {
     all[i].bias.add_(one[i].bias);
@@ -26,7 +26,7 @@ void add_gradients(const std::vector<LayerTensors>& one, std::vector<LayerTensor
   }
 }
 
-/// Room for the same: weights are left out.
+/// Allocates tensors for the gradients of one step; weights are left out.
 std::vector<LayerTensors> scratch_like(const std::vector<LayerTensors>& layers) {
   std::vector<LayerTensors> made;
   for (const LayerTensors& layer : layers) {
@@ -131,7 +131,7 @@ const at::Tensor& PredictiveEncoder::action_gradient(const at::Tensor& of_pair) 
   return pair_action_tape_.input_gradient;
 }
 
-/// The model's outputs of each step, from the features of the first state and the actions taken.
+/// Computes the model's outputs of each step from the features of the first state and the actions.
 void PredictiveEncoder::unroll(const at::Tensor& actions) {
   const std::int64_t width = config_.state_features;
   const at::Tensor& of_action =
@@ -161,8 +161,8 @@ void PredictiveEncoder::unroll(const at::Tensor& actions) {
   }
 }
 
-/// Of the encoder's loss with respect to the model's outputs, [steps, batch, outputs]; tells the
-/// losses.
+/// The gradient of the encoder's loss with respect to the model's outputs, [steps, batch, outputs].
+/// Sets `losses`.
 at::Tensor PredictiveEncoder::model_gradient(const at::Tensor& target, const TensorMap& batch,
                                              Losses& losses) {
   const std::int64_t width = config_.state_features;
@@ -209,7 +209,8 @@ at::Tensor PredictiveEncoder::model_gradient(const at::Tensor& target, const Ten
   return gradient;
 }
 
-/// From the gradient of the model's outputs in model_tape_ to those of the encoder's parameters.
+/// Computes the gradients of the encoder's parameters from that of the model's outputs in
+/// model_tape_.
 void PredictiveEncoder::unroll_backward() {
   const std::int64_t width = config_.state_features;
   Layers of_pair = scratch_like(trained_.pair), of_model = scratch_like(trained_.model);
@@ -218,7 +219,7 @@ void PredictiveEncoder::unroll_backward() {
       for (at::Tensor* tensor : {&layer.bias, &layer.gain, &layer.shift})
         if (tensor->defined())
           tensor->zero_();
-  at::Tensor of_state; // of the features that a step begins with
+  at::Tensor of_state; // gradient of the features at the beginning of a step
   for (std::size_t t = pair_steps_.size(); t-- > 0;) {
     if (of_state.defined())
       model_steps_[t].gradient().narrow(1, 0, width).add_(of_state);
@@ -246,7 +247,7 @@ void PredictiveEncoder::learn(AgentUpdate& update, const TensorMap& batch,
   const at::Tensor& observation = batch.at("observation");
   rows_ = observation.size(0);
   const at::Tensor seen = by_step(observation.narrow(1, 0, config_.horizon + 1));
-  const at::Tensor& known = // a sequence's pictures move together
+  const at::Tensor& known = // all pictures of a sequence have the same shift
       features(current_, seen, shifts.repeated(config_.horizon + 1), known_pictures_, known_tape_);
   const at::Tensor target = known.narrow(0, rows_, config_.horizon * rows_);
   features(trained_, seen.narrow(0, 0, rows_), shifts, pictures_, state_tape_);

@@ -7,9 +7,9 @@
 namespace troupe::learner {
 namespace {
 
-constexpr double kLeastScale = 1e-3; // of rewards: the first of a sparse task must not overflow
-constexpr double kKept = 0.98;       // of measured rewards, from one period to the next: critics
-                                     // have to learn each change of the scale
+constexpr double kLeastScale = 1e-3; // prevents overflow at a sparse task's first reward
+constexpr double kKept = 0.98;       // weight of previous rewards in each new period; small
+                                     // changes, because critics must adapt to each
 
 } // namespace
 
@@ -25,7 +25,7 @@ void RewardScale::see(ReplicaContext& context, const TensorMap& batch, std::int6
   if (context.communicator() != nullptr && context.has_collectives())
     context.all_reduce_(sums, ReduceOp::sum);
   numbers_.narrow(0, 2, 2).add_(sums);
-  if (current() == 0) { // the first batch
+  if (current() == 0) { // first batch
     refresh();
     numbers_[1].copy_(numbers_[0]);
   }

@@ -7,23 +7,23 @@
 
 namespace troupe::learner {
 
-/// The mean size of the rewards that were seen, in whose units critics learn, and that of the
-/// period before, in whose units the target critics have learnt. Without `measured` both are 1.
+/// The mean absolute reward, in whose units critics learn, and that of the previous period, in
+/// whose units the target critics learned. Without `measured` both are 1.
 class RewardScale {
 public:
   explicit RewardScale(bool measured) : measured_(measured) {}
 
-  /// The state of a new replica. Call before the others.
+  /// Resets the state to that of a new replica. Must be called before other functions.
   void build();
-  /// Of the first `steps` of the batch's sequences, over all replicas in sync.
+  /// Adds the first `steps` rewards of the batch's sequences, over all replicas in sync.
   void see(ReplicaContext& context, const TensorMap& batch, std::int64_t steps);
-  /// Targets became copies.
+  /// Must be called when targets have become copies.
   void end_period();
 
   double current() const { return numbers_[0].item<double>(); }
   double of_targets() const { return numbers_[1].item<double>(); }
-  /// float64 [4], for checkpoints: both scales; the sum of the sizes of rewards and their number,
-  /// in which earlier periods count less.
+  /// The state for checkpoints, float64 [4]: both scales, the sum of absolute rewards and their
+  /// number. Earlier periods have a lower weight in the latter two.
   const at::Tensor& numbers() const { return numbers_; }
 
 private:

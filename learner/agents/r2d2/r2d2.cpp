@@ -16,7 +16,7 @@
 namespace troupe::learner {
 namespace {
 
-constexpr double kSlope = 1e-3; // of rescaled values at infinity, which makes them invertible
+constexpr double kSlope = 1e-3; // slope of rescaled values at infinity, which makes them invertible
 
 at::Tensor rescaled(const at::Tensor& x) {
   return x.sign() * ((x.abs() + 1).sqrt() - 1) + kSlope * x;
@@ -27,8 +27,8 @@ at::Tensor original(const at::Tensor& x) {
   return x.sign() * (root.square() - 1);
 }
 
-/// Values of all choices in each step, of the state's value and the choices' advantages. What it
-/// remembers is the memory's state and the number of the last choice plus 1, or 0.
+/// The values of all choices in each step, computed from the state's value and the advantages. The
+/// recurrent state is that of the LSTM, followed by the last choice plus 1, or 0.
 class RecurrentQ {
 public:
   RecurrentQ(const R2d2Config& config, const replay::TransitionSpec& transitions)
@@ -53,10 +53,10 @@ public:
 
   struct Output {
     at::Tensor values; // [batch, steps, choices]
-    at::Tensor state;  // [batch, the memory's state size]
+    at::Tensor state;  // [batch, size of the LSTM's state]
   };
   /// observation: [batch, steps, …]; last: [batch, steps] int64, the last choice plus 1, or 0;
-  /// state: [batch, the memory's state size]; first: [batch, steps] or undefined.
+  /// state: [batch, size of the LSTM's state]; first: [batch, steps] or undefined.
   Output forward(const Leaves& leaves, const Observed& observation, const at::Tensor& last,
                  const at::Tensor& state, const at::Tensor& first = {}) const {
     const at::Tensor features = torso_.forward(
@@ -70,7 +70,7 @@ public:
     return {values.unflatten(0, last.sizes()), made.state};
   }
 
-  /// The mean of the advantages and the value are linear, too: one layer.
+  /// The mean of the advantages and the value are linear, so that they become one layer.
   PolicyGraph describe(const Leaves& leaves, const replay::TransitionSpec& transitions) const {
     PolicyGraph graph = graph_of(transitions);
     torso_.describe(leaves, transitions, graph);
@@ -174,7 +174,7 @@ TensorMap R2d2::checked(const TensorMap& batch) const {
   return used;
 }
 
-/// The values [batch, length + 1, choices] behind the burn-in, which has no gradient.
+/// The values [batch, length + 1, choices] after the burn-in. The burn-in has no gradient.
 at::Tensor R2d2::unrolled(const Leaves& leaves, const TensorMap& batch) const {
   const at::Tensor& first = batch.at("first");
   const at::Tensor state = batch.at(kMemory).select(1, 0); // [batch, state size]
@@ -197,7 +197,7 @@ at::Tensor R2d2::unrolled(const Leaves& leaves, const TensorMap& batch) const {
   return part(burn_in, first.size(1) - burn_in).values;
 }
 
-/// [batch, length] of the values of both networks, [batch, length + 1, choices].
+/// The targets [batch, length], given the values of both networks, [batch, length + 1, choices].
 at::Tensor R2d2::wanted(const TensorMap& behind, const at::Tensor& values, const at::Tensor& next) {
   at::NoGradGuard no_gradient;
   const at::Tensor best = next.gather(2, values.argmax(2, true)).squeeze(2);
@@ -207,7 +207,7 @@ at::Tensor R2d2::wanted(const TensorMap& behind, const at::Tensor& values, const
 }
 
 R2d2::Learnt R2d2::backward(const TensorMap& batch) {
-  TensorMap behind; // the burn-in
+  TensorMap behind; // the steps after the burn-in
   for (const char* name : {"action", "reward", "discount", "first"}) {
     const at::Tensor& whole = batch.at(name);
     behind[name] = whole.narrow(1, config_.burn_in, whole.size(1) - config_.burn_in);
@@ -278,7 +278,7 @@ at::Tensor sequence_targets(const TensorMap& batch, const at::Tensor& values, in
   return sums.narrow(1, 0, steps);
 }
 
-/// What replay stores: overlapping sequences, with what was remembered.
+/// Replay stores overlapping sequences with the recurrent state.
 Storage storage_of(const R2d2Config& config) {
   return {.sequence_steps = config.burn_in + config.length,
           .sequence_period = config.period,

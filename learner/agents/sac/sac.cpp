@@ -18,7 +18,7 @@
 namespace troupe::learner {
 namespace {
 
-/// Acts by the mean, and explores by samples of its distribution.
+/// Acts with the mean, and explores by sampling.
 class SacPolicy : public StatePolicy {
 public:
   SacPolicy(const SacConfig& config, const replay::TransitionSpec& transitions)

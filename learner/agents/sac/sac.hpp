@@ -21,19 +21,19 @@ struct SacConfig {
   double target_entropy = -1; // times the dimensions of the action
   double target_update = 0.005;
   double gradient_norm = 0;
-  std::string precision = "float32"; // of products: or "bfloat16"; "float64": everything
-  std::int64_t batch_size = 256;     // global, over all replicas
+  std::string precision = "float32"; // of products; "float64": of everything
+  std::int64_t batch_size = 256;     // over all replicas
   BlocksConfig blocks{};
   /// SimbaV2 (Lee et al. 2025): networks of spherical blocks (nn/spherical_network.hpp), a
-  /// categorical critic, rewards in units in which returns lie within its atoms.
+  /// categorical critic, and rewards scaled so that returns are within its atoms.
   bool spherical = false;
-  int critics = 1;          // of spherical: 1, or 2 of which the smaller one counts
-  std::int64_t atoms = 101; // of spherical
+  int critics = 1;          // spherical: 1, or 2 of which the smaller value counts
+  std::int64_t atoms = 101; // spherical: atoms of the critics
 };
 
-/// Takes the batches that replay gives (learner/agents/parts/transition_batch.hpp). Metrics:
-/// "critic_loss", "policy_loss", "q_mean", "entropy" (minus the mean log probability),
-/// "temperature", "gradient_norm". Throws std::runtime_error naming the tensor and its origin on a
+/// Makes the agent, which learns from replay batches (learner/agents/parts/transition_batch.hpp).
+/// Metrics: "critic_loss", "policy_loss", "q_mean", "entropy" (the negative mean log-probability),
+/// "temperature", "gradient_norm". Throws std::runtime_error naming the tensor and its origin on
 /// NaN or infinity.
 AgentPtr make_sac_agent(const SacConfig& config);
 

@@ -19,7 +19,7 @@
 namespace troupe::learner {
 namespace {
 
-constexpr double kValueLimit = 5; // of the critics' atoms
+constexpr double kValueLimit = 5; // bound of the critics' atoms
 
 SphericalPolicyShape shape_of(const SacConfig& config) {
   return {"sac", config.policy_layers.at(0), config.blocks.policy_blocks,
@@ -90,7 +90,7 @@ private:
   SphericalNetwork::Tensors parameters_, gradients_;
   SphericalNetwork::Trace trace_;
   Workspace workspace_;
-  at::Tensor raw_, gaussian_; // of the last sample()
+  at::Tensor raw_, gaussian_; // in the last sample()
 };
 
 void SphericalSac::build(ReplicaContext& context) {
@@ -108,7 +108,8 @@ void SphericalSac::build(ReplicaContext& context) {
   gradients_ = network_.bind(policy_.layout(), policy_.gradient());
 }
 
-/// Towards reward + discount * (value - temperature * log probability), in units of the scale.
+/// Trains the critics towards reward + discount * (value - temperature * log-probability), in units
+/// of the scale.
 void SphericalSac::learn_critic(const TensorMap& batch, const at::Tensor& state,
                                 const at::Tensor& next, const at::Tensor& scale,
                                 const at::Tensor& temperature) {

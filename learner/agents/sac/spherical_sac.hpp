@@ -4,7 +4,7 @@
 
 namespace troupe::learner {
 
-/// SAC with `spherical`: SimbaV2.
+/// Makes SAC with `spherical`, which is SimbaV2.
 AgentPtr make_spherical_sac_agent(const SacConfig& config);
 
 } // namespace troupe::learner

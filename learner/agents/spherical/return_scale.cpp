@@ -5,8 +5,8 @@
 namespace troupe::learner {
 namespace {
 
-constexpr double kLeastReturnScale = 1e-3; // of tasks that have given no reward yet
-constexpr double kMostDiscount = 0.999;    // where nothing is discounted, a horizon of 1000
+constexpr double kLeastReturnScale = 1e-3; // for tasks that have not given a reward yet
+constexpr double kMostDiscount = 0.999;    // used if nothing is discounted: a horizon of 1000
 
 } // namespace
 

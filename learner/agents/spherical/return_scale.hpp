@@ -6,18 +6,19 @@
 
 namespace troupe::learner {
 
-/// A unit of rewards in which returns lie within ± `limit`, from the transitions of replay: a
-/// return is at most the largest reward / (1 - discount). It only grows. Replicas in sync have a
-/// common one. The thread of its replica.
+/// A unit of rewards in which returns are within ± `limit`. It is computed from replay's
+/// transitions: a return is at most the largest absolute reward / (1 - discount). The unit never
+/// decreases. Replicas in sync share one. Must be used on its replica's thread.
 class ReturnScale {
 public:
   explicit ReturnScale(double limit) : limit_(limit) {}
 
   void build();
-  /// reward, discount: [batch], finite. A collective of the replicas in sync that have collectives.
+  /// `reward`, `discount`: [batch], finite. All replicas in sync that have collectives must call
+  /// it.
   void observe(ReplicaContext& context, const at::Tensor& reward, const at::Tensor& discount);
   double value() const { return scale_.item<double>(); }
-  /// float64 [1], live, for checkpoints.
+  /// The state for checkpoints, float64 [1]; not a copy.
   const at::Tensor& tensor() const { return scale_; }
 
 private:

@@ -87,7 +87,7 @@ SphericalCritic::Value SphericalCritic::value(const at::Tensor& state, const at:
     gradients[1].mul_(first.logical_not());
   }
   at::Tensor of_pair = at::zeros_like(pair);
-  for (std::size_t i = 0; i < networks_.size(); ++i) // they are of -mean
+  for (std::size_t i = 0; i < networks_.size(); ++i) // the gradients are those of -mean
     of_pair.sub_(
         networks_[i].backward(parameters_[i], nullptr, traces[i], gradients[i], workspace_));
   return {smaller.mean(), of_pair.narrow(1, shape_.states, shape_.actions).contiguous()};

@@ -10,8 +10,8 @@
 
 namespace troupe::learner {
 
-/// One or two networks of SimbaV2 that estimate the distribution of the value of a state and an
-/// action, and their targets. The thread of its replica.
+/// One or two SimbaV2 networks that estimate the distribution of the value of a state and an
+/// action, and their targets. Must be used on its replica's thread.
 class SphericalCritic {
 public:
   struct Shape {
@@ -19,7 +19,7 @@ public:
     std::int64_t actions = 0;
     std::int64_t width = 0;
     int blocks = 0;
-    int critics = 1; // with two, the smaller mean of each row counts
+    int critics = 1; // 1, or 2 of which the smaller mean of each row counts
     Support support{};
   };
   explicit SphericalCritic(const Shape& shape);
@@ -32,18 +32,18 @@ public:
   at::Tensor smaller_value(const at::Tensor& state, const at::Tensor& action) {
     return means(smaller_logits(parameters_, state, action));
   }
-  /// Of the target networks, [batch, atoms].
+  /// Logits of the target networks, [batch, atoms].
   at::Tensor target_logits(const at::Tensor& state, const at::Tensor& action) {
     return smaller_logits(targets_, state, action);
   }
   struct Target {
-    at::Tensor logits, reward, discount; // the value is reward + discount * that of the logits
+    at::Tensor logits, reward, discount; // value: reward + discount * (value of the logits)
   };
-  /// A step on the cross entropies, summed over the critics; `weight` [batch] may be undefined.
-  /// Tells the loss, "critic_loss".
+  /// Makes a step on the cross entropies, summed over the critics. `weight` [batch] may be
+  /// undefined. Reports the metric "critic_loss".
   void learn(AgentUpdate& update, const at::Tensor& state, const at::Tensor& action,
              const Target& target, const at::Tensor& weight);
-  /// Of the last rows: the mean of the critics' cross entropies, [batch].
+  /// [batch] the mean of the critics' cross entropies in the last batch.
   const at::Tensor& row_losses() const { return row_losses_; }
 
   struct Value {

@@ -13,11 +13,12 @@
 namespace troupe::learner {
 namespace {
 
-constexpr double kLeastLogarithm = -10; // of standard deviations
+constexpr double kLeastLogarithm = -10; // of the standard deviation
 constexpr double kMostLogarithm = 2;
 constexpr double kHalfRange = (kMostLogarithm - kLeastLogarithm) / 2;
 
-/// The state, normalised where there are moments, and the constant behind it, at the length 1.
+/// Adds the network's input: the state, normalised if there are moments, and a constant, scaled to
+/// length 1.
 void add_inputs(PolicyGraph& graph, const at::Tensor& moments) {
   const std::int64_t size = graph.inputs;
   const at::Tensor gain =

@@ -17,21 +17,22 @@ struct SphericalPolicyShape {
   std::string agent; // for messages
   std::int64_t width = 0;
   int blocks = 0;
-  bool normalised = false; // states are, by RunningMoments
+  bool normalised = false; // states are normalised by RunningMoments
 
-  /// From states to means and what squashed_deviations() takes. Throws std::invalid_argument naming
-  /// the observation and the agent.
+  /// Makes the network from states to means and the inputs of squashed_deviations(). Throws
+  /// std::invalid_argument naming the observation and the agent if the observation is unsupported.
   SphericalNetwork network(const replay::TransitionSpec& transitions) const;
 };
 
-/// raw: [batch, 2 * action size], means, then numbers that are squashed into logarithms of standard
-/// deviations from -10 to 2.
+/// raw: [batch, 2 * action size], the means, then numbers that are squashed to logarithms of
+/// standard deviations from -10 to 2.
 at::Tensor squashed_deviations(const at::Tensor& raw);
-/// gradient: of squashed_deviations(raw) in, of raw out.
+/// Replaces `gradient`, that of squashed_deviations(raw), by that of `raw`.
 void squashed_deviations_backward(const at::Tensor& raw, at::Tensor& gradient);
 
-/// Acts by the squashed mean of a spherical network, and explores by samples. Its parameters are
-/// the observations' moments where it normalises them, then the network's.
+/// A policy with a spherical network. It acts with the squashed mean and explores by sampling. Its
+/// parameters are the observations' moments, if states are normalised, followed by those of the
+/// network.
 class SphericalPolicy : public Policy {
 public:
   SphericalPolicy(const SphericalPolicyShape& shape, const replay::TransitionSpec& transitions);
@@ -54,7 +55,7 @@ private:
   replay::TransitionSpec transitions_;
   SphericalNetwork network_;
   ParameterLayout layout_;
-  at::Tensor flat_, moments_; // moments_ undefined: not normalised
+  at::Tensor flat_, moments_; // moments_ undefined: states are not normalised
   SphericalNetwork::Tensors parameters_;
   SphericalNetwork::Trace trace_;
   Workspace workspace_;

@@ -34,7 +34,7 @@ private:
   void learn(const Transitions& batch, bool policy);
   void learn_policy(const at::Tensor& state, const at::Tensor& taken);
 
-  std::vector<LayerTensors> targets_; // of the policy
+  std::vector<LayerTensors> targets_; // of the policy's target network
   Tape target_tape_;
   std::int64_t steps_ = 0; // of this replica
 };
@@ -45,7 +45,7 @@ void Td3::build(ReplicaContext& context) {
   targets_ = network_.bind(policy_.layout(), policy_.target(), policy_.target_half());
 }
 
-/// The target policy's, smoothed by clipped noise.
+/// The target policy's action with clipped noise.
 at::Tensor Td3::next_action(const at::Tensor& next_state) {
   at::Tensor action =
       at::tanh(network_.forward(targets_, next_state, {}, target_tape_, workspace_));
@@ -57,8 +57,8 @@ at::Tensor Td3::next_action(const at::Tensor& next_state) {
       .clamp_(-1, 1);
 }
 
-/// Minimises the negative value of its actions; with imitation the values count in units of their
-/// size, and the squared distance to the actions of replay is added (TD3+BC).
+/// Maximises the value of the policy's actions. With imitation (TD3+BC), the values are scaled
+/// to units of their mean size, and the loss includes the squared distance to replay's actions.
 void Td3::learn_policy(const at::Tensor& state, const at::Tensor& taken) {
   const auto policy = span("policy");
   const at::Tensor action = at::tanh(network_.forward(parameters_, state, {}, tape_, workspace_));
@@ -102,7 +102,7 @@ Metrics Td3::step_fn(ReplicaContext& context, const TensorMap& batch) {
   policy_.average_target(config_.target_update, times);
   metrics["gradient_norm"] = critic.gradient_norm();
   for (const char* of_policy : {"policy_loss", "q_mean"})
-    metrics.try_emplace(of_policy, 0); // before its first update
+    metrics.try_emplace(of_policy, 0); // before the policy's first update
   return metrics;
 }
 

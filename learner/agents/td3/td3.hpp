@@ -24,15 +24,15 @@ struct Td3Config {
   double target_noise_clip = 0.5;
   double imitation = 0; // TD3+BC's alpha; 0: off
   double gradient_norm = 0;
-  std::string precision = "float32"; // of products: or "bfloat16"; "float64": everything
-  std::int64_t batch_size = 256;     // global, over all replicas
+  std::string precision = "float32"; // of products; "float64": of everything
+  std::int64_t batch_size = 256;     // over all replicas
   BlocksConfig blocks{};
   ActionNoiseConfig noise{.scale = {{.start = 0.1, .end = 0.1}}};
 };
 
-/// Takes the batches that replay gives (learner/agents/parts/transition_batch.hpp). Metrics:
-/// "critic_loss", "policy_loss" (of the last update of the policy), "q_mean", "gradient_norm".
-/// Throws std::runtime_error naming the tensor and its origin on a NaN or infinity.
+/// Makes the agent, which learns from replay batches (learner/agents/parts/transition_batch.hpp).
+/// Metrics: "critic_loss", "policy_loss" (of the policy's last update), "q_mean", "gradient_norm".
+/// Throws std::runtime_error naming the tensor and its origin on NaN or infinity.
 AgentPtr make_td3_agent(const Td3Config& config);
 
 } // namespace troupe::learner
