@@ -19,9 +19,9 @@ namespace troupe::learner {
 class ParameterGroup;
 
 /// What the body of an agent's update uses to draw random numbers, step optimizers and report
-/// metrics. On the CPU, and when other replicas take part, each call takes effect immediately. A
-/// captured update is not read by the host before its end. A GPU replays it as one CUDA graph from
-/// the fourth update on. Not thread-safe.
+/// metrics. On the CPU, and when other replicas take part, each call takes effect immediately. The
+/// host reads no tensor during a captured update. A GPU replays it as one CUDA graph from the
+/// fourth update on. Not thread-safe.
 ///
 /// The body of a captured update must perform the same operations each time, apart from the values
 /// that it gets from this class. A different sequence of operations must be a different variant.

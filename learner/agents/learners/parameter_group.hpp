@@ -42,11 +42,11 @@ public:
   /// Averages the gradient over the replicas, clips it and makes a step. Throws std::runtime_error
   /// naming the loss, the update and the parameter if a number is not finite.
   void step(const char* loss_name, double loss, std::int64_t update);
-  /// The two halves of step() for an AgentUpdate of a replica that steps alone. step_on_device() is
-  /// not read by the host. It sets `problem`, float32 [1], to 1 if the loss or the gradient is not
-  /// finite, and changes nothing if `problem` is 1. `count`, float32 [1], is the number of the
-  /// step; `rate`, [], is the learning rate (undefined: unchanged). Returns the norm of the
-  /// gradient.
+  /// The two halves of step() for an AgentUpdate of a replica that steps alone. In
+  /// step_on_device() the host reads no tensor. It sets `problem`, float32 [1], to 1 if the loss or
+  /// the gradient is not finite, and changes nothing if `problem` is 1. `count`, float32 [1], is
+  /// the number of the step; `rate`, [], is the learning rate (undefined: unchanged). Returns the
+  /// norm of the gradient.
   at::Tensor step_on_device(const at::Tensor& loss, at::Tensor& problem, const at::Tensor& count,
                             const at::Tensor& rate);
   void finish_on_device(const char* loss_name, double loss, double norm, std::int64_t update);
