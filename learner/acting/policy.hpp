@@ -39,7 +39,7 @@ struct Exploration {
   std::int64_t first_lane = 0; // index in the run of the first row's environment
   std::int64_t total_lanes = 1;
   std::span<ActingRandom* const> random;    // [batch]
-  std::span<const std::uint8_t> first = {}; // [batch] 1: first step of an episode; empty: no row is
+  std::span<const std::uint8_t> first = {}; // [batch] 1: an episode's first step; empty: none
   /// [extras, batch]: where to write the extras of each step, except the version.
   std::span<std::byte* const> extras = {};
 
@@ -63,9 +63,9 @@ public:
   /// components are in [-1, 1]; choices are indices.
   virtual void act(const Observations& observations, std::span<float> actions) = 0;
 
-  /// Writes the actions to learn from; the default calls act(). The actions are stored unchanged,
-  /// while the environment receives them clipped to [-1, 1]. Throws std::runtime_error naming the
-  /// row of an action that is not finite.
+  /// Writes the actions for collecting experience; the default calls act(). The actions are stored
+  /// unchanged, while the environment receives them clipped to [-1, 1]. Throws std::runtime_error
+  /// naming the row of an action that is not finite.
   virtual void explore(const Observations& observations, const Exploration& exploration,
                        std::span<float> actions);
 

@@ -28,7 +28,7 @@ struct PluginAgent {
   /// Throws std::invalid_argument naming an option that violates a rule. Options that no getter
   /// reads are rejected.
   AgentPtr (*make)(const env::Options& options);
-  const char* metrics = ""; // metrics of its replica's updates: "critic_loss q_mean"
+  const char* metrics = ""; // of its replica's updates: "critic_loss q_mean"
   bool states = true;
   bool pixels = false;
   ActionKind actions = ActionKind::continuous;

@@ -16,7 +16,7 @@ namespace {
 
 using collectives::ReduceOp;
 
-/// Error feedback: the part that was not sent stays with the replica and is added to its next
+/// Error feedback: the part that was not sent remains on the replica and is added to its next
 /// gradient.
 class WithFeedback : public BucketReduction {
 public:

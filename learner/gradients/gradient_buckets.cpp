@@ -175,7 +175,8 @@ void GradientBuckets::finish(Bucket& bucket) {
   bucket.launched = false;
 }
 
-/// If nothing is in progress, reduces the buckets one by one on this thread.
+/// Sends the remaining buckets. If none has been sent yet, reduces them one by one, without another
+/// thread.
 void GradientBuckets::launch_rest(bool stepping) {
   const bool now = next_ == 0;
   for (; next_ < buckets_.size(); ++next_) {

@@ -14,7 +14,7 @@
 namespace troupe::learner {
 
 struct GradientBucketsOptions {
-  std::int64_t bucket_bytes = 1 << 20; // the first buckets are smaller
+  std::int64_t bucket_bytes = 1 << 20; // per bucket; the first buckets are smaller
   bool overlap = true;                 // reduce buckets during the backward pass
   bool keep_order = false;             // do not sort buckets by when gradients become ready
   GradientOperation operation = GradientOperation::mean;

@@ -16,8 +16,9 @@ class ShardedState;
 /// uint8 instead: "optimizer.part0", …, one from each replica that keeps a part.
 
 /// Adds copies of these tensors to `out`. `names` are the names of all parameters in the
-/// optimizer's order; if they are not distinct, numbers are used instead. All replicas must call
-/// this, and all get the same result. Throws std::runtime_error if the optimizer cannot be saved.
+/// optimizer's order; unless they are distinct and not empty, numbers are used instead. All
+/// replicas must call this, and all get the same result. Throws std::runtime_error if the optimizer
+/// cannot be saved.
 void save_optimizer(ShardedState& optimizer, const std::vector<std::string>& names, TensorMap& out);
 
 /// Restores what any number of replicas saved. Archives are accepted for every kind, because

@@ -25,11 +25,10 @@ struct LearningRateSchedule {
   /// steps: the numbers of the steps at which the rate is multiplied by `decay`.
   std::vector<std::int64_t> milestones = {};
   double decay = 0.1; // steps, exponential: factor
-  /// exponential: the rate is multiplied by `decay` every time so many steps have passed since the
-  /// warm-up.
+  /// exponential: the rate is multiplied by `decay` every `decay_steps` steps after the warm-up.
   std::int64_t decay_steps = 0;
 
-  /// Whether the rate changes during the run, apart from the number of replicas.
+  /// Whether the rate differs between steps.
   bool changes() const { return shape != ScheduleShape::constant || warmup_steps > 0; }
   /// The multiple at step `step`, counted from 0. Throws std::invalid_argument if it is negative.
   double multiple(std::int64_t step, int replicas) const;

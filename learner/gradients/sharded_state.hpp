@@ -48,7 +48,7 @@ public:
   void scatter(const TensorMap& state);
 
   torch::optim::Optimizer& optimizer() { return *optimizer_; }
-  const std::vector<at::Tensor>& parameters() const { return parameters_; } // on all replicas
+  const std::vector<at::Tensor>& parameters() const { return parameters_; } // of all replicas
 
 private:
   void cut(const std::vector<int>& owners, int owner);
@@ -59,7 +59,7 @@ private:
 
   torch::optim::Optimizer* optimizer_;
   collectives::Communicator* communicator_;
-  std::vector<std::vector<at::Tensor>> groups_; // [group][parameter], on all replicas
+  std::vector<std::vector<at::Tensor>> groups_; // [group][parameter], of all replicas
   std::vector<at::Tensor> parameters_;
   std::vector<int> owners_;
 };

@@ -39,9 +39,9 @@ struct WrappedOptimizerOptions {
   bool deterministic = false;         // results do not depend on time or gradient order
   bool join_mean_over_all = false;    // replicas that have joined count in the mean
   bool shard_optimizer_state = false; // each replica keeps the state of its share of the parameters
-  /// Number of consecutive steps that may be skipped because a gradient on any replica has NaN or
-  /// infinity. All averaged replicas skip the same steps. The next such step throws. 0: the first
-  /// one throws.
+  /// Number of consecutive steps that may be skipped because a gradient on any replica contains NaN
+  /// or infinity. All averaged replicas skip the same steps. One more such step throws. 0: the
+  /// first one throws.
   int skip_not_finite = 0;
   std::vector<std::string> names = {}; // of the parameters, for messages; see parameter_names()
   std::vector<LearningRateSchedule> schedules =
@@ -59,8 +59,8 @@ struct WrappedOptimizerOptions {
 /// such as a global batch norm, are allowed if all replicas run the same layers in the same order;
 /// otherwise switch `overlap` off.
 ///
-/// A parameter that has a gradient on some replicas only counts as zero on the others. A parameter
-/// without a gradient on any replica remains without one. After step(), the gradients are the
+/// If only some replicas have a gradient for a parameter, it counts as zero on the others. If no
+/// replica has one, the parameter remains without a gradient. After step(), the gradients are the
 /// reduced and clipped ones (views of flat buffers that the next step() reuses).
 class WrappedOptimizer {
 public:

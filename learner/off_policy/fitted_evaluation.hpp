@@ -34,14 +34,14 @@ struct FittedValues {
   std::vector<double> recorded; // [rows] of the recorded action, followed by the policy's
 };
 
-/// Fitted Q evaluation (Le et al. 2019): a network learns from the recorded steps the discounted
-/// return if the policy acts from the next row on. Values are in units of the recorded returns. The
-/// network sees the policy's observations and memory. It learns from the steps of `episodes`, which
-/// may contain an episode several times. The result depends only on the arguments. `stopped` (may
-/// be empty) is called before each update; if it returns true, fitting ends and the result is not a
-/// valid estimate.
-/// Throws std::invalid_argument if the recording does not fit `time_limit` or contains an invalid
-/// choice, and std::runtime_error if the network's values overflow.
+/// Fitted Q evaluation (Le et al. 2019): a network learns from the recorded steps which discounted
+/// return follows an action if the policy acts from the next row on. Values are in units of the
+/// recorded returns. The network sees the policy's observations and memory. It learns from the
+/// steps of `episodes`, which may contain an episode several times. The result depends only on the
+/// arguments. `stopped` (may be empty) is called before each update; if it returns true, fitting
+/// ends and the result is not a valid estimate. Throws std::invalid_argument if the recording does
+/// not fit `time_limit` or contains an invalid choice, and std::runtime_error if the network's
+/// values overflow.
 FittedValues fitted_values(const RecordedSteps& steps, const EvaluatedPolicy& policy,
                            std::span<const std::int64_t> episodes, const FittedEvaluation& config,
                            const std::function<bool()>& stopped = {});

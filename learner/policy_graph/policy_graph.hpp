@@ -48,7 +48,7 @@ struct GraphAction {
     clamp,  // `count` continuous numbers, clamped to [-1, 1]
     choice, // the index of the largest of `choices` values, the first one if several are equal
     /// The index of the largest of `choices` expected values. Each is the mean of `atoms`
-    /// equidistant numbers from minimum to maximum, weighted with the softmax of `atoms` outputs.
+    /// equidistant numbers from minimum to maximum, weighted by the softmax of `atoms` outputs.
     distribution
   };
   Kind kind = Kind::tanh;
@@ -61,11 +61,10 @@ struct GraphAction {
   std::int64_t outputs() const { return choices > 0 ? choices * atoms : count; }
 };
 
-/// A policy without exploration as a list of layers. It is what is exported, and what writers of
-/// other formats read. The observation is float32 numbers, or a uint8 picture whose bytes are
-/// converted to x * picture_scale + picture_offset. Actions are in [-1, 1]; choices are indices.
-/// The state consists of the LSTM's outputs and cells, followed by the last choice plus 1, if there
-/// are such layers.
+/// A policy without exploration as a list of layers. It is exported, and writers of other formats
+/// read it. The observation is float32 numbers, or a uint8 picture whose bytes are converted to x *
+/// picture_scale + picture_offset. Actions are in [-1, 1]; choices are indices. The state consists
+/// of the LSTM's outputs and cells, followed by the last choice plus 1, if there are such layers.
 struct PolicyGraph {
   bool picture = false;
   std::int64_t inputs = 0; // numbers of the (stacked) frames, without the vectors

@@ -19,7 +19,7 @@ inline constexpr const char* kLogProbability = "log_probability";
 /// share the torso; from states without a memory they have separate ones.
 class ActorCritic {
 public:
-  /// `lstm`: number of LSTM cells behind the torso; 0: no memory. Throws std::invalid_argument
+  /// `lstm`: number of LSTM cells after the torso; 0: no memory. Throws std::invalid_argument
   /// naming `agent` if observations or actions are of an unsupported kind.
   ActorCritic(const std::string& agent, const replay::TransitionSpec& transitions,
               const std::string& encoder, const std::vector<std::int64_t>& layers,

@@ -10,7 +10,7 @@
 namespace troupe::learner {
 
 /// R2D2 (Kapturowski et al. 2019): recurrent deep Q-learning from overlapping sequences. The first
-/// steps of a sequence only bring the stored state up to date. Replay computes priorities. One
+/// steps of a sequence (burn-in) only update the stored state. Replay computes priorities. One
 /// choice per step, from states or pixels; the previous choice is also an input of the memory.
 struct R2d2Config {
   std::vector<std::int64_t> layers = {128};
