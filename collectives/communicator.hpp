@@ -15,19 +15,20 @@ class ProcessGroup;
 
 namespace troupe::collectives {
 
-/// `first` is the value of rank 0, on all.
+/// The element-wise operation of a reduction. `first` gives every rank the value of rank 0.
 enum class ReduceOp : std::uint8_t { sum, mean, min, max, product, first };
 
-/// A collective that failed, came late or did not match on all ranks. The message says which rank
-/// and why; the communicator is poisoned: every later call on any rank throws the same.
+/// Thrown when a collective fails, misses its deadline or does not match on all ranks. The message
+/// names the rank and the reason. The communicator is then poisoned: every later call on any rank
+/// throws the same error.
 class CollectiveError : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
 
-/// A group of ranks that call the same collectives in the same order. One thread per rank uses it
-/// at a time. Every call has a deadline and is checked across ranks for kind, order, shape, type
-/// and operation before data moves.
+/// A group of ranks that call the same collectives in the same order. At most one thread per rank
+/// may use it at a time. Every call has a deadline and, before data move, is checked across ranks
+/// for kind, order, shape, type and operation.
 class Communicator {
 public:
   virtual ~Communicator() = default;
@@ -37,7 +38,7 @@ public:
   virtual std::string backend() const = 0; // "threads", "shared_memory", "tcp", …
 
   virtual void all_reduce(at::Tensor& tensor, ReduceOp op) = 0;             // in place
-  virtual std::vector<at::Tensor> all_gather(const at::Tensor& tensor) = 0; // [rank] equal shapes
+  virtual std::vector<at::Tensor> all_gather(const at::Tensor& tensor) = 0; // [rank], equal shapes
   virtual void broadcast(at::Tensor& tensor, int root) = 0;                 // in place
   virtual at::Tensor reduce_scatter(const at::Tensor& tensor,
                                     ReduceOp op) = 0; // [size*n, …] -> [n, …]
@@ -47,69 +48,71 @@ public:
   /// Poisons the communicator on all ranks, e.g. because this rank stops with an error.
   virtual void abort(const std::string& reason) = 0;
 
-  /// For LibTorch's own Reducer and whatever else wants a process group; calls through it are
-  /// checked likewise.
+  /// For LibTorch's Reducer and other code that expects a process group. Calls through it are
+  /// checked in the same way.
   virtual c10::intrusive_ptr<c10d::ProcessGroup> process_group() = 0;
 };
 
-/// What keeps strangers out of a group of processes. Their connections are encrypted by a key that
-/// comes from the store where they meet and from `secret`. A group whose ranks listen beyond
-/// loopback starts only if one of these is given.
+/// Decides how a group of processes keeps strangers out. The connections are encrypted with a key
+/// derived from the rendezvous store and from `secret`. A group whose ranks listen beyond loopback
+/// starts only if at least one of these members is set.
 struct GroupTrust {
-  std::string secret{};         // of the deployment; equal on all ranks, known to no others
-  bool private_store = false;   // only the ranks can read the store where they meet
+  std::string secret{};         // the deployment's; equal on all ranks, known only to them
+  bool private_store = false;   // only the ranks can read the rendezvous store
   bool trusted_network = false; // the user states that no stranger reaches the network
 };
 
 struct CommunicatorOptions {
   std::chrono::milliseconds timeout{60'000};         // deadline of every call
-  std::chrono::milliseconds connect_timeout{60'000}; // of the rendezvous, for processes
+  std::chrono::milliseconds connect_timeout{60'000}; // deadline of the rendezvous between processes
   GroupTrust trust{};
 };
 
-/// A TCP port that is free at `host` now.
+/// Returns a TCP port that is currently free at `host`.
 int free_port(const std::string& host = "127.0.0.1");
 
-/// `size` ranks as threads of this process, one communicator each.
+/// Makes one communicator for each of `size` ranks that run as threads of this process.
 std::vector<std::unique_ptr<Communicator>>
 make_thread_communicators(int size, const CommunicatorOptions& options = {});
 
-/// Rank `rank` of `size` processes over TCP, encrypted. Rank 0 serves the rendezvous at host:port.
-/// `interface_host` is the address of this process that the others reach. Throws
-/// std::invalid_argument where that is not on loopback and options.trust is empty.
+/// Joins a group of `size` processes over encrypted TCP as rank `rank`. Rank 0 serves the
+/// rendezvous at host:port. `interface_host` is the address at which the other ranks reach this
+/// process. Throws std::invalid_argument if that address is not on loopback and options.trust is
+/// empty.
 std::unique_ptr<Communicator>
 make_tcp_communicator(const std::string& host, int port, int rank, int size,
                       const CommunicatorOptions& options = {},
                       const std::string& interface_host = "127.0.0.1");
 
-/// Rank `rank` of `size` processes of one host (at most 64), over memory that they share. Rank 0
-/// serves the rendezvous at host:port; nothing else goes over the network.
+/// Joins a group of `size` processes of one host (at most 64) over shared memory as rank `rank`.
+/// Rank 0 serves the rendezvous at host:port; nothing else uses the network.
 std::unique_ptr<Communicator>
 make_shared_memory_communicator(const std::string& host, int port, int rank, int size,
                                 const CommunicatorOptions& options = {});
 
-/// All processes that mpirun started, over MPI. Their control connections go over `interface_host`,
-/// this process's address that the others reach. Throws std::runtime_error with the reason where
-/// this build or machine has no MPI.
+/// Joins the group of all processes that mpirun started, over MPI. `interface_host` is the address
+/// at which the other ranks reach this process; it serves the control connections. Throws
+/// std::runtime_error with the reason if MPI is not available in this build or on this machine.
 std::unique_ptr<Communicator>
 make_mpi_communicator(const CommunicatorOptions& options = {},
                       const std::string& interface_host = "127.0.0.1");
 
-/// Why MPI cannot be used here, or an empty string when it can.
+/// Returns why MPI cannot be used here, or an empty string if it can.
 std::string mpi_unavailable_reason();
 
-/// The same as make_tcp_communicator over NCCL, whose data are not encrypted. Throws
-/// std::runtime_error with the reason where this build or machine has no NCCL.
+/// Like make_tcp_communicator(), but over NCCL, whose data are not encrypted. `device` is the index
+/// of the GPU. Throws std::runtime_error with the reason if NCCL is not available in this build or
+/// on this machine.
 std::unique_ptr<Communicator>
 make_nccl_communicator(const std::string& host, int port, int rank, int size, int device,
                        const CommunicatorOptions& options = {},
                        const std::string& interface_host = "127.0.0.1");
 
-/// Why NCCL, and with it CUDA, cannot be used here, or an empty string when it can.
+/// Returns why NCCL, and with it CUDA, cannot be used here, or an empty string if it can.
 std::string nccl_unavailable_reason();
 
-/// The visible GPUs, for LibTorch's tensors: the first call loads what it needs for them. 0:
-/// nccl_unavailable_reason() says why.
+/// Returns the number of GPUs that LibTorch's tensors can use. The first call loads the CUDA
+/// libraries. If the result is 0, nccl_unavailable_reason() gives the reason.
 int cuda_device_count();
 
 } // namespace troupe::collectives

@@ -21,7 +21,7 @@ std::int64_t nanoseconds(Timeline::Clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
-/// Chrome's times are microseconds; three decimals keep the nanoseconds.
+/// Chrome traces use microseconds; three decimals preserve the nanoseconds.
 void append_microseconds(std::string& text, std::int64_t nanoseconds) {
   text += std::to_string(nanoseconds / 1000) + '.';
   const auto rest = std::to_string(1000 + nanoseconds % 1000);
@@ -29,13 +29,14 @@ void append_microseconds(std::string& text, std::int64_t nanoseconds) {
 }
 
 void append_name(std::string& text, const char* name, int index) {
-  for (; *name; ++name) // literals of this program; a quote would end the string
+  for (; *name; ++name) // names are literals; only a quote could end the string
     text += *name == '"' || *name == '\\' || static_cast<unsigned char>(*name) < ' ' ? '_' : *name;
   if (index >= 0)
     text += ' ' + std::to_string(index);
 }
 
-/// The events of one rank as the inside of a JSON array, times after `origin` by rank 0's clock.
+/// Returns the events of one rank as the elements of a JSON array. Times are relative to `origin`,
+/// by rank 0's clock.
 std::string trace_of(const Timeline& timeline, std::int64_t origin, std::int64_t ahead) {
   const auto pid = std::to_string(timeline.rank());
   std::string text = R"({"name":"process_name","ph":"M","pid":)" + pid
@@ -72,7 +73,7 @@ at::Tensor bytes_of(const std::string& text) {
   return tensor;
 }
 
-/// Every rank's text, padded to the longest for the way.
+/// Gathers every rank's text. For transport, texts are padded to the length of the longest.
 std::vector<std::string> gather_texts(Communicator& communicator, const std::string& mine) {
   auto length = at::empty({1}, at::kLong);
   *length.mutable_data_ptr<std::int64_t>() = static_cast<std::int64_t>(mine.size());

@@ -15,22 +15,23 @@ namespace troupe::collectives {
 
 class Communicator;
 
-/// Records spans of one rank for a Chrome trace (chrome://tracing, Perfetto). Any thread; a span
-/// costs two readings of the clock and a lock held only while spans end, or one load of a flag
-/// while nothing is recorded. Bounded: when full it drops the oldest span and counts it.
+/// Records the time spans of one rank for a Chrome trace (chrome://tracing, Perfetto). Any thread
+/// may call it. While recording, a span costs two clock readings and a lock that is held only as
+/// the span ends; otherwise it costs one load of a flag. The memory is bounded: a full timeline
+/// drops its oldest span and counts it.
 class Timeline {
 public:
   using Clock = std::chrono::steady_clock;
 
   struct Event {
-    const char* name = ""; // a literal: "forward", "reduce"
-    int index = -1;        // "reduce 3"; -1: none
-    int lane = 0;          // of the thread, from 0 in the order of their first spans
+    const char* name = ""; // a literal, e.g. "forward" or "reduce"
+    int index = -1;        // appended to the name, as in "reduce 3"; -1: none
+    int lane = 0;          // the thread's number, from 0, in the order of first spans
     Clock::time_point begin;
     Clock::time_point end;
   };
 
-  /// Records its lifetime; nothing with a null timeline.
+  /// Records its own lifetime as an event. Does nothing if the timeline is null.
   class Span {
   public:
     Span(Timeline* timeline, const char* name, int index = -1)
@@ -64,17 +65,17 @@ public:
   explicit Timeline(int rank, std::size_t capacity = std::size_t{1} << 16);
 
   int rank() const { return rank_; }
-  /// It records from its construction until stop(), and again, without earlier spans and with room
-  /// for `capacity`, from start().
+  /// A timeline records from its construction until stop(). start() makes it record again, with no
+  /// earlier spans and with room for `capacity` of them.
   bool recording() const { return recording_.load(std::memory_order_relaxed); }
   void start(std::size_t capacity);
   void stop() { recording_.store(false, std::memory_order_relaxed); }
   void clear();
-  /// `name` is a literal, or outlives this. A span that began on another thread counts to the
-  /// calling one. Does nothing while it does not record.
+  /// Adds an event to the lane of the calling thread, even if the span began on another thread.
+  /// `name` must be a literal or outlive this object. Does nothing while recording is off.
   void add(const char* name, int index, Clock::time_point begin, Clock::time_point end);
   std::vector<Event> events() const; // oldest first
-  std::uint64_t dropped() const;     // spans that went
+  std::uint64_t dropped() const;     // number of spans dropped so far
 
 private:
   int lane_of_this_thread();
@@ -89,20 +90,21 @@ private:
   std::vector<std::thread::id> threads_; // [lane]
 };
 
-/// The offset of a rank's clock.
+/// The offset of a rank's clock from rank 0's.
 struct ClockOffset {
-  std::chrono::nanoseconds ahead{0}; // of rank 0's clock
-  std::chrono::nanoseconds error{0}; // the true one is within this of `ahead`
+  std::chrono::nanoseconds ahead{0}; // how far it is ahead of rank 0's clock
+  std::chrono::nanoseconds error{0}; // bound on the error of `ahead`
 };
 
-/// Offsets of all ranks' steady clocks, on every rank, [rank]. From `rounds` barriers: no rank
-/// leaves one before the last has arrived, which bounds the offset from both sides. All ranks call
-/// it.
+/// Returns the offsets of all ranks' steady clocks, [rank], on every rank. All ranks must call it.
+/// It measures `rounds` barriers: no rank leaves a barrier before the last one has arrived, which
+/// bounds the offset from both sides.
 std::vector<ClockOffset> measure_clock_offsets(Communicator& communicator, int rounds = 32);
 
-/// Gathers the timelines of all ranks (each gives its own, or several) and writes one Chrome trace
-/// on rank 0, a process per timeline's rank, times by rank 0's clock. All ranks call it; a null
-/// communicator is one rank. Throws std::runtime_error naming the path.
+/// Gathers the timelines of all ranks and writes one Chrome trace on rank 0, in rank 0's clock.
+/// Each rank passes one or more timelines; each timeline's rank becomes a process of the trace. All
+/// ranks must call it; a null communicator means a single rank. Throws std::runtime_error naming
+/// the path.
 void write_timeline(const std::vector<const Timeline*>& timelines, Communicator* communicator,
                     const std::filesystem::path& path);
 

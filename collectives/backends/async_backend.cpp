@@ -23,7 +23,7 @@ public:
 
   bool wait(std::chrono::milliseconds timeout) override {
     Work::wait(timeout);
-    future_->wait(); // it is being completed: a waiting caller finds both complete
+    future_->wait(); // it is about to complete, so a waiting caller finds both complete
     return true;
   }
 
@@ -51,10 +51,10 @@ struct AsyncBackend::Queue {
   std::mutex mutex;
   std::condition_variable_any changed;
   std::deque<Item> items;
-  bool busy = false; // with an item that is no longer in `items`
+  bool busy = false; // executing an item that is no longer in `items`
 
   void run(const std::stop_token& stop) {
-    const at::NoGradGuard guard; // no gradient flows through a call of this thread
+    const at::NoGradGuard guard; // calls on this thread record no gradients
     std::unique_lock lock(mutex);
     for (;;) {
       changed.wait(lock, stop, [this] { return !items.empty(); });
@@ -70,7 +70,7 @@ struct AsyncBackend::Queue {
       } catch (...) {
         error = std::current_exception();
       }
-      item.call = nullptr; // with its tensors, before any callback
+      item.call = nullptr; // release its tensors before any callback runs
       lock.lock();
       busy = false;
       changed.notify_all();
@@ -104,7 +104,7 @@ AsyncBackend::AsyncBackend(c10::intrusive_ptr<GuardedBackend> inner)
 
 AsyncBackend::~AsyncBackend() {
   if (thread_.get_id() != std::this_thread::get_id())
-    return; // the thread is asked to stop, completes the queued calls, and is joined
+    return; // thread_'s destructor stops the thread, which first completes the queued calls
   thread_.request_stop();
   thread_.detach(); // a callback of a future held the last reference
 }

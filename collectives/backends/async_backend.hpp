@@ -8,14 +8,15 @@
 
 namespace troupe::collectives {
 
-/// A guarded backend whose calls return at once: a thread of this object makes them in order while
-/// the caller computes, so that LibTorch's Reducer sends a bucket of gradients while backward works
-/// on the next. Exceptions of a call come from its Work and its Future. The arguments' tensors are
-/// kept until the call is complete, and must not be used before. CPU tensors only. One calling
-/// thread at a time. At most kMostQueued calls wait; the next blocks.
+/// Makes the calls of a guarded backend asynchronous. A thread of this object executes them in
+/// order while the caller computes, so LibTorch's Reducer can send one bucket of gradients while
+/// backward works on the next. An exception in a call is rethrown by its Work and its Future. The
+/// argument tensors are kept alive until the call is complete and must not be used before
+/// then. CPU tensors only. At most one thread may call it at a time. Up to kMostQueued calls are
+/// queued; the next one blocks.
 ///
-/// The destructor waits for the queued calls: each ends by the inner backend's deadline, and the
-/// first failure ends all later ones.
+/// The destructor waits for the queued calls. Each of them ends by the inner backend's deadline,
+/// and the first failure ends all later ones.
 class AsyncBackend : public c10d::Backend {
 public:
   static constexpr std::size_t kMostQueued = 1024;
@@ -23,7 +24,8 @@ public:
   explicit AsyncBackend(c10::intrusive_ptr<GuardedBackend> inner);
   ~AsyncBackend() override;
 
-  /// Waits until no call is under way: the inner backend is the caller's until the next one.
+  /// Waits until no call is in progress. The caller may then use the inner backend directly until
+  /// it makes the next call here.
   void wait_until_idle();
 
   const std::string getBackendName() const override { return inner_->getBackendName(); }
@@ -66,12 +68,13 @@ public:
 private:
   struct Queue;
 
-  /// `call` runs on the thread and returns the inner work; `result` is the future's value.
+  /// Queues `call`, which runs on the thread and returns the inner work. `result` becomes the value
+  /// of the future.
   template <class Call>
   Work submit(std::vector<at::Tensor> result, Call call);
 
   c10::intrusive_ptr<GuardedBackend> inner_;
-  std::shared_ptr<Queue> queue_; // outlives this if its thread drops the last reference to this
+  std::shared_ptr<Queue> queue_; // shared with the thread, which may outlive this object
   std::jthread thread_;
 };
 

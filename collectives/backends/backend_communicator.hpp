@@ -4,9 +4,9 @@
 
 namespace troupe::collectives {
 
-/// A Communicator over any guarded c10d backend. The caller's thread makes its calls, after all
-/// calls of the process group; a separate thread makes those of the process group, for CPU tensors,
-/// while the caller continues.
+/// A Communicator over any guarded c10d backend. Its own calls run on the calling thread, after all
+/// pending calls of the process group have completed. For CPU tensors, calls of the process group
+/// run on a separate thread while the caller continues.
 class BackendCommunicator : public Communicator {
 public:
   BackendCommunicator(c10::intrusive_ptr<GuardedBackend> backend, at::Device device);
@@ -30,7 +30,7 @@ private:
 
   c10::intrusive_ptr<GuardedBackend> backend_;
   at::Device device_;
-  c10::intrusive_ptr<AsyncBackend> async_; // once the process group was asked for, on the CPU
+  c10::intrusive_ptr<AsyncBackend> async_; // made with the process group; CPU only
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
 };
 

@@ -9,12 +9,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::string first_line(const std::exception& error) { // LibTorch's errors carry a page of stack
+std::string first_line(const std::exception& error) { // LibTorch appends a long stack trace
   const std::string text = error.what();
   return text.substr(0, text.find('\n'));
 }
 
-/// The inner backend's work; its failure poisons the group.
+/// Wraps the inner backend's work. If it fails, the group is poisoned.
 class CheckedWork : public c10d::Work {
 public:
   CheckedWork(c10::intrusive_ptr<c10d::Work> inner, std::shared_ptr<ControlMesh> mesh,
@@ -128,7 +128,7 @@ CheckedBackend::Work CheckedBackend::_allgather_base(at::Tensor& output, at::Ten
   std::vector<at::Tensor> inputs{input};
   return start(
       fingerprint_of(Kind::all_gather, only(inputs, Kind::all_gather)), {output}, {},
-      [&] { // flat: LibTorch takes the first dimension for the ranks, even if there is one rank
+      [&] { // flattened because LibTorch treats the first dimension as ranks, even with one rank
         auto from = input.contiguous().view({-1});
         auto to = output.view({-1});
         return inner_->_allgather_base(to, from, options);

@@ -7,16 +7,16 @@
 
 namespace troupe::collectives {
 
-/// LibTorch's backend with checks: before each collective the ranks agree on its fingerprint over a
-/// control mesh; a failure while data move is reported to all. Work is as asynchronous as the inner
-/// backend's, but every call first waits until all ranks have made it.
+/// Adds checks to one of LibTorch's backends. Before each collective the ranks agree on its
+/// fingerprint over a control mesh, and a failure while data move is reported to all ranks. Work is
+/// as asynchronous as the inner backend's, but every call first waits until all ranks have made it.
 class CheckedBackend : public GuardedBackend {
 public:
   struct Options {
     std::string name; // "nccl"
     c10::DeviceType device = at::kCPU;
-    bool averages = false;      // the inner backend has a mean of its own
-    bool inner_barrier = false; // a barrier also orders the device's work, not only the callers
+    bool averages = false;      // the inner backend implements the mean itself
+    bool inner_barrier = false; // use the inner barrier, which also orders work on the device
   };
 
   CheckedBackend(c10::intrusive_ptr<c10d::Backend> inner, std::shared_ptr<ControlMesh> mesh,
@@ -46,7 +46,8 @@ public:
   Work barrier(const c10d::BarrierOptions& options) override;
 
 private:
-  /// Starts the inner collective after agreement; `mean_of`: divided by the ranks afterwards.
+  /// Starts the inner collective once the ranks agree. If `mean_of` is defined, it is divided by
+  /// the number of ranks afterwards.
   template <class Start>
   Work start(Fingerprint call, std::vector<at::Tensor> result, const at::Tensor& mean_of,
              Start start);

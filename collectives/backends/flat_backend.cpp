@@ -12,7 +12,7 @@
 namespace troupe::collectives {
 namespace {
 
-/// Copies back into a tensor that was not contiguous.
+/// Copies `flat` back into `tensor` if that tensor was not contiguous.
 void give_back(const at::Tensor& flat, at::Tensor& tensor) {
   if (!flat.is_same(tensor)) {
     const at::NoGradGuard guard;

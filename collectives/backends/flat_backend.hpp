@@ -8,21 +8,22 @@
 
 namespace troupe::collectives {
 
-/// One collective of one rank as a backend sees it: contiguous tensors and bytes.
+/// One rank's part of a collective, as contiguous tensors and byte counts.
 struct FlatCall {
-  Fingerprint fingerprint;  // with the number of the call; to be compared over the ranks
-  const at::Tensor& input;  // undefined for a barrier
-  const at::Tensor& output; // may be the input: always for a broadcast
-  std::span<const std::size_t> in_splits;  // all_to_all: bytes of the input for each rank, and
-  std::span<const std::size_t> out_splits; // of the output from each, in their order
+  Fingerprint fingerprint;                 // with the call's sequence number; compared across ranks
+  const at::Tensor& input;                 // undefined for a barrier
+  const at::Tensor& output;                // may be the input, and always is for a broadcast
+  std::span<const std::size_t> in_splits;  // all_to_all only: input bytes for each rank
+  std::span<const std::size_t> out_splits; // all_to_all only: output bytes from each rank
 };
 
-/// c10d's many collectives reduced to one function with six kinds, for backends of ours that move
-/// bytes: arguments checked, tensors made contiguous and copied back, lists packed. Derived classes
-/// implement run() and poison(). One thread per rank at a time.
+/// Reduces c10d's many collectives to one function with six kinds, for our backends that move
+/// bytes. It checks arguments, makes tensors contiguous, copies results back and packs lists.
+/// Derived classes implement run() and poison(). At most one thread per rank may call it at a time.
 ///
-/// c10d's reduce, gather and scatter come as all_reduce, all_gather and broadcast with a root: all
-/// ranks have the memory for a result, and the root alone uses it (a scatter: each rank its part).
+/// c10d's reduce, gather and scatter arrive as all_reduce, all_gather and broadcast with a root.
+/// All ranks have memory for the result, but only the root uses it; in a scatter, each rank uses
+/// its own part.
 class FlatBackend : public GuardedBackend {
 public:
   using GuardedBackend::GuardedBackend;
@@ -46,15 +47,15 @@ public:
                             const c10d::ReduceScatterOptions& options) override;
   Work alltoall(std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& inputs,
                 const c10d::AllToAllOptions& options) override;
-  /// Empty splits: equal ones along the first dimension.
+  /// Empty splits mean equal splits along the first dimension.
   Work alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits,
                      std::vector<int64_t>& input_splits,
                      const c10d::AllToAllOptions& options) override;
   Work barrier(const c10d::BarrierOptions& options) override;
 
 protected:
-  /// Compares the call over all ranks and executes it. Throws CollectiveError, on all ranks, unless
-  /// all ranks made an equal call in time.
+  /// Compares the call across all ranks and executes it. Throws CollectiveError on all ranks unless
+  /// every rank makes an equal call in time.
   virtual void run(const FlatCall& call) = 0;
 
 private:
@@ -67,7 +68,7 @@ private:
                   const std::vector<int64_t>& input_splits);
 
   std::uint64_t sequence_ = 0;
-  std::vector<std::size_t> in_splits_; // of the all_to_all under way
+  std::vector<std::size_t> in_splits_; // of the all_to_all in progress
   std::vector<std::size_t> out_splits_;
 };
 

@@ -74,7 +74,7 @@ GuardedBackend::allreduce_coalesced(std::vector<at::Tensor>& tensors,
   return done_work(tensors);
 }
 
-/// As c10d has it: outputs[rank][i] is what `rank` gave as inputs[i].
+/// c10d's layout: outputs[rank][i] is what `rank` passed as inputs[i].
 GuardedBackend::Work
 GuardedBackend::allgather_coalesced(std::vector<std::vector<at::Tensor>>& outputs,
                                     std::vector<at::Tensor>& inputs,

@@ -9,19 +9,20 @@
 
 namespace troupe::collectives {
 
-/// A c10d backend that checks every collective across ranks before data moves, and that can be
-/// poisoned: the base of FlatBackend and of the checked wrapper around LibTorch's backends.
+/// A c10d backend that checks every collective across ranks before data move and that can be
+/// poisoned. It is the base class of FlatBackend and of the checked wrapper around LibTorch's
+/// backends.
 class GuardedBackend : public c10d::Backend {
 public:
   using Backend::Backend;
 
-  /// Every later call on any rank throws CollectiveError(message). Any thread.
+  /// Makes every later call on any rank throw CollectiveError(message). Any thread may call it.
   virtual void poison(const std::string& message) = 0;
 
-  /// The device whose tensors it takes.
+  /// The type of device whose tensors this backend accepts.
   virtual c10::DeviceType device_type() const { return at::kCPU; }
 
-  /// c10d's lists of collectives: one after the other.
+  /// c10d's coalesced collectives, executed one after the other.
   using Work = c10::intrusive_ptr<c10d::Work>;
   Work allreduce_coalesced(std::vector<at::Tensor>& tensors,
                            const c10d::AllreduceCoalescedOptions& options) override;
@@ -39,8 +40,8 @@ protected:
   /// Converts c10d's operation. Throws CollectiveError on unsupported ones (bitwise, premul).
   static ReduceOp operation(const c10d::ReduceOp& op);
 
-  /// The only tensor of a c10d list, checked: dense and on this device. A caller's error poisons
-  /// the group (the other ranks would wait for this one).
+  /// Returns the only tensor of a c10d list after checking that it is dense and on this device. An
+  /// invalid argument poisons the group, because the other ranks would wait for this one.
   at::Tensor& only(std::vector<at::Tensor>& tensors, Kind kind);
   [[noreturn]] void refuse(Kind kind, const std::string& rule);
 };

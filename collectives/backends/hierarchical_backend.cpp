@@ -17,7 +17,7 @@ std::size_t index(std::int64_t i) {
   return static_cast<std::size_t>(i);
 }
 
-std::int64_t width(const std::vector<std::vector<int>>& ranks) { // of the largest host
+std::int64_t width(const std::vector<std::vector<int>>& ranks) { // ranks on the largest host
   std::size_t most = 0;
   for (const auto& host : ranks)
     most = std::max(most, host.size());
@@ -45,14 +45,15 @@ HierarchicalBackend::HierarchicalBackend(int rank, int size, Hosts hosts,
 
 void HierarchicalBackend::poison(const std::string& message) {
   mesh_->abort(message);
-  inner_->abort(message); // releases ranks that wait for the data of a call
+  inner_->abort(message); // releases ranks that are waiting for data
   if (outer_)
     outer_->abort(message);
 }
 
 void HierarchicalBackend::run(const FlatCall& call) {
   mesh_->agree(call.fingerprint);
-  const bool uneven = call.fingerprint.dimensions == Fingerprint::kNoShape; // others may have some
+  // In an uneven exchange, other ranks may have data even if this one has none.
+  const bool uneven = call.fingerprint.dimensions == Fingerprint::kNoShape;
   if (call.fingerprint.kind == Kind::barrier || (!uneven && call.input.numel() == 0))
     return;
   const at::NoGradGuard guard;
@@ -99,7 +100,7 @@ void HierarchicalBackend::move(const FlatCall& call) {
   }
 }
 
-/// The reduction of all ranks' `input`, flat.
+/// Returns the reduction of all ranks' `input`, flattened.
 at::Tensor HierarchicalBackend::reduced(const at::Tensor& input, ReduceOp op) {
   auto flat = input.view({-1});
   if (!hosts_.even()) {
@@ -114,16 +115,16 @@ at::Tensor HierarchicalBackend::reduced(const at::Tensor& input, ReduceOp op) {
   const auto slice = (flat.numel() + here - 1) / here;
   if (slice * here != flat.numel())
     flat = at::cat({flat, at::zeros({slice * here - flat.numel()}, flat.options())});
-  auto mine = inner_->reduce_scatter(flat, op); // of the host
-  outer_->all_reduce(mine, op);                 // of all
+  auto mine = inner_->reduce_scatter(flat, op); // over the host
+  outer_->all_reduce(mine, op);                 // over all ranks
   return at::cat(inner_->all_gather(mine)).narrow(0, 0, input.numel());
 }
 
-/// This rank's row of the reduction of `input`, [size, n].
+/// Returns this rank's row of the reduction of `input`, [size, n].
 at::Tensor HierarchicalBackend::scattered(const at::Tensor& input, ReduceOp op) {
   if (!hosts_.even())
     return reduced(input, op).view(input.sizes())[getRank()];
-  std::vector<at::Tensor> rows; // for each position, its rank of every host
+  std::vector<at::Tensor> rows; // for each position, the rows of its rank on every host
   for (int position = 0; position < inner_->size(); ++position)
     for (const auto& host : hosts_.ranks)
       rows.push_back(input[host[index(position)]]);
@@ -131,11 +132,11 @@ at::Tensor HierarchicalBackend::scattered(const at::Tensor& input, ReduceOp op) 
   return outer_->reduce_scatter(mine, op)[0];
 }
 
-/// [size, n] of all ranks' `input`, [n].
+/// Gathers all ranks' `input`, [n], as [size, n].
 at::Tensor HierarchicalBackend::gathered(const at::Tensor& input) {
   auto result = at::empty({getSize(), input.numel()}, input.options());
   if (hosts_.even()) {
-    const auto column = at::stack(outer_->all_gather(input)); // [hosts, n] of my position
+    const auto column = at::stack(outer_->all_gather(input)); // [hosts, n], same position
     const auto all = inner_->all_gather(column);              // [position][hosts, n]
     for (std::size_t host = 0; host < hosts_.ranks.size(); ++host)
       for (std::size_t position = 0; position < all.size(); ++position)
@@ -171,9 +172,9 @@ void HierarchicalBackend::broadcast_from(at::Tensor data, int root) {
     inner_->broadcast(data, 0);
 }
 
-/// Row i of `input`, [size, n], goes to rank i; row i of the result comes from it.
+/// Sends row i of `input`, [size, n], to rank i. Row i of the result comes from rank i.
 at::Tensor HierarchicalBackend::exchanged(const at::Tensor& input) {
-  // Inside the host to the target's counterpart, then over the network to the target's host.
+  // Data move first to the target's counterpart on this host, then over the network to the target.
   std::vector<at::Tensor> out;
   for (int position = 0; position < inner_->size(); ++position) {
     std::vector<at::Tensor> rows;
@@ -193,7 +194,8 @@ at::Tensor HierarchicalBackend::exchanged(const at::Tensor& input) {
   return result;
 }
 
-/// Splits of any size: every rank receives everything and takes its part. Slow with many ranks.
+/// Handles splits of any size: every rank receives everything and keeps its part. This is slow with
+/// many ranks.
 void HierarchicalBackend::exchange_unevenly(const FlatCall& call) {
   const auto bytes = [](const at::Tensor& tensor) {
     return at::empty({static_cast<std::int64_t>(tensor.nbytes())}, at::kByte);

@@ -10,26 +10,27 @@
 
 namespace troupe::collectives {
 
-/// Which ranks are on which host.
+/// Maps ranks to hosts.
 struct Hosts {
-  std::vector<std::vector<int>> ranks; // [host][position on it] rank; every rank once
+  std::vector<std::vector<int>> ranks; // [host][position on the host]; contains every rank once
   int host = 0;                        // of this process
   int position = 0;
 
-  bool even() const; // every host has the same number
+  bool even() const; // all hosts have the same number of ranks
 };
 
-/// A group made of two: the ranks of a host, and, between the hosts, each rank with its
-/// counterparts (equally many ranks on every host: every rank uses the network for its slice) or
-/// the first ranks of the hosts alone. Calls are compared over all ranks first, on a control mesh;
-/// an error of either group poisons both and names ranks of the whole. Sums are taken inside the
-/// hosts first; float16 and bfloat16 in float32, rounded once. CPU tensors. One thread per rank at
-/// a time.
+/// Combines two levels of groups: the ranks of each host, and one or more groups between hosts.
+/// With equally many ranks on every host, each rank is connected to its counterparts on the other
+/// hosts and uses the network for its own slice; otherwise only the first rank of each host uses
+/// the network. Calls are first compared across all ranks over a control mesh. An error in either
+/// group poisons both and names global ranks. Sums are taken inside the hosts first; float16 and
+/// bfloat16 are summed in float32 and rounded once. CPU tensors only. At most one thread per rank
+/// may call it at a time.
 class HierarchicalBackend : public FlatBackend {
 public:
-  /// `inner`: the ranks of this host, in the order of hosts.ranks[host]. `outer`: one rank of each
-  /// host, in the order of the hosts; null on a rank that does not use the network. `store` serves
-  /// to form the mesh and is kept.
+  /// `inner` connects the ranks of this host, in the order of hosts.ranks[host]. `outer` connects
+  /// one rank of each host, in the order of the hosts, and is null on a rank that does not use the
+  /// network. `store` was used to form the mesh and is kept alive.
   HierarchicalBackend(int rank, int size, Hosts hosts, std::unique_ptr<Communicator> inner,
                       std::unique_ptr<Communicator> outer, std::shared_ptr<ControlMesh> mesh,
                       c10::intrusive_ptr<c10d::Store> store);
@@ -54,8 +55,9 @@ private:
   c10::intrusive_ptr<c10d::Store> store_;
 };
 
-/// The factory of such groups. `host` names the host of this process, equal for processes that
-/// `inner` may join; `interface_host` is the address of this process that the others reach.
+/// Returns the factory of such groups. `host` names the host of this process; it must be equal for
+/// all processes that share an `inner` group. `interface_host` is the address at which the other
+/// ranks reach this process.
 StoreFactory hierarchical_over_store(StoreFactory inner, StoreFactory outer,
                                      const std::string& host,
                                      const std::string& interface_host = "127.0.0.1");

@@ -8,7 +8,7 @@
 namespace troupe::collectives {
 namespace {
 
-/// The folders in which the loader looks for what `library` (a handle) opens.
+/// The folders in which the loader searches for libraries on behalf of `library` (a handle).
 std::vector<std::filesystem::path> search_path(void* library) {
   Dl_serinfo size{};
   if (dlinfo(library, RTLD_DI_SERINFOSIZE, &size) != 0)
@@ -30,7 +30,7 @@ std::vector<std::filesystem::path> module_folders() {
   const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   std::vector<std::filesystem::path> folders{program, program.parent_path() / "lib"};
   Dl_info own{};
-  void* library = nullptr; // a link_map, which is what the C library's handles are
+  void* library = nullptr; // the C library's handles are link_maps
   if (dladdr1(reinterpret_cast<void*>(&module_folders), &own, &library, RTLD_DL_LINKMAP) != 0) {
     if (*static_cast<const link_map*>(library)->l_name) // empty: the program itself
       folders.push_back(std::filesystem::path(own.dli_fname).parent_path());

@@ -11,18 +11,18 @@ namespace troupe::collectives {
 template <class Module>
 struct ModuleFile {
   const Module* module = nullptr;
-  std::string reason; // why not
+  std::string reason; // why there is no module; empty if there is one
 };
 
-/// Where a file beside the libraries may be, most specific first: beside the program, in the lib
-/// folder beside its folder, beside the library that this code is in, and where the loader looks on
-/// its behalf (LD_LIBRARY_PATH, its run path, the system's folders). The build and the installed
-/// CMake package give each program the modules' folder as a run path.
+/// Returns the folders in which a module may be, most specific first: the program's folder, the lib
+/// folder next to it, the folder of the library that contains this code, and the loader's search
+/// path for that library (LD_LIBRARY_PATH, its run path, the system's folders). The build and the
+/// installed CMake package give each program a run path to the modules' folder.
 std::vector<std::filesystem::path> module_folders();
 
 /// Loads lib<name>.so, which exports a Module under <name>_module, from the first of those folders
-/// that has it. It stays loaded for the rest of the process. `without`: why this build has none; ""
-/// if it has.
+/// that has it. The module stays loaded for the rest of the process. `without` says why this build
+/// has no such module; it is empty if the build has one.
 template <class Module>
 ModuleFile<Module> load_module(const std::string& name, const std::string& without) {
   if (!without.empty())

@@ -10,9 +10,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kPart = std::int64_t{1} << 30; // elements of one MPI call
-constexpr int kSpins = 200;                           // tests of MPI between other checks
-constexpr std::chrono::milliseconds kGrace{1000};     // one that left may have done its part before
+constexpr std::int64_t kPart = std::int64_t{1} << 30; // most elements in one MPI call
+constexpr int kSpins = 200;                           // MPI tests between other checks
+constexpr std::chrono::milliseconds kGrace{1000};     // a rank may complete its part, then leave
 
 } // namespace
 
@@ -33,7 +33,7 @@ void MpiBackend::run(const FlatCall& call) {
     reduce(call);
     break;
   case Kind::barrier:
-    break; // the agreement is one
+    break; // the agreement itself is the barrier
   default:
     move(call);
   }
@@ -98,7 +98,7 @@ void MpiBackend::finish(const Fingerprint& call, const std::vector<at::Tensor>& 
         break;
       std::this_thread::yield();
     }
-  } catch (const CollectiveError&) { // an abort of another rank
+  } catch (const CollectiveError&) { // another rank has aborted
     group_->abandon(std::make_shared<std::vector<at::Tensor>>(memory));
     throw;
   } catch (const std::runtime_error& thrown) {

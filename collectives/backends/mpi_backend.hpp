@@ -10,13 +10,14 @@
 
 namespace troupe::collectives {
 
-/// The processes of mpirun, on CPU tensors. Calls are compared over the control mesh first; then
-/// MPI's nonblocking collective is tested until it is complete, a rank has died, or the deadline
-/// has passed. float16 and bfloat16, which MPI lacks, are reduced in float32 and rounded once. One
-/// thread per rank at a time.
+/// A backend for the processes of mpirun, on CPU tensors. Calls are first compared over the control
+/// mesh. Then the backend tests MPI's nonblocking collective until it is complete, a rank has died
+/// or the deadline has passed. MPI lacks float16 and bfloat16, so these are reduced in float32 and
+/// rounded once. At most one thread per rank may call it at a time.
 class MpiBackend : public FlatBackend {
 public:
-  /// `server`: on rank 0, of the store that formed the mesh; lives until the group's end.
+  /// `server` serves the store that formed the mesh; it is set on rank 0 only and is kept until the
+  /// group ends.
   MpiBackend(std::unique_ptr<MpiGroup> group, std::shared_ptr<ControlMesh> mesh,
              std::unique_ptr<RendezvousServer> server, std::chrono::milliseconds timeout);
 
@@ -27,7 +28,8 @@ private:
   void run(const FlatCall& call) override;
   void reduce(const FlatCall& call);
   void move(const FlatCall& call);
-  /// Tests until the current collective is complete. `memory` is what it reads and writes.
+  /// Tests MPI until the current collective is complete. `memory` holds the tensors that the
+  /// collective reads and writes.
   void finish(const Fingerprint& call, const std::vector<at::Tensor>& memory);
 
   std::unique_ptr<MpiGroup> group_;

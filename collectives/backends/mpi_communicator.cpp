@@ -18,7 +18,7 @@ constexpr const char* kWithoutMpi =
     "MPI or MPICH with its headers and configure with -DTROUPE_MPI=ON";
 #endif
 
-constexpr std::size_t kAddress = 300; // bytes; "host port"
+constexpr std::size_t kAddress = 300; // bytes for "host port"
 
 ModuleFile<MpiModule> load_mpi_module() {
   return load_module<MpiModule>("troupe_mpi", kWithoutMpi);
@@ -39,7 +39,7 @@ void wait_for(MpiGroup& group, const std::shared_ptr<void>& memory,
   }
 }
 
-/// Rank 0's address to all, by MPI.
+/// Sends rank 0's address to all ranks over MPI.
 std::string tell_all(MpiGroup& group, const std::string& mine, std::chrono::milliseconds timeout) {
   const auto text = std::make_shared<MpiAddress>();
   text->fill('\0');

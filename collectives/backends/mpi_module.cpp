@@ -55,7 +55,8 @@ MPI_Datatype datatype_of(c10::ScalarType type) {
   }
 }
 
-/// The smaller (larger) of two, or the NaN: MPI's operations leave a NaN undefined.
+/// Returns the smaller (larger) of two numbers, or NaN if one of them is: MPI leaves this case
+/// undefined.
 template <class T, bool kLess>
 void pick(const void* in, void* inout, int count) {
   const T* a = static_cast<const T*>(in);
@@ -71,10 +72,10 @@ void pick_floating(void* in, void* inout, int* count, MPI_Datatype* type) {
                      : pick<double, kLess>(in, inout, *count);
 }
 
-/// State that exists while MPI does in this process, which is until exit.
+/// State for the lifetime of MPI in this process, which lasts until exit.
 struct Process {
   MPI_Op min = MPI_OP_NULL, max = MPI_OP_NULL; // of floating-point numbers
-  bool ours = false;                           // this module started MPI and finalises it
+  bool ours = false;                           // this module initialized MPI and finalizes it
   std::vector<std::shared_ptr<void>> abandoned;
 };
 
@@ -136,7 +137,7 @@ public:
     require(MPI_Comm_idup(MPI_COMM_WORLD, &group_, &request_), "MPI_Comm_idup");
   }
   ~Group() override {
-    // MPI_Comm_free is collective: left to MPI_Finalize, for ranks end in different orders.
+    // MPI_Comm_free is collective, but ranks end in different orders, so MPI_Finalize frees it.
   }
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -166,7 +167,7 @@ public:
   }
   void all_to_all(const void* in, std::span<const std::size_t> in_bytes, void* out,
                   std::span<const std::size_t> out_bytes) override {
-    fill(in_bytes, in_counts_, in_begins_); // MPI reads them until it is done
+    fill(in_bytes, in_counts_, in_begins_); // MPI reads these until the collective is complete
     fill(out_bytes, out_counts_, out_begins_);
     require(MPI_Ialltoallv(in, in_counts_.data(), in_begins_.data(), MPI_BYTE, out,
                            out_counts_.data(), out_begins_.data(), MPI_BYTE, group_, &request_),

@@ -13,10 +13,10 @@
 namespace troupe::collectives {
 namespace {
 
-/// LibTorch's flight recorder records every collective of every group in one table, and adds a
-/// group to it without its lock: groups of two threads sometimes crash. It reads its size at its
-/// first use, so this is set before main(), while there is one thread. 0 turns it off; a value set
-/// by the user stays.
+/// LibTorch's flight recorder keeps every collective of every group in one table, and adds a group
+/// to it without holding its lock, so creating groups on two threads sometimes crashes. The
+/// recorder reads its size on first use, so it is set before main(), while there is only one
+/// thread. 0 turns the recorder off; a value set by the user is kept.
 [[maybe_unused]] const int kNoFlightRecorder = setenv("TORCH_FR_BUFFER_SIZE", "0", 0);
 
 #ifdef TROUPE_NCCL_MODULE

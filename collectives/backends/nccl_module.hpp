@@ -7,14 +7,14 @@
 
 namespace troupe::collectives {
 
-/// What libtroupe_nccl.so exports under the name "troupe_nccl_module". It is a module of its own,
-/// so that programs start on machines without the CUDA libraries.
+/// The table that libtroupe_nccl.so exports as "troupe_nccl_module". NCCL is in a separate module
+/// so that programs also start on machines without the CUDA libraries.
 struct NcclModule {
   static constexpr std::int32_t kVersion = 1;
 
   std::int32_t version = kVersion;
   int (*device_count)() = nullptr;
-  /// Throws what LibTorch throws.
+  /// Propagates LibTorch's exceptions.
   c10::intrusive_ptr<c10d::Backend> (*make)(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                             int size, int device,
                                             std::int64_t timeout_ms) = nullptr;

@@ -9,7 +9,7 @@
 namespace troupe::collectives {
 namespace {
 
-constexpr std::size_t kBlock = 1024; // elements; the accumulators stay in the first-level cache
+constexpr std::size_t kBlock = 1024; // elements; the accumulators stay in the L1 cache
 
 template <class T>
 using Accumulator = std::conditional_t<sizeof(T) == 2 && !std::is_integral_v<T>, float, T>;
@@ -43,7 +43,7 @@ void reduce_blocks(std::span<const std::byte* const> inputs, std::span<std::byte
     if (inputs.size() == 1) {
       for (std::size_t i = 0; i < n; ++i)
         sum[i] = static_cast<A>(first[i]);
-    } else { // one pass over the accumulators less
+    } else { // saves one pass over the accumulators
       const T* second = reinterpret_cast<const T*>(inputs[1]) + begin;
       for (std::size_t i = 0; i < n; ++i)
         sum[i] = combine<op>(static_cast<A>(first[i]), static_cast<A>(second[i]));
@@ -112,7 +112,8 @@ void reduce_any(c10::ScalarType type, ReduceOp op, std::span<const std::byte* co
 }
 
 #if defined(__x86_64__)
-/// The same, compiled for twice as wide registers. Sums do not change: each element's is its own.
+/// The same function compiled for registers twice as wide. Sums do not change, because each element
+/// is summed separately.
 [[gnu::target("avx2"), gnu::flatten]] void reduce_wide(c10::ScalarType type, ReduceOp op,
                                                        std::span<const std::byte* const> inputs,
                                                        std::span<std::byte* const> outputs,

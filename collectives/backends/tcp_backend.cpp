@@ -14,8 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kTurn = std::size_t{256} << 10; // bytes of one connection before the next
-constexpr std::size_t kSmallTotal = std::size_t{64} << 10; // bytes to all ranks
+constexpr std::size_t kTurn = std::size_t{256} << 10;      // bytes of one connection per turn
+constexpr std::size_t kSmallTotal = std::size_t{64} << 10; // total bytes to all ranks
 
 std::span<const std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
@@ -63,14 +63,14 @@ void TcpBackend::run_alone(const FlatCall& call) {
     copy_bytes(bytes_of(call.input), bytes_to(call.output).data());
 }
 
-/// The same on all ranks whose fingerprints are equal.
+/// The result is the same on all ranks whose fingerprints are equal.
 bool TcpBackend::is_small(const FlatCall& call) const {
   return !call.input.defined()
          || call.input.nbytes() * static_cast<std::size_t>(getSize() - 1) <= std::min(
                 kSmallTotal, ControlMesh::kMostPayload * static_cast<std::size_t>(getSize() - 1));
 }
 
-/// Every rank gets the input of all others, and works for itself.
+/// Every rank receives the input of all others and computes its own result.
 void TcpBackend::run_small(const FlatCall& call) {
   const auto kind = call.fingerprint.kind;
   const bool gives =
@@ -118,14 +118,14 @@ void TcpBackend::reduce_small(const FlatCall& call, Payloads& payloads) {
                {&to, 1}, static_cast<std::size_t>(call.output.numel()));
 }
 
-/// all_to_all with uneven splits: all ranks see all splits before data move.
+/// For all_to_all with uneven splits: exchanges the splits of all ranks before data move.
 void TcpBackend::exchange_splits(const FlatCall& call) {
   const auto ranks = static_cast<std::size_t>(getSize());
   std::vector<std::uint64_t> mine(call.in_splits.begin(), call.in_splits.end());
   mine.insert(mine.end(), call.out_splits.begin(), call.out_splits.end());
   const auto bytes = std::as_bytes(std::span(mine));
   const auto agreed = mesh_->agree(call.fingerprint, bytes, &payloads_);
-  std::vector<std::uint64_t> all(ranks * mine.size()); // [rank, to then from]
+  std::vector<std::uint64_t> all(ranks * mine.size()); // [rank][to each, then from each]
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const bool own = rank == static_cast<std::size_t>(getRank());
     if (!own && payloads_[rank].size() != bytes.size())
@@ -199,7 +199,7 @@ std::unique_ptr<TcpTransfer> TcpBackend::part_transfer(const FlatCall& call) con
 
 void TcpBackend::move(TcpTransfer& transfer, const Fingerprint& call) {
   const auto deadline = Clock::now() + timeout_;
-  mesh_->someone_left(); // reads what has arrived: later news wake the poll
+  mesh_->someone_left(); // reads what has arrived, so later news wakes the poll
   for (;;) {
     bool moved = false;
     for (int peer = 0; peer < getSize(); ++peer)

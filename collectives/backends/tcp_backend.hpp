@@ -11,14 +11,15 @@
 
 namespace troupe::collectives {
 
-/// Processes on any hosts, on CPU tensors, over encrypted connections between every two. Small data
-/// travel with the fingerprints of the control mesh, larger ones over connections of their own
-/// after all ranks have agreed; a rank that waits sleeps in poll(). Results are bit-equal on all
-/// ranks, in all runs, and to those of ranks as threads. One thread per rank at a time.
+/// A backend for processes on any hosts, on CPU tensors, with an encrypted connection between every
+/// two ranks. Small data travel with the fingerprints over the control mesh; larger data use
+/// separate connections after all ranks have agreed. A waiting rank sleeps in poll(). Results are
+/// bit-equal on all ranks, in all runs, and to those of ThreadBackend. At most one thread per rank
+/// may call it at a time.
 class TcpBackend : public FlatBackend {
 public:
-  /// `data`: the connections [rank]. `store` served to form the group and is kept: it may serve
-  /// others still.
+  /// `data` holds the connections, [rank]. `store` was used to form the group; it is kept alive
+  /// because it may still serve other ranks.
   TcpBackend(int rank, int size, std::vector<SecureSocket> data, std::shared_ptr<ControlMesh> mesh,
              c10::intrusive_ptr<c10d::Store> store, std::chrono::milliseconds timeout);
 
@@ -38,13 +39,13 @@ private:
   std::unique_ptr<TcpTransfer> transfer_of(const FlatCall& call);
   std::unique_ptr<TcpTransfer> part_transfer(const FlatCall& call) const;
 
-  /// Moves data until the transfer is done. Throws CollectiveError on an abort, a lost rank or a
-  /// passed deadline, on all ranks.
+  /// Moves data until the transfer is complete. Throws CollectiveError on all ranks after an abort,
+  /// the loss of a rank or a missed deadline.
   void move(TcpTransfer& transfer, const Fingerprint& call);
   bool push(TcpTransfer& transfer, int peer);
   bool pull(TcpTransfer& transfer, int peer);
   bool is_flushed();
-  /// Sleeps until a connection can go on or the control mesh has news; looks at these.
+  /// Sleeps until a connection can make progress or the control mesh has news, then handles both.
   void wait_for_peers(TcpTransfer& transfer, Deadline deadline);
 
   std::vector<SecureSocket> data_;
@@ -53,7 +54,7 @@ private:
   std::chrono::milliseconds timeout_;
   std::vector<std::byte> staging_;
   Payloads payloads_;
-  int lost_ = -1; // the rank whose connection has ended
+  int lost_ = -1; // rank whose connection has ended; -1: none
 };
 
 } // namespace troupe::collectives

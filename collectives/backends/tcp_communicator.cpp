@@ -10,7 +10,7 @@
 namespace troupe::collectives {
 namespace {
 
-constexpr std::size_t kReadAtOnce = std::size_t{128} << 10; // bytes of a data connection
+constexpr std::size_t kReadAtOnce = std::size_t{128} << 10; // bytes, on a data connection
 
 } // namespace
 
@@ -40,7 +40,7 @@ std::unique_ptr<Communicator> make_tcp_communicator(const std::string& host, int
                                                     int size, const CommunicatorOptions& options,
                                                     const std::string& interface_host) {
   if (size > 1)
-    require_trust(options.trust, interface_host); // before the others wait for the rendezvous
+    require_trust(options.trust, interface_host); // fail before other ranks wait for this one
   return tcp_over_store(interface_host)(make_rendezvous(host, port, rank, size, options), rank,
                                         size, options);
 }

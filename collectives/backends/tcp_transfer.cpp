@@ -7,9 +7,8 @@
 namespace troupe::collectives {
 namespace {
 
-constexpr std::size_t kReducedBlock = std::size_t{64}
-                                      << 10; // bytes; a few fit the second-level cache
-constexpr std::size_t kBlocks = 8;           // that a fast rank may be ahead
+constexpr std::size_t kReducedBlock = std::size_t{64} << 10; // bytes; a few blocks fit the L2 cache
+constexpr std::size_t kBlocks = 8; // number of blocks that a fast rank may be ahead
 constexpr std::size_t kStaged = kReducedBlock * kBlocks;
 constexpr std::size_t kSliceUnit = 64; // elements
 
@@ -69,7 +68,7 @@ std::span<const std::byte> BroadcastTransfer::next_out(int peer) {
     return {};
   if (rank_ == root_)
     return peers_[at_rank(peer)].slice.subspan(sent);
-  const auto arrived = peers_[at_rank(root_)].received; // of this rank's slice
+  const auto arrived = peers_[at_rank(root_)].received; // bytes of this rank's slice
   return peers_[at_rank(rank_)].slice.subspan(sent, arrived - sent);
 }
 
@@ -95,7 +94,7 @@ ReduceTransfer::ReduceTransfer(int rank, int size, const Call& call,
     : rank_(rank), call_(call), peers_(at_rank(size)), inputs_(at_rank(size)) {
   const auto element = c10::elementSize(call.type);
   const auto ranks = at_rank(size);
-  auto slice = call.elements / ranks; // of a scatter
+  auto slice = call.elements / ranks; // elements per rank; for a scatter
   if (!call.scatter)
     slice = ((call.elements + ranks - 1) / ranks + kSliceUnit - 1) / kSliceUnit * kSliceUnit;
   for (std::size_t i = 0; i < ranks; ++i) {
@@ -108,8 +107,8 @@ ReduceTransfer::ReduceTransfer(int rank, int size, const Call& call,
     if (peer == rank)
       continue;
     const auto theirs = peers_[at_rank(peer)].bytes;
-    left_ += theirs + (takes_results(peer) ? mine_ : 0);  // out
-    left_ += mine_ + (takes_results(rank_) ? theirs : 0); // in
+    left_ += theirs + (takes_results(peer) ? mine_ : 0);  // outgoing
+    left_ += mine_ + (takes_results(rank_) ? theirs : 0); // incoming
   }
   if (staging.size() < ranks * kStaged)
     staging.resize(ranks * kStaged);
@@ -136,7 +135,7 @@ std::span<const std::byte> ReduceTransfer::next_out(int peer) {
     return {call_.input + to.begin + to.out, to.bytes - to.out};
   if (!takes_results(peer))
     return {};
-  const auto done = to.out - to.bytes; // of this rank's results
+  const auto done = to.out - to.bytes; // bytes of this rank's results
   return {result() + done, reduced_ - done};
 }
 
@@ -156,7 +155,7 @@ std::span<std::byte> ReduceTransfer::next_in(int peer) {
   }
   if (!takes_results(rank_))
     return {};
-  // It overwrites what this rank gave: a result is there only after its input was sent.
+  // A result overwrites this rank's input. It arrives only after that input was sent.
   const auto done = from.in - mine_;
   return {call_.output + from.begin + done, from.bytes - done};
 }

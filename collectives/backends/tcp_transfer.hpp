@@ -10,24 +10,26 @@
 
 namespace troupe::collectives {
 
-/// What one rank sends to and takes from each other rank in a collective: decisions without a
-/// socket. Both ends know how many bytes go over their connection, and in which order. One thread.
+/// Decides what one rank sends to and receives from each other rank in a collective. It contains no
+/// socket. Both ends know how many bytes travel over their connection, and in which order. One
+/// thread only.
 class TcpTransfer {
 public:
   virtual ~TcpTransfer() = default;
 
-  /// Bytes for `peer` that can go now; empty: none, for now or for good.
+  /// Returns the bytes that can be sent to `peer` now. Empty: none, either for now or because all
+  /// are sent.
   virtual std::span<const std::byte> next_out(int peer) = 0;
   virtual void sent(int peer, std::size_t bytes) = 0;
 
-  /// Where bytes of `peer` go that are taken now; empty: none are taken now.
+  /// Returns the memory for the next bytes from `peer`. Empty: none can be received now.
   virtual std::span<std::byte> next_in(int peer) = 0;
   virtual void received(int peer, std::size_t bytes) = 0;
 
   virtual bool is_done() const = 0;
 };
 
-/// Fixed parts: out[peer] is sent to it, in[peer] filled by it.
+/// Transfers fixed parts: out[peer] is sent to the peer, in[peer] is filled by it.
 class PartTransfer : public TcpTransfer {
 public:
   PartTransfer(std::vector<std::span<const std::byte>> out, std::vector<std::span<std::byte>> in);
@@ -46,8 +48,8 @@ private:
   std::size_t left_ = 0; // bytes
 };
 
-/// From the root to all: it sends each other rank a slice, which that rank hands on as it arrives.
-/// The root sends the data once, however many ranks there are.
+/// Broadcasts from the root, which sends each other rank a slice; that rank forwards the slice as
+/// it arrives. The root sends the data only once, however many ranks there are.
 class BroadcastTransfer : public TcpTransfer {
 public:
   BroadcastTransfer(int rank, int size, int root, std::span<std::byte> data);
@@ -60,7 +62,7 @@ public:
 
 private:
   struct Peer {
-    std::span<std::byte> slice; // the peer's
+    std::span<std::byte> slice; // the peer's slice of the data
     std::size_t sent = 0, received = 0;
   };
   std::size_t to_send(int peer) const;
@@ -70,25 +72,25 @@ private:
   std::size_t left_ = 0;
 };
 
-/// all_reduce, reduce and reduce_scatter. Every rank reduces a slice: it takes that of each other
-/// rank's input in blocks, reduces a block in the order of the ranks once all have sent it, and
-/// sends the result on. So all ranks get the same bits, those of ranks as threads, with 2 (size -
-/// 1) / size of the data sent and taken per rank (reduce_scatter: half). float16 and bfloat16 are
-/// reduced in float32 and rounded once.
+/// Implements all_reduce, reduce and reduce_scatter. Every rank reduces one slice: it receives that
+/// slice of each other rank's input in blocks, reduces a block in rank order once all ranks have
+/// sent it, and sends the result on. All ranks therefore get the same bits as with ThreadBackend.
+/// Each rank sends and receives 2 (size - 1) / size of the data (half of that for reduce_scatter).
+/// float16 and bfloat16 are reduced in float32 and rounded once.
 class ReduceTransfer : public TcpTransfer {
 public:
   struct Call {
     c10::ScalarType type;
     ReduceOp op;
     const std::byte* input;
-    std::byte* output;    // may be the input; for a scatter the rank's slice alone
+    std::byte* output;    // may be the input; for a scatter, only this rank's slice
     std::size_t elements; // of the input
-    bool scatter = false; // results stay where they are
-    int root = kAll;      // the only rank that takes results
+    bool scatter = false; // each rank keeps the result of its own slice
+    int root = kAll;      // the only rank that receives results, or kAll
   };
   static constexpr int kAll = -1;
 
-  /// `staging` is memory for others' blocks, kept by the caller for later calls.
+  /// `staging` is memory for the other ranks' blocks; the caller keeps it for later calls.
   ReduceTransfer(int rank, int size, const Call& call, std::vector<std::byte>& staging);
 
   std::span<const std::byte> next_out(int peer) override;
@@ -99,11 +101,11 @@ public:
 
 private:
   struct Peer {
-    std::size_t begin = 0, bytes = 0; // its slice of the whole
-    std::size_t out = 0, in = 0;      // bytes sent and taken
+    std::size_t begin = 0, bytes = 0; // the peer's slice of the data
+    std::size_t out = 0, in = 0;      // bytes sent and received
   };
   bool takes_results(int rank) const;
-  std::byte* result() const; // of this rank's slice
+  std::byte* result() const; // result of this rank's slice
   std::byte* staged(int peer) const;
   void reduce_blocks();
 
@@ -112,7 +114,7 @@ private:
   std::vector<Peer> peers_;
   std::byte* staging_;
   std::size_t mine_ = 0, reduced_ = 0; // bytes of this rank's slice
-  std::size_t left_ = 0;               // bytes to send and to take
+  std::size_t left_ = 0;               // bytes still to send and receive
   std::vector<const std::byte*> inputs_;
 };
 

@@ -9,11 +9,11 @@
 namespace troupe::collectives {
 namespace {
 
-constexpr std::size_t kSmallBytes = 32 * 1024; // below, the last rank to come works for all
-constexpr std::size_t kLine = 64;              // elements; slices do not share cache lines
+constexpr std::size_t kSmallBytes = 32 * 1024; // up to here, the last rank to arrive works for all
+constexpr std::size_t kLine = 64;              // elements; keeps slices from sharing a cache line
 
 template <class T>
-class Pointers { // on the stack, or on the heap for more than 16 ranks
+class Pointers { // on the stack for up to 16 ranks, else on the heap
 public:
   explicit Pointers(int size) : size_(static_cast<std::size_t>(size)) {
     if (size_ > few_.size())
@@ -55,9 +55,9 @@ void ThreadBackend::run(const FlatCall& call) {
   slot.out_bytes = call.output.defined() ? call.output.nbytes() : 0;
   slot.in_splits = call.in_splits;
   slot.out_splits = call.out_splits;
-  const bool small =
-      std::max(slot.in_bytes, slot.out_bytes) <= kSmallBytes
-      && call.fingerprint.dimensions != Fingerprint::kNoShape; // equal on all ranks, as shapes are
+  // Equal on all ranks, because the shapes are.
+  const bool small = std::max(slot.in_bytes, slot.out_bytes) <= kSmallBytes
+                     && call.fingerprint.dimensions != Fingerprint::kNoShape;
   const auto last = [this, &call, part, small] {
     if (call.fingerprint.kind == Kind::all_to_all)
       check_splits();

@@ -7,10 +7,10 @@
 
 namespace troupe::collectives {
 
-/// Ranks as threads of one process, on CPU tensors. Every call blocks until it is done; large data
-/// are reduced in parallel, each rank its own slice, straight from and into the ranks' own tensors
-/// (no staging copy), in the order of the ranks: results are bit-equal on all ranks and in all
-/// runs. One thread per rank at a time.
+/// A backend for ranks that are threads of one process, on CPU tensors. Every call blocks until it
+/// is complete. Large data are reduced in parallel: each rank reduces its own slice, directly from
+/// and into the ranks' tensors (no staging copy), in rank order. Results are therefore bit-equal on
+/// all ranks and in all runs. At most one thread per rank may call it at a time.
 class ThreadBackend : public FlatBackend {
 public:
   ThreadBackend(int rank, std::shared_ptr<ThreadRendezvous> meeting);
@@ -22,7 +22,8 @@ public:
 private:
   using Part = void (ThreadBackend::*)(int rank, const Fingerprint& call);
 
-  /// Fills this rank's slot, meets, and has its part of the kind done for every rank.
+  /// Fills this rank's slot, meets the other ranks and then does this rank's part of the call. For
+  /// small data, the last rank to arrive does the parts of all ranks.
   void run(const FlatCall& call) override;
 
   static Part part_of(Kind kind);

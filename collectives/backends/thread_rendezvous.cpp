@@ -6,7 +6,7 @@
 namespace troupe::collectives {
 namespace {
 
-constexpr std::chrono::microseconds kSpin{2};   // a rank on a core of its own answers within it
+constexpr std::chrono::microseconds kSpin{2};   // a rank with its own core answers within this time
 constexpr std::chrono::microseconds kYield{30}; // about what a sleep and its wake-up cost
 
 void relax() {
@@ -82,7 +82,7 @@ void ThreadRendezvous::wait(std::unique_lock<std::mutex>& lock, std::uint64_t ge
       for (int i = 0; i < 32 && !over(); ++i)
         relax();
       if (waited > kSpin)
-        std::this_thread::yield(); // the other may be waiting for this very core
+        std::this_thread::yield(); // the other rank may need this core
     }
     if (generation_.load(std::memory_order_acquire) != generation)
       return;

@@ -15,13 +15,13 @@
 
 namespace troupe::collectives {
 
-/// Synchronises the ranks of one process. In a collective each rank fills its slot, all meet, the
-/// last to arrive checks the fingerprints (and does small work for all), then each works on its
-/// share and all meet again. Waits spin for some microseconds, then sleep; every wait ends at the
-/// deadline.
+/// Synchronizes the ranks of one process. In a collective each rank fills its slot and all ranks
+/// meet. The last to arrive checks the fingerprints (and does small work for all). Then each rank
+/// works on its share, and all meet again. Waits spin for some microseconds, then sleep; every wait
+/// ends at the deadline.
 class ThreadRendezvous {
 public:
-  /// A rank's data: flat, contiguous memory, valid until the slot is refilled.
+  /// A rank's data in contiguous memory, valid until the slot is refilled.
   struct Slot {
     at::Tensor input;
     at::Tensor output;
@@ -36,21 +36,22 @@ public:
   ThreadRendezvous(int size, std::chrono::milliseconds timeout);
 
   int size() const { return static_cast<int>(slots_.size()); }
-  /// Written by its rank before meet(); read by the others in `last` and between meet() and part().
+  /// The slot is written by its rank before meet(). Other ranks read it in `last` and between
+  /// meet() and part().
   Slot& slot(int rank) { return slots_[static_cast<std::size_t>(rank)]; }
 
   /// Waits for all ranks. The last one checks the fingerprints and calls `last` before any rank
-  /// continues. Throws CollectiveError on all ranks if one is late or has left, if the calls
-  /// differ, if `last` throws it, or once poisoned.
+  /// continues. Throws CollectiveError on all ranks if a rank is late or has left, if the calls
+  /// differ, if `last` throws it, or if the group is poisoned.
   void meet(int rank, const Fingerprint& call, const std::function<void()>& last);
 
-  /// Waits until all ranks have done their share. Not interrupted by poison, because others may
-  /// still write into the caller's memory.
+  /// Waits until all ranks have done their share. Poisoning does not interrupt it, because others
+  /// may still write into the caller's memory.
   void part(int rank);
 
   void poison(const std::string& message);
 
-  /// The rank has left; ranks that wait for it fail now.
+  /// Marks the rank as gone. Ranks that are waiting for it fail immediately.
   void leave(int rank);
 
 private:
@@ -62,12 +63,12 @@ private:
   void check_locked() const;
 
   const std::chrono::milliseconds timeout_;
-  const bool spins_; // only where every rank can have a core
+  const bool spins_; // only if every rank can have its own core
   std::vector<Slot> slots_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::atomic<std::uint64_t> generation_{0}; // meetings in which all ranks have arrived
+  std::atomic<std::uint64_t> generation_{0}; // number of completed meetings
   std::atomic<bool> poisoned_{false};
   std::string message_;
   std::vector<Fingerprint> calls_; // of the ranks that have arrived

@@ -1,1 +1,1 @@
-// carries the shared precompiled header; see torch_header.hpp
+// Compiles the shared precompiled header; see torch_header.hpp.

@@ -1,6 +1,6 @@
 #pragma once
-// The shared precompiled header: what nearly every file that touches LibTorch includes, and no more
-// (2 s a file instead of 7).
+// The shared precompiled header. It includes only what nearly every file that touches LibTorch
+// needs (2 s per file instead of 7).
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
