@@ -15,30 +15,31 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Handshake = SecureSocket::Handshake;
 
-constexpr std::size_t kMostCallers = 256;        // not known yet; above it the oldest is closed
-constexpr std::chrono::seconds kIntroduction{5}; // for a caller's handshake and greeting
-constexpr std::chrono::milliseconds kRecall{20}; // before a rank calls again
-constexpr std::chrono::milliseconds kStoreLook{1000}; // between two attempts to reach the store
+constexpr std::size_t kMostCallers = 256; // not yet authenticated; beyond it the oldest is closed
+constexpr std::chrono::seconds kIntroduction{5};      // for a caller's handshake and greeting
+constexpr std::chrono::milliseconds kRecall{20};      // pause before a rank tries to connect again
+constexpr std::chrono::milliseconds kStoreLook{1000}; // interval between checks of the store
 
-std::string address_key(int rank) { // in the store
+std::string address_key(int rank) { // key in the store
   return "troupe/control/" + std::to_string(rank);
 }
 
-/// The first bytes from the rank that connects. `to` shows a call that was led to another rank.
+/// The first bytes that a connecting rank sends. `to` reveals a connection that was diverted to
+/// another rank.
 struct Greeting {
   std::int32_t from = 0;
   std::int32_t to = 0;
   std::int32_t size = 0;
-  std::int32_t in_the_clear = 0; // what follows
+  std::int32_t in_the_clear = 0; // 1: the data that follow are not encrypted
 };
 
-/// A connection that has not greeted yet. All are served at once, so that a silent one delays no
-/// other.
+/// A connection whose greeting is not complete. All such connections are served at once, so a
+/// silent one does not delay the others.
 struct Caller {
   SecureSocket socket;
   Clock::time_point until;
   Greeting greeting{};
-  std::size_t got = 0; // bytes of it
+  std::size_t got = 0; // bytes of the greeting received
   bool has_key = false;
   bool gone = false;
 
@@ -118,7 +119,7 @@ private:
                                  + std::to_string(own_.from)
                                  + "; do all ranks have the same TROUPE_KEYS, and the rendezvous "
                                    "of one group?");
-      default: // the rank's waiting room was full, or it is late
+      default: // the peer had too many callers, or this rank was too slow
         break;
       }
       if (Clock::now() + kRecall >= options_.deadline)
@@ -149,7 +150,7 @@ private:
   void admit(Caller caller) {
     const Greeting& greeting = caller.greeting;
     if (greeting.to != own_.from)
-      return; // a stranger has led the call here
+      return; // a stranger has diverted the connection here
     if (greeting.size != own_.size || greeting.from <= own_.from || greeting.from >= own_.size)
       throw std::runtime_error("rendezvous: a process came as rank " + std::to_string(greeting.from)
                                + " of " + std::to_string(greeting.size) + " to rank "
@@ -177,7 +178,7 @@ private:
          Clock::now() + kIntroduction});
   }
 
-  /// Every rank above this one calls.
+  /// Accepts connections until every higher rank has connected.
   void wait_for_callers() {
     while (!is_complete()) {
       const auto now = Clock::now();
@@ -191,7 +192,7 @@ private:
         wake = std::min(wake, caller.until);
       }
       if (poll(items.data(), items.size(), milliseconds_until(wake)) == 0)
-        store_.check({address_key(own_.from)}); // throws if the group has been given up
+        store_.check({address_key(own_.from)}); // throws if the group was abandoned
       for (std::size_t i = callers_.size(); i-- > 0;) {
         if (items[i + 1].revents == 0 || !callers_[i].has_finished())
           continue;

@@ -16,10 +16,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kFingerprint = 0x54460001;
 constexpr std::uint32_t kAbort = 0x54460002;
-constexpr std::uint32_t kDataFailed = 0x54460003;     // here, or at a rank that said so
-constexpr std::size_t kLongestReason = 2000;          // bytes
-constexpr std::chrono::milliseconds kFarewell{200};   // for the others to read an abort
-constexpr std::chrono::milliseconds kDiagnosis{1000}; // for the news of a death to arrive
+constexpr std::uint32_t kDataFailed = 0x54460003;   // on the sender, or on a rank that reported it
+constexpr std::size_t kLongestReason = 2000;        // bytes
+constexpr std::chrono::milliseconds kFarewell{200}; // time for other ranks to read an abort
+constexpr std::chrono::milliseconds kDiagnosis{1000}; // time for the news of a death to arrive
 
 struct Header {
   std::uint32_t kind = 0;
@@ -51,8 +51,8 @@ ControlMesh::ControlMesh(c10d::Store& store, int rank, int size, const Options& 
 ControlMesh::~ControlMesh() {
   if (!poisoned_.load())
     return;
-  // A rank that sees this one leave reads the reason first, even if the abort is still on its way.
-  // Closing with unread bytes would reset the connection and lose the reason.
+  // A rank that sees this one leave must first read the reason, even if the abort is still in
+  // transit. Closing with unread bytes would reset the connection and lose the reason.
   send_abort();
   const auto deadline = Clock::now() + kFarewell;
   for (auto& peer : peers_)
@@ -76,10 +76,10 @@ void ControlMesh::send(std::uint32_t kind, std::span<const std::byte> content,
   const std::lock_guard lock(mutex_);
   for (auto& peer : peers_)
     if (peer.socket)
-      send_all(peer.socket, frame, deadline); // a lost rank is found when reading
+      send_all(peer.socket, frame, deadline); // a lost rank is detected when reading
 }
 
-/// Reads what has arrived. False once the peer has closed.
+/// Reads what has arrived. Returns false once the peer has closed the connection.
 bool ControlMesh::read(int rank) {
   auto& peer = peers_[static_cast<std::size_t>(rank)];
   std::byte chunk[4096];
@@ -96,7 +96,8 @@ bool ControlMesh::read(int rank) {
   return !peer.closed;
 }
 
-/// The next fingerprint of the peer, if it has arrived. Throws on an abort and on invalid frames.
+/// Takes the peer's next fingerprint and returns true if it has arrived. Throws on an abort and on
+/// invalid frames.
 bool ControlMesh::take_fingerprint(int rank, Fingerprint& fingerprint,
                                    std::vector<std::byte>* payload) {
   auto& inbox = peers_[static_cast<std::size_t>(rank)].inbox;
@@ -128,7 +129,7 @@ bool ControlMesh::take_fingerprint(int rank, Fingerprint& fingerprint,
   return true;
 }
 
-/// Handles what has arrived, but leaves the fingerprint of the peer's next call.
+/// Handles the notices that have arrived, but leaves the fingerprint of the peer's next call.
 void ControlMesh::handle_notices(int rank) {
   auto& peer = peers_[static_cast<std::size_t>(rank)];
   Header header{};
@@ -198,11 +199,11 @@ Fingerprint ControlMesh::agree(Fingerprint mine, std::span<const std::byte> payl
       fail(describe_late(calls, arrived, timeout_));
     wait(arrived, deadline);
   }
-  // A rank that comes too late finds here that the others gave up, before it waits for their data.
+  // A rank that is too late learns here that the others gave up, before it waits for their data.
   for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank)
     handle_notices(rank);
   if (const auto mismatch = describe_mismatch(calls); !mismatch.empty()) {
-    poison_locally(mismatch); // every rank finds the same
+    poison_locally(mismatch); // every rank finds the same mismatch
     check();
   }
   return mine;
@@ -268,11 +269,11 @@ void ControlMesh::abort(const std::string& message) {
   send_abort();
   const std::uint64_t one = 1;
   if (write(wake_.fd(), &one, sizeof one) < 0)
-    return; // the counter is full: it wakes anyway
+    return; // the counter is full, which also wakes the thread
 }
 
 void ControlMesh::send_abort() {
-  const auto sent = message_.substr(0, kLongestReason); // fixed once poisoned
+  const auto sent = message_.substr(0, kLongestReason); // does not change once poisoned
   send(kAbort, std::as_bytes(std::span(sent)), {}, false);
 }
 

@@ -16,14 +16,14 @@
 
 namespace troupe::collectives {
 
-/// An encrypted connection between every two processes of a group, separate from the data's. Before
-/// each collective the ranks exchange fingerprints over it, with small data; an abort travels over
-/// it at once, and a rank that dies is seen by its closed connection. One thread per rank, but
-/// abort() may come from any.
+/// Connects every two processes of a group, encrypted and separate from the data connections.
+/// Before each collective the ranks exchange fingerprints, along with any small data, over this
+/// mesh. An abort reaches the other ranks immediately, and a rank that dies is detected by its
+/// closed connection. One thread per rank uses the mesh, but any thread may call abort().
 class ControlMesh {
 public:
   struct Options {
-    std::string host = "127.0.0.1"; // this process's address that the others reach
+    std::string host = "127.0.0.1"; // address at which the other ranks reach this process
     std::chrono::milliseconds timeout{60'000};
     std::chrono::milliseconds connect_timeout{60'000};
     GroupTrust trust{};
@@ -31,42 +31,45 @@ public:
 
   static constexpr std::size_t kMostPayload = 16 << 10; // bytes
 
-  /// Connects to the others through `store`. Throws std::runtime_error naming a missing rank.
+  /// Connects to the other ranks through `store`. Throws std::runtime_error naming a missing rank.
   ControlMesh(c10d::Store& store, int rank, int size, const Options& options);
-  /// Sends the others the reason, if it was poisoned, and waits until they have read it.
+  /// If the mesh is poisoned, sends the other ranks the reason and waits until they have read it.
   ~ControlMesh();
   ControlMesh(const ControlMesh&) = delete;
   ControlMesh& operator=(const ControlMesh&) = delete;
 
-  /// Returns once all ranks have called with an equal fingerprint; counts the calls. Throws
-  /// CollectiveError naming the ranks that called something else, are late, left or aborted.
-  /// Returns the fingerprint with its number.
+  /// Waits until all ranks have called it with an equal fingerprint, and counts the calls. Returns
+  /// the fingerprint with its sequence number. Throws CollectiveError naming the ranks that made a
+  /// different call, are late, have left or have aborted.
   Fingerprint agree(Fingerprint mine) { return agree(mine, {}, nullptr); }
 
-  /// The same, and hands all ranks `payload`, at most kMostPayload bytes: (*payloads)[rank], the
-  /// own one empty. They are those of equal fingerprints and may still differ in length.
+  /// Does the same and also exchanges payloads of at most kMostPayload bytes. (*payloads)[rank]
+  /// receives each rank's payload; this rank's own entry stays empty. The fingerprints are equal,
+  /// but the payloads may differ in length.
   Fingerprint agree(Fingerprint mine, std::span<const std::byte> payload,
                     std::vector<std::vector<std::byte>>* payloads);
 
-  /// While data move after agree(): whether a rank has closed its connection, because it died or
-  /// made its last call. Throws if one has aborted. Does not wait.
+  /// Returns whether a rank has closed its connection, because it died or made its last call. Used
+  /// while data move after agree(). Throws if a rank has aborted. Does not wait.
   bool someone_left();
 
-  /// What becomes readable when someone_left() has news, after it was called once.
+  /// Adds the descriptors that become readable when someone_left() has news. Call someone_left()
+  /// once before.
   void add_news(std::vector<pollfd>& items) const;
 
-  /// Poisons all ranks. Any thread.
+  /// Poisons all ranks. Any thread may call it.
   void abort(const std::string& message);
 
-  /// The data part of `call` failed with `error`: asks the others for the cause, poisons, throws.
+  /// Reports that moving the data of `call` failed with `error`: asks the other ranks for the
+  /// cause, poisons the group and throws.
   [[noreturn]] void data_failed(const Fingerprint& call, const std::string& error);
 
 private:
   struct Peer {
     SecureSocket socket;
-    std::vector<std::byte> inbox; // not yet interpreted
+    std::vector<std::byte> inbox; // received, not yet parsed
     bool closed = false;
-    bool failure_answered = false; // it lives: it answered after data had failed
+    bool failure_answered = false; // the peer is alive: it answered after data had failed
   };
 
   void send(std::uint32_t kind, std::span<const std::byte> content,
@@ -83,12 +86,12 @@ private:
 
   const int rank_;
   const std::chrono::milliseconds timeout_;
-  std::vector<Peer> peers_; // [rank]; the own one is empty
-  Socket wake_;             // an event: abort() from another thread
+  std::vector<Peer> peers_; // [rank]; this rank's own entry is empty
+  Socket wake_;             // an event that abort() on another thread signals
   std::uint64_t sequence_ = 0;
   bool failure_answered_ = false;
 
-  mutable std::mutex mutex_; // of the connections and of the message
+  mutable std::mutex mutex_; // guards the connections and the message
   std::atomic<bool> poisoned_{false};
   std::string message_;
 };

@@ -47,7 +47,7 @@ std::string rank_list(const std::vector<std::size_t>& ranks) {
   return text;
 }
 
-/// Ranks grouped by equal calls, in the order of their first rank.
+/// Groups the ranks by equal calls, in the order of their first ranks.
 std::vector<std::vector<std::size_t>> groups(std::span<const Fingerprint> fingerprints,
                                              std::span<const char> arrived) {
   std::vector<std::vector<std::size_t>> result;

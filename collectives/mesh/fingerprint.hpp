@@ -21,21 +21,20 @@ enum class Kind : std::uint8_t {
   barrier
 };
 
-/// The call that a rank is about to make, in 80 bytes that travel in their memory layout
-/// (little-endian). The collective starts only if it is equal on all ranks.
+/// Describes the call that a rank is about to make. It is sent as its 80 bytes in memory
+/// (little-endian). The collective starts only if the fingerprints are equal on all ranks.
 struct Fingerprint {
   static constexpr std::uint8_t kNoOp = 255;
   static constexpr std::int8_t kNoType = -1;
   static constexpr std::int32_t kNoRoot = -1;
-  static constexpr std::size_t kDimensions =
-      8; // the rest of a longer shape is folded into the last
+  static constexpr std::size_t kDimensions = 8; // further dimensions are folded into the last
   static constexpr std::uint8_t kNoShape = 255; // all_to_all with uneven splits
 
-  std::uint64_t sequence = 0; // of this rank's calls, from 0
+  std::uint64_t sequence = 0; // number of this rank's call, from 0
   Kind kind = Kind::barrier;
   std::uint8_t op = kNoOp;     // ReduceOp
   std::int8_t type = kNoType;  // c10::ScalarType
-  std::uint8_t dimensions = 0; // of the shape, or kNoShape
+  std::uint8_t dimensions = 0; // number of dimensions, or kNoShape
   std::int32_t root = kNoRoot;
   std::array<std::int64_t, kDimensions> shape{};
 
@@ -43,27 +42,27 @@ struct Fingerprint {
 };
 static_assert(sizeof(Fingerprint) == 80);
 
-/// Everything but the sequence number, which the backend counts.
+/// Makes a fingerprint without its sequence number, which the backend counts.
 Fingerprint fingerprint_of(Kind kind, const at::Tensor& tensor, int op = Fingerprint::kNoOp,
                            int root = Fingerprint::kNoRoot);
 
-/// "sum float32 [3, 4]", "root 1 float32 []", "" for a barrier; with_kind: "all_reduce sum …".
-/// Safe on bytes from outside.
+/// Returns e.g. "sum float32 [3, 4]", "root 1 float32 []", or "" for a barrier; with_kind adds the
+/// kind, as in "all_reduce sum …". Safe on untrusted bytes.
 std::string describe(const Fingerprint& fingerprint, bool with_kind);
 
-/// "all_reduce #17"
+/// Returns e.g. "all_reduce #17".
 std::string call_name(const Fingerprint& fingerprint);
 
-/// Empty when all are equal, else what each rank called: "all_reduce #17: rank 0 sum float32 [3,
-/// 4], rank 1 mean float32 [3]; …". fingerprints[rank].
+/// Returns an empty string if all fingerprints, [rank], are equal. Otherwise says what each rank
+/// called: "all_reduce #17: rank 0 sum float32 [3, 4], rank 1 mean float32 [3]; …".
 std::string describe_mismatch(std::span<const Fingerprint> fingerprints);
 
-/// "all_reduce #17 (sum float32 [3]): rank 1 did not arrive within 0.1 s; …". arrived[rank] says
-/// whether fingerprints[rank] is valid.
+/// Returns e.g. "all_reduce #17 (sum float32 [3]): rank 1 did not arrive within 0.1 s; …".
+/// arrived[rank] says whether fingerprints[rank] is valid.
 std::string describe_late(std::span<const Fingerprint> fingerprints, std::span<const char> arrived,
                           std::chrono::milliseconds timeout);
 
-/// "all_to_all: rank 0 sends 8 bytes to rank 1, which expects 4; …"
+/// Returns e.g. "all_to_all: rank 0 sends 8 bytes to rank 1, which expects 4; …".
 std::string describe_splits(int from, int to, std::size_t sent, std::size_t taken);
 
 const char* op_name(ReduceOp op);

@@ -15,7 +15,7 @@
 namespace troupe::collectives {
 namespace {
 
-constexpr const char* kRandomKey = "troupe/random"; // in the store
+constexpr const char* kRandomKey = "troupe/random"; // key in the store
 constexpr std::size_t kRandomBytes = 32;
 
 struct FreeKdf {
@@ -76,7 +76,7 @@ GroupKey derive_group_key(std::span<const std::byte> random, const std::string& 
 GroupKey share_group_key(c10d::Store& store, int rank, const GroupTrust& trust) {
   std::vector<std::uint8_t> random(kRandomBytes);
   if (rank == 0) {
-    // A secret, not a seed: it never reaches a number of the run.
+    // These bytes are a secret, not a seed: they never influence a number of the run.
     if (getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
       throw std::runtime_error("the system gives no random bytes for the group's key");
     store.set(kRandomKey, random);

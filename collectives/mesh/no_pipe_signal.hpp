@@ -4,9 +4,9 @@
 
 namespace troupe::collectives {
 
-/// The server of LibTorch's store writes to sockets without MSG_NOSIGNAL: SIGPIPE would silently
-/// kill a process whose peer has just left. Threads made while this object exists block
-/// that signal and see the error instead.
+/// Blocks SIGPIPE for threads created during its lifetime. The server of LibTorch's store writes to
+/// sockets without MSG_NOSIGNAL, so that signal would silently kill a process whose peer has just
+/// left. With the signal blocked, the write fails with an error instead.
 class NoPipeSignal {
 public:
   NoPipeSignal() {

@@ -23,7 +23,7 @@ struct FreeSsl {
 
 namespace {
 
-constexpr std::size_t kRecord = 16'384; // bytes of data in a TLS record, at most
+constexpr std::size_t kRecord = 16'384; // most data bytes in a TLS record
 constexpr unsigned char kIdentity[] = "troupe group";
 constexpr unsigned char kCipher[] = {0x13, 0x01}; // TLS_AES_128_GCM_SHA256
 
@@ -37,7 +37,7 @@ void must(bool held, const char* what) {
                            + (reason != nullptr ? reason : "no reason given"));
 }
 
-/// The session that the key stands for, or null.
+/// Returns the session for the pre-shared key, or null on failure.
 SSL_SESSION* session_of(SSL* ssl) {
   const auto* key = static_cast<const GroupKey*>(SSL_get_app_data(ssl));
   std::unique_ptr<SSL_SESSION, FreeSsl> session(SSL_SESSION_new());
@@ -63,10 +63,11 @@ int offer_key(SSL* ssl, const EVP_MD*, const unsigned char** identity, std::size
 int find_key(SSL* ssl, const unsigned char* identity, std::size_t bytes, SSL_SESSION** session) {
   const bool ours = bytes == sizeof kIdentity - 1 && std::memcmp(identity, kIdentity, bytes) == 0;
   *session = ours ? session_of(ssl) : nullptr;
-  return ours && *session == nullptr ? 0 : 1; // an unknown identity ends in a refusal
+  return ours && *session == nullptr ? 0 : 1; // an unknown identity makes the handshake fail
 }
 
-/// Settings without a secret: there is no certificate, so that without the key nothing succeeds.
+/// Returns the TLS settings, which contain no secret. There is no certificate, so a handshake
+/// without the key fails.
 SSL_CTX* settings() {
   static const std::unique_ptr<SSL_CTX, FreeSsl> made = [] {
     std::unique_ptr<SSL_CTX, FreeSsl> context(SSL_CTX_new(TLS_method()));
@@ -78,7 +79,7 @@ SSL_CTX* settings() {
     SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
     must(SSL_CTX_set_session_id_context(context.get(), kIdentity, sizeof kIdentity - 1) == 1,
          "the session's context");
-    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr); // a certificate is none of ours
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr); // rejects a peer's certificate
     SSL_CTX_set_psk_use_session_callback(context.get(), offer_key);
     SSL_CTX_set_psk_find_session_callback(context.get(), find_key);
     return context;
@@ -91,17 +92,17 @@ SSL_CTX* settings() {
 struct SecureSocket::State {
   Socket socket;
   GroupKey key{};
-  std::vector<std::byte> inbox; // encrypted, from the system
+  std::vector<std::byte> inbox; // encrypted bytes read from the system
   std::size_t read = 0, end = 0, at_once = 0;
-  std::vector<std::byte> outbox; // encrypted, what the system has not taken: a record at most
+  std::vector<std::byte> outbox; // encrypted bytes still to send; at most one record
   std::size_t written = 0;
   bool more = false;
-  bool left = false; // the peer
+  bool left = false; // the peer has left
   bool in_the_clear = false;
   std::uint64_t bytes_of_keys = 0, sent = 0;
   std::unique_ptr<SSL, FreeSsl> ssl;
 
-  /// Hands bytes to the system; returns how many it took.
+  /// Passes bytes to the system and returns how many it accepted.
   std::size_t push(std::span<const std::byte> bytes) {
     std::size_t taken = 0;
     while (taken < bytes.size() && !left) {
@@ -126,10 +127,10 @@ struct SecureSocket::State {
     if (!state.left)
       state.outbox.insert(state.outbox.end(), bytes.begin() + static_cast<std::ptrdiff_t>(taken),
                           bytes.end());
-    return size; // errors show when reading, as the peer's last words may still be there
+    return size; // errors are reported by reads: the peer's last bytes may still be there
   }
 
-  /// Moves bytes from the system as they are; 0: none are there, or the peer has left.
+  /// Reads raw bytes from the system. Returns 0 if there are none or the peer has left.
   std::size_t pull(std::span<std::byte> to) {
     for (;;) {
       const auto n = ::recv(socket.fd(), to.data(), to.size(), 0);
@@ -144,7 +145,7 @@ struct SecureSocket::State {
     }
   }
 
-  /// Of the inbox.
+  /// Takes bytes from the inbox and returns their number.
   std::size_t take(std::span<std::byte> to) {
     const auto n = std::min(end - read, to.size());
     std::memcpy(to.data(), inbox.data() + read, n);
@@ -198,7 +199,7 @@ SecureSocket::SecureSocket(Socket socket, Role role, const GroupKey& key, std::s
   state_->socket = std::move(socket);
   state_->key = key;
   state_->at_once = read_bytes;
-  state_->inbox.resize(std::min(read_bytes, kFewBytes)); // strangers get no more
+  state_->inbox.resize(std::min(read_bytes, kFewBytes)); // until the peer is authenticated
   state_->bytes_of_keys = bytes_of_keys;
   state_->ssl.reset(SSL_new(settings()));
   must(state_->ssl != nullptr, "SSL_new");
@@ -206,7 +207,7 @@ SecureSocket::SecureSocket(Socket socket, Role role, const GroupKey& key, std::s
   must(bio != nullptr, "BIO_new");
   BIO_set_data(bio, state_.get());
   BIO_set_init(bio, 1);
-  SSL_set_bio(state_->ssl.get(), bio, bio); // owns it
+  SSL_set_bio(state_->ssl.get(), bio, bio); // takes ownership of bio
   SSL_set_app_data(state_->ssl.get(), &state_->key);
   role == Role::client ? SSL_set_connect_state(state_->ssl.get())
                        : SSL_set_accept_state(state_->ssl.get());

@@ -11,12 +11,12 @@
 
 namespace troupe::collectives {
 
-/// The secret of a group's connections.
+/// The shared secret of a group's connections.
 using GroupKey = std::array<std::byte, 32>;
 
-/// One end of a connection under TLS 1.3 (AES-128-GCM) with a pre-shared key, with forward secrecy:
-/// the handshake succeeds only if both ends have the key. No call waits. One thread at a time; may
-/// be moved.
+/// One end of a TLS 1.3 connection (AES-128-GCM) with a pre-shared key and forward secrecy. The
+/// handshake succeeds only if both ends have the key. No member function waits. At most one thread
+/// may use it at a time.
 class SecureSocket {
 public:
   enum class Role : std::uint8_t { client, server };
@@ -24,16 +24,17 @@ public:
     done,
     waiting, // for the peer's bytes
     closed,  // by the peer
-    refused  // one of the two has another key, or does not speak this protocol
+    refused  // the keys differ, or the peer does not speak this protocol
   };
 
-  /// A connection sends this much with one set of traffic keys before it takes the next, so that it
-  /// stays far below what TLS allows AES-GCM (2^24.5 records).
+  /// Number of bytes that a connection sends with one set of traffic keys before it switches to the
+  /// next. This stays far below TLS's limit for AES-GCM (2^24.5 records).
   static constexpr std::uint64_t kBytesOfKeys = std::uint64_t{1} << 36;
-  static constexpr std::size_t kFewBytes = std::size_t{8} << 10; // read from the system at once
+  static constexpr std::size_t kFewBytes = std::size_t{8} << 10; // bytes per read from the system
 
   SecureSocket();
-  /// `read_bytes` are read from the system at once. Throws std::runtime_error if OpenSSL does.
+  /// `read_bytes` is the number of bytes to read from the system in one call; `bytes_of_keys` is as
+  /// kBytesOfKeys. Throws std::runtime_error if OpenSSL fails.
   SecureSocket(Socket socket, Role role, const GroupKey& key, std::size_t read_bytes = kFewBytes,
                std::uint64_t bytes_of_keys = kBytesOfKeys);
   SecureSocket(SecureSocket&&) noexcept;
@@ -43,25 +44,28 @@ public:
   explicit operator bool() const { return state_ != nullptr; }
   int fd() const; // for poll()
 
-  /// Continues the handshake with what has arrived. Data follow once it is done.
+  /// Continues the handshake with the bytes that have arrived. Data may follow once it is done.
   Handshake handshake();
 
-  /// Moves bytes that have arrived, returns how many; 0: none are there. Nothing: the peer has left
-  /// or sent what is not its own.
+  /// Copies bytes that have arrived to `to` and returns their number, or 0 if none have arrived.
+  /// Returns nothing if the peer has left or sent bytes that fail authentication.
   std::optional<std::size_t> receive(std::span<std::byte> to);
 
-  /// Takes bytes, returns how many; 0: the connection is full until flush() returns true. `more`:
-  /// another call follows at once. Nothing: the peer has left.
+  /// Accepts bytes to send and returns their number, or 0 if the connection is full until flush()
+  /// returns true. `more` means that another call follows immediately. Returns nothing if the peer
+  /// has left.
   std::optional<std::size_t> send(std::span<const std::byte> from, bool more = false);
 
-  /// Whether the system has all bytes that send() took; tries again where it did not.
+  /// Passes pending bytes to the system. Returns whether the system has accepted all bytes given to
+  /// send().
   bool flush();
 
-  /// From here on neither end encrypts or checks what it sends: the handshake has shown who the
-  /// peer is, and nothing on the way is to be feared. Both ends do it, after the same byte.
+  /// Stops encrypting and authenticating from here on. Only for networks that are trusted, after
+  /// the handshake has authenticated the peer. Both ends must call it after the same byte.
   void continue_in_the_clear();
 
-  /// Sends no more; the peer finds the end after what was sent.
+  /// Closes the sending direction. The peer reads the end of the stream after the bytes sent so
+  /// far.
   void close_sending();
 
 private:
@@ -69,11 +73,11 @@ private:
   std::unique_ptr<State> state_;
 };
 
-/// Sends all of it. False: the peer has left, or does not read until the deadline.
+/// Sends all bytes. Returns false if the peer has left or has not read them by the deadline.
 bool send_all(SecureSocket& socket, std::span<const std::byte> bytes, Deadline deadline);
 bool receive_all(SecureSocket& socket, std::span<std::byte> bytes, Deadline deadline);
 
-/// Completes the handshake, or returns what it came to by the deadline.
+/// Completes the handshake, or returns its state at the deadline.
 SecureSocket::Handshake finish_handshake(SecureSocket& socket, Deadline deadline);
 
 } // namespace troupe::collectives

@@ -10,7 +10,7 @@ namespace troupe::collectives {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// Owns a file descriptor of a socket or an event.
+/// Owns the file descriptor of a socket or an event.
 class Socket {
 public:
   Socket() = default;
@@ -30,30 +30,31 @@ private:
   int fd_ = -1;
 };
 
-/// Milliseconds until `deadline` for poll(), rounded up, at least 0.
+/// Returns the milliseconds until `deadline` for poll(), rounded up and at least 0.
 int milliseconds_until(Deadline deadline);
 
-/// Waits until poll() reports one of `events`, or an error, of a descriptor. False: at the
-/// deadline.
+/// Waits until poll() reports one of `events` or an error. Returns false at the deadline.
 bool wait_for_events(int descriptor, short events, Deadline deadline);
 
-/// Listens at host:port only (port 0: the system's choice). Throws std::runtime_error naming the
-/// address, e.g. when the port is in use.
+/// Listens only at host:port; port 0 lets the system choose. Throws std::runtime_error naming the
+/// address, e.g. if the port is in use.
 Socket listen_at(const std::string& host, int port);
 int port_of(const Socket& socket);
 
-/// Whether only this host reaches what listens at `host`, an address or a name. Throws
-/// std::runtime_error if the name is not known.
+/// Returns whether only this host can reach a socket that listens at `host`, an address or a name.
+/// Throws std::runtime_error if the name is unknown.
 bool resolves_to_loopback(const std::string& host);
 
-/// Throws std::system_error (a std::runtime_error) naming the address when it is refused, or at the
-/// deadline. Non-blocking, without delay.
+/// Connects to host:port. The socket is non-blocking and has TCP_NODELAY set. Throws
+/// std::system_error (a std::runtime_error) naming the address if the connection is refused or the
+/// deadline passes.
 Socket connect_to(const std::string& host, int port, Deadline deadline);
 
-/// An empty socket if none connected by the deadline. Non-blocking, without delay.
+/// Accepts one connection, non-blocking and with TCP_NODELAY set. Returns an empty socket if there
+/// is none by the deadline.
 Socket accept_from(const Socket& listener, Deadline deadline);
 
-/// Sends all of it. False: the peer has left, or does not read until the deadline.
+/// Sends all bytes. Returns false if the peer has left or has not read them by the deadline.
 bool send_all(const Socket& socket, std::span<const std::byte> bytes, Deadline deadline);
 
 } // namespace troupe::collectives

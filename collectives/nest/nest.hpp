@@ -11,8 +11,9 @@
 
 namespace troupe::collectives {
 
-/// A nested structure of tensors: a tensor, a list of nests or named nests. The argument of
-/// collectives on several tensors; `{{"loss", loss}, {"parts", std::vector<Nest>{a, b}}}`.
+/// A nested structure of tensors: a tensor, a list of nests, or a map of named nests. Collectives
+/// on several tensors take it as their argument: `{{"loss", loss}, {"parts", std::vector<Nest>{a,
+/// b}}}`.
 class Nest {
 public:
   using List = std::vector<Nest>;
@@ -27,23 +28,25 @@ public:
       : value_(Map(tensors.begin(), tensors.end())) {}
 
   bool is_tensor() const { return std::holds_alternative<at::Tensor>(value_); }
-  /// Each throws std::invalid_argument saying what this is instead.
+  /// Each accessor throws std::invalid_argument if this nest is of another kind; the message says
+  /// which.
   const at::Tensor& tensor() const;
   const List& list() const;
   const Map& map() const;
-  const Nest& at(const std::string& name) const; // of a map; names what there is
+  const Nest& at(const std::string& name) const; // of a map; an error lists the names
   const Nest& at(std::size_t i) const;           // of a list
 
-  /// All tensors, maps by name, depth first.
+  /// Returns all tensors, depth first, with maps in the order of their names.
   std::vector<at::Tensor> flatten() const;
-  /// The same structure with other tensors, in the order of flatten(). Throws std::invalid_argument
-  /// when their number differs.
+  /// Returns the same structure with other tensors, in the order of flatten(). Throws
+  /// std::invalid_argument if their number differs.
   Nest pack(const std::vector<at::Tensor>& tensors) const;
   Nest transform(const std::function<at::Tensor(const at::Tensor&)>& function) const;
 
-  /// "{a: float32 [2], b: [int64 [], int64 []]}"
+  /// Returns e.g. "{a: float32 [2], b: [int64 [], int64 []]}".
   std::string describe() const;
-  /// Of describe(): equal structures, types and shapes have equal ones, in every process.
+  /// Returns a hash of describe(). Nests with equal structures, types and shapes have equal hashes
+  /// in every process.
   std::uint64_t fingerprint() const;
 
 private:

@@ -10,7 +10,7 @@
 namespace troupe::collectives {
 namespace {
 
-constexpr std::size_t kAlign = 512; // bytes: pieces do not share cache lines, nor split an element
+constexpr std::size_t kAlign = 512; // bytes; pieces share no cache lines and split no elements
 
 std::size_t round_up(std::size_t bytes) {
   return (bytes + kAlign - 1) / kAlign * kAlign;
@@ -34,8 +34,8 @@ struct SharedMemoryBackend::Transfer {
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
   std::size_t total = 0;                          // bytes of the input
-  std::size_t slice = 0;                          // of it that belong to one rank
-  std::size_t piece = SharedSegment::kStageBytes; // of a slice in one block
+  std::size_t slice = 0;                          // bytes of the input that belong to one rank
+  std::size_t piece = SharedSegment::kStageBytes; // bytes of a slice in one block
   std::size_t blocks = 0;
 
   void set_pieces(std::size_t most) {
@@ -44,14 +44,14 @@ struct SharedMemoryBackend::Transfer {
     blocks = std::max<std::size_t>(1, (slice + piece - 1) / piece);
   }
 
-  /// Piece `block` of rank `rank`'s slice, in the whole.
+  /// Returns the range of piece `block` of rank `rank`'s slice.
   Range range(std::size_t rank, std::size_t block) const {
     const auto begin = rank * slice + block * piece;
     const auto end = std::min({begin + piece, (rank + 1) * slice, total});
     return {begin, end > begin ? end - begin : 0};
   }
 
-  /// Piece `block` of the data to, or from, rank `rank` by `splits`.
+  /// Returns the range of piece `block` of the data to or from rank `rank`, given `splits`.
   Range range(std::span<const std::size_t> splits, std::size_t rank, std::size_t block) const {
     const auto first = splits.begin() + static_cast<std::ptrdiff_t>(rank);
     const auto begin = std::min(splits[rank], block * piece);
@@ -66,7 +66,7 @@ SharedMemoryBackend::SharedMemoryBackend(int rank, std::shared_ptr<SharedSegment
 void SharedMemoryBackend::run(const FlatCall& call) {
   const bool uneven = call.fingerprint.dimensions == Fingerprint::kNoShape;
   const std::size_t bytes = call.input.defined() ? call.input.nbytes() : 0;
-  // Equal on all ranks, as shapes are.
+  // The condition is equal on all ranks, because the shapes are.
   if (bytes <= SharedSegment::kSmallBytes && !uneven)
     run_small(call);
   else
@@ -136,9 +136,10 @@ SharedMemoryBackend::Transfer SharedMemoryBackend::transfer_of(const FlatCall& c
   return transfer;
 }
 
-/// Each block takes three steps (two if nothing is reduced or no rank takes the result out), and
-/// all ranks meet after each step. A stage is free again two blocks later: all have then read the
-/// others' slices, which are filled; the own slice, which may still be read, is not filled.
+/// Each block takes three steps (two if nothing is reduced or no result is copied out), and all
+/// ranks meet after each step. A stage is reused two blocks later. By then all ranks have read the
+/// slices of the other ranks, which are refilled. The rank's own slice may still be in use, but it
+/// is not refilled.
 void SharedMemoryBackend::run_large(const FlatCall& call) {
   auto transfer = transfer_of(call);
   const bool reduces = transfer.kind == Kind::all_reduce || transfer.kind == Kind::reduce_scatter;
@@ -148,7 +149,7 @@ void SharedMemoryBackend::run_large(const FlatCall& call) {
   if (transfer.kind == Kind::all_to_all)
     transfer.blocks =
         std::max<std::size_t>(1, (meeting_.largest_split() + transfer.piece - 1) / transfer.piece);
-  const std::size_t behind = reduces && drains ? 2 : 1; // of a block's last step after its first
+  const std::size_t behind = reduces && drains ? 2 : 1; // steps from a block's first to its last
   for (std::size_t step = 1; step < transfer.blocks + behind; ++step) {
     if (step > 1)
       meeting_.step();
@@ -206,7 +207,7 @@ void SharedMemoryBackend::drain(const Transfer& transfer, std::size_t block) con
   const auto which = (blocks_ + block) % 2;
   const auto ranks = static_cast<std::size_t>(getSize());
   for (std::size_t i = 0; i < ranks; ++i) {
-    const auto rank = (me + i) % ranks; // not all from the same rank at a time
+    const auto rank = (me + i) % ranks; // ranks start at different peers
     const auto* stage = segment_->stage(static_cast<int>(rank), which);
     if (transfer.kind == Kind::all_reduce) {
       const auto range = transfer.range(rank, block);

@@ -8,11 +8,12 @@
 
 namespace troupe::collectives {
 
-/// Ranks as processes of one host (or threads), on CPU tensors. Small data are put into the shared
-/// memory, all meet, and each works out its own result. Large data go through in blocks, and every
-/// rank reduces its own slice straight from the others' stages and its own tensor: while it copies
-/// one block in, it reduces the one before and takes out the one before that. Sums go in the order
-/// of the ranks, as with ThreadBackend: the same bits. One thread per rank at a time.
+/// A backend for ranks that are processes of one host (or threads), on CPU tensors. For small data,
+/// each rank copies its input into shared memory, all ranks meet, and each computes its own result.
+/// Large data pass through in blocks, and every rank reduces its own slice directly from the other
+/// ranks' stages and its own tensor. The steps are pipelined: while a rank copies one block in, it
+/// reduces the previous block and copies out the one before that. Sums are in rank order, as with
+/// ThreadBackend, and give the same bits. At most one thread per rank may call it at a time.
 class SharedMemoryBackend : public FlatBackend {
 public:
   SharedMemoryBackend(int rank, std::shared_ptr<SharedSegment> segment,
@@ -22,7 +23,7 @@ public:
   void poison(const std::string& message) override { meeting_.poison(message); }
 
 private:
-  /// The bytes of a call, in pieces: piece (k, b) is the b-th part of what belongs to rank k.
+  /// The bytes of a call, divided into pieces. Piece (k, b) is part b of rank k's data.
   struct Transfer;
 
   void run(const FlatCall& call) override;
@@ -36,7 +37,7 @@ private:
   std::shared_ptr<SharedSegment> segment_;
   SharedMemoryRendezvous meeting_;
   std::size_t small_calls_ = 0;
-  std::size_t blocks_ = 0; // passed through the stages
+  std::size_t blocks_ = 0; // blocks that have passed through the stages
 };
 
 } // namespace troupe::collectives

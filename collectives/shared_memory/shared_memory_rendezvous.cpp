@@ -13,10 +13,10 @@
 namespace troupe::collectives {
 namespace {
 
-constexpr std::chrono::microseconds kSharedSpin{5};   // a rank with its own core answers within it
+constexpr std::chrono::microseconds kSharedSpin{5};   // a rank with its own core answers by then
 constexpr std::chrono::microseconds kSharedYield{60}; // about what a sleep and its wake-up cost
-constexpr int kYieldsOfMany = 2;                      // where ranks share cores: let another run
-constexpr int kReasonLooks = 1000;                    // for a reason that is being written
+constexpr int kYieldsOfMany = 2;                      // if ranks share cores, let others run
+constexpr int kReasonLooks = 1000;                    // waits for a reason being written
 
 void relax_shared() {
 #if defined(__x86_64__)
@@ -35,7 +35,7 @@ std::uint32_t* word(std::atomic<std::uint32_t>& value) {
   return reinterpret_cast<std::uint32_t*>(&value);
 }
 
-/// Sleeps while `value` is `seen`, for at most `most`; false: that long.
+/// Sleeps while `value` equals `seen`, for at most `most`. Returns false if that time has passed.
 bool sleep_on(std::atomic<std::uint32_t>& value, std::uint32_t seen,
               std::chrono::nanoseconds most) {
   const timespec limit{static_cast<time_t>(most.count() / 1'000'000'000),
@@ -129,7 +129,7 @@ std::size_t SharedMemoryRendezvous::largest_split() const {
   return largest;
 }
 
-/// True: all ranks have arrived. False: it is time to sleep.
+/// Returns true if all ranks have arrived, false if it is time to sleep.
 bool SharedMemoryRendezvous::spin(std::uint64_t meeting) const {
   const auto passed = [&] { return header_.generation.load(std::memory_order_acquire) >= meeting; };
   if (!spins_) {
@@ -148,7 +148,7 @@ bool SharedMemoryRendezvous::spin(std::uint64_t meeting) const {
     if (header_.poison.load(std::memory_order_relaxed) != 0)
       return false;
     if (waited > kSharedSpin)
-      std::this_thread::yield(); // the other may be waiting for this very core
+      std::this_thread::yield(); // the other rank may need this core
   }
   return passed();
 }
@@ -178,7 +178,8 @@ void SharedMemoryRendezvous::wait() {
   }
 }
 
-/// Throws if waiting is of no use. `silent`: no rank has rung for long.
+/// Throws if waiting longer is pointless. `silent` means that no rank has rung the bell within
+/// kLook.
 void SharedMemoryRendezvous::look(Clock::time_point deadline, bool silent) {
   check();
   const auto mine = call_name(call_of(rank_).fingerprint);

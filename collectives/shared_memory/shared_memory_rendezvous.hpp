@@ -9,31 +9,32 @@
 
 namespace troupe::collectives {
 
-/// Synchronises the ranks of one host: a ThreadRendezvous in shared memory. Waits spin for some
-/// microseconds if every rank can have a core, then sleep. They end at the deadline, when a rank's
-/// process has ended (noticed within kLook) and when the group is poisoned. One thread per rank;
-/// poison() any.
+/// Synchronizes the ranks of one host, like a ThreadRendezvous in shared memory. Waits spin for
+/// some microseconds if every rank can have a core, then sleep. A wait ends at the deadline, when a
+/// rank's process ends (noticed within kLook) or when the group is poisoned. One thread per rank
+/// may use it; any thread may call poison().
 ///
-/// Never uses a size or an address from shared memory: a rank that corrupts it can cause wrong
-/// numbers and end calls, no more.
+/// It never uses a value from shared memory as a size or an address. A rank that corrupts the
+/// memory can cause wrong numbers and failed calls, but no more.
 class SharedMemoryRendezvous {
 public:
   static constexpr std::chrono::milliseconds kLook{20}; // between checks for dead processes
 
   SharedMemoryRendezvous(std::shared_ptr<SharedSegment> segment, int rank,
                          std::chrono::milliseconds timeout);
-  ~SharedMemoryRendezvous(); // the rank leaves; ranks that wait for it fail now
+  ~SharedMemoryRendezvous(); // the rank leaves; ranks waiting for it fail immediately
   SharedMemoryRendezvous(const SharedMemoryRendezvous&) = delete;
   SharedMemoryRendezvous& operator=(const SharedMemoryRendezvous&) = delete;
 
-  /// Waits for all ranks with an equal call. Throws CollectiveError, the same on all ranks: calls
-  /// or splits differ, a rank is late, dead or has left, or the group is poisoned.
+  /// Waits until all ranks have made an equal call. Throws the same CollectiveError on all ranks if
+  /// the calls or splits differ, a rank is late, has died or has left, or the group is poisoned.
   void meet(const FlatCall& call);
 
-  /// Waits until all ranks have reached this step of the call. Throws likewise.
+  /// Waits until all ranks have reached this step of the call. Throws like meet().
   void step();
 
-  /// After meet() with splits: the most bytes any rank sends to any other.
+  /// Returns the largest number of bytes that any rank sends to another. Valid after meet() with
+  /// splits.
   std::size_t largest_split() const;
 
   void poison(const std::string& message);
@@ -59,7 +60,7 @@ private:
   const int rank_;
   const std::chrono::milliseconds timeout_;
   const bool spins_;
-  std::uint64_t calls_ = 0;    // of this rank
+  std::uint64_t calls_ = 0;    // number of this rank's calls
   std::uint64_t meetings_ = 0; // calls and steps
 };
 

@@ -59,7 +59,7 @@ void require_size(int size) {
                                 + "]; use the hierarchical backend or tcp for more");
 }
 
-/// An unnamed file of fixed size, with its memory allocated.
+/// Makes an unnamed file of fixed size, with its memory allocated.
 Socket sealed_file(int size) {
   Socket file(memfd_create("troupe-collectives", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const auto bytes = static_cast<off_t>(segment_bytes(size));
@@ -69,7 +69,8 @@ Socket sealed_file(int size) {
   return file;
 }
 
-/// A random name in the abstract space of this network namespace: no file.
+/// Returns a random name in this network namespace's abstract socket namespace, which creates no
+/// file.
 std::string random_name() {
   unsigned char random[16];
   if (getrandom(random, sizeof random, 0) != static_cast<ssize_t>(sizeof random))
@@ -115,7 +116,7 @@ bool same_user(const Socket& socket) {
          && peer.uid == geteuid();
 }
 
-/// Serves rank 0's socket until every other rank has come.
+/// Accepts connections on rank 0's socket until every other rank has connected.
 std::vector<Socket> admit_all(const Socket& listener, int size, Deadline deadline) {
   std::vector<Socket> peers(static_cast<std::size_t>(size));
   for (int missing = size - 1; missing > 0;) {
@@ -133,7 +134,7 @@ std::vector<Socket> admit_all(const Socket& listener, int size, Deadline deadlin
     if (!socket || !same_user(socket) || !readable(socket, soon)
         || recv(socket.fd(), &hello, sizeof hello, 0) != static_cast<ssize_t>(sizeof hello)
         || hello.magic != SharedHeader::kMagic)
-      continue; // a stranger
+      continue; // not one of the ranks
     if (hello.size != size || hello.rank < 1 || hello.rank >= size
         || peers[static_cast<std::size_t>(hello.rank)])
       fail("a process came as rank " + std::to_string(hello.rank) + " of "
@@ -145,7 +146,7 @@ std::vector<Socket> admit_all(const Socket& listener, int size, Deadline deadlin
   return peers;
 }
 
-/// Sends one byte and the descriptors. False: the peer has left.
+/// Sends one byte and the descriptors. Returns false if the peer has left.
 bool send_fds(const Socket& socket, const std::vector<int>& fds) {
   std::vector<char> control(CMSG_SPACE(fds.size() * sizeof(int)));
   char byte = 1;
@@ -163,7 +164,7 @@ bool send_fds(const Socket& socket, const std::vector<int>& fds) {
   return sendmsg(socket.fd(), &message, MSG_NOSIGNAL) == 1;
 }
 
-/// Receives what send_fds() sent; empty: nothing.
+/// Receives the descriptors sent by send_fds(); empty if none arrive.
 std::vector<Socket> receive_fds(const Socket& socket, std::size_t most) {
   std::vector<char> control(CMSG_SPACE(most * sizeof(int)));
   char byte = 0;
@@ -203,7 +204,7 @@ SharedSegment::~SharedSegment() {
   munmap(bytes_, length_);
 }
 
-/// Before any other rank sees the memory.
+/// Initializes the header before any other rank sees the memory.
 void SharedSegment::start() {
   auto* header = new (bytes_) SharedHeader{};
   header->magic = SharedHeader::kMagic;
@@ -239,7 +240,7 @@ std::shared_ptr<SharedSegment> SharedSegment::serve(c10d::Store& store, int size
   result->start();
   store.set(kKey, std::vector<std::uint8_t>(name.begin(), name.end()));
   const auto peers = admit_all(socket, size, deadline);
-  std::vector<Socket> alive; // the others' ends are theirs alone once sent
+  std::vector<Socket> alive; // once sent, only the receiving rank holds its end
   for (int i = 0; i < size; ++i) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
