@@ -7,7 +7,7 @@
 namespace troupe::collectives {
 namespace {
 
-/// The hosts of all ranks: each puts its host's name into the store.
+/// Finds the hosts of all ranks. Each rank writes its host's name to the store.
 Hosts meet_hosts(c10d::Store& store, const std::string& host, int rank, int size) {
   store.set("host/" + std::to_string(rank), host);
   Hosts hosts;

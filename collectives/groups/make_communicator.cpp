@@ -25,7 +25,7 @@ std::string describe(const ProcessTopology& place) {
          + std::to_string(place.size);
 }
 
-/// Whether all processes are on this host, as far as the launcher says.
+/// Returns whether all processes are on this host, according to the launcher.
 bool one_host(const ProcessTopology& place) {
   return place.local_size == place.size;
 }
@@ -52,7 +52,7 @@ std::string address_of(const ProcessTopology& place) {
   return place.address;
 }
 
-/// A host trusts itself with what NCCL and MPI send in the clear.
+/// On a single host, the unencrypted traffic of NCCL and MPI is trusted.
 CommunicatorOptions trusting_host(CommunicatorOptions options, const ProcessTopology& place) {
   options.trust.trusted_network = options.trust.trusted_network || one_host(place);
   return options;
@@ -116,9 +116,9 @@ std::unique_ptr<Communicator> make_communicator(const std::string& name,
   const auto make = factory_of(name, place, tensors);
   const auto chosen = name == "auto" ? choose(place, tensors) : name;
   if (place.size > 1 && chosen != "shared_memory" && chosen != "nccl")
-    require_trust(options.trust, address_of(place)); // before anybody waits for the others
+    require_trust(options.trust, address_of(place)); // fail before any rank waits
   if (place.size == 1)
-    return make(c10::make_intrusive<c10d::HashStore>(), 0, 1, options); // no port is opened
+    return make(c10::make_intrusive<c10d::HashStore>(), 0, 1, options); // opens no port
   return make(c10::make_intrusive<c10d::PrefixStore>(
                   "troupe", rendezvous_of(place, place.rank, place.size, options)),
               place.rank, place.size, options);

@@ -8,30 +8,32 @@
 
 namespace troupe::collectives {
 
-/// The communicator of this process under the backend `name`, so that a program needs but a name:
+/// Makes this process's communicator with the backend `name`:
 ///   "shared_memory"  processes of one host
-///   "tcp"            processes anywhere, encrypted
-///   "mpi"            processes of mpirun
-///   "nccl"           one GPU per process: the visible one numbered local_rank, round and round
+///   "tcp"            processes on any hosts, encrypted
+///   "mpi"            processes started by mpirun
+///   "nccl"           one GPU per process: visible GPU local_rank, modulo the number of GPUs
 ///   "hierarchical"   "shared_memory+tcp": the first inside the hosts, the second between them
-///   "auto"           nccl for tensors of GPUs (`tensors`); else shared_memory on one host,
-///                    hierarchical on several; a process alone needs none of them
-/// Rank 0 serves the rendezvous that `place` names, unless its launcher does; one communicator per
-/// place at a time. Throws std::invalid_argument with what is missing of the place and how to give
-/// it, for an unknown name, and for "threads", whose ranks are not processes.
+///   "auto"           nccl for GPU tensors (`tensors`); otherwise shared_memory on one host and
+///                    hierarchical on several; a single process needs none of them
+/// Rank 0 serves the rendezvous that `place` names, unless the launcher serves it. At most one
+/// communicator per place may exist at a time. Throws std::invalid_argument if `place` lacks
+/// something (the message says what is missing and how to provide it), if the name is unknown, and
+/// for "threads", whose ranks are not processes.
 std::unique_ptr<Communicator> make_communicator(const std::string& name,
                                                 const ProcessTopology& place,
                                                 const CommunicatorOptions& options = {},
                                                 at::DeviceType tensors = at::kCPU);
 
-/// The store where `size` participants of the place meet, of whom this one is `id` (its rank, or
-/// its thread's among all processes' threads): served by id 0, or by the launcher, whose store may
-/// hold what an earlier attempt left. Each call makes a client of its own.
+/// Returns a new client of the store in which `size` participants of the place meet. `id` is this
+/// participant's number: its rank, or the index of its thread among the threads of all processes.
+/// Participant 0 serves the store unless the launcher does. A launcher's store may contain entries
+/// of an earlier attempt.
 c10::intrusive_ptr<c10d::Store> rendezvous_of(const ProcessTopology& place, int id, int size,
                                               const CommunicatorOptions& options);
 
-/// What make_communicator() does for a name other than "mpi", over a store that is there, e.g. for
-/// ElasticGroup.
+/// Returns the factory that make_communicator() uses for `name`, over an existing store, e.g. for
+/// ElasticGroup. `name` must not be "mpi".
 StoreFactory factory_of(const std::string& name, const ProcessTopology& place,
                         at::DeviceType tensors = at::kCPU);
 

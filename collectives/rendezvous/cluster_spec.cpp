@@ -28,7 +28,7 @@ bool host_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_';
 }
 
-bool address_character(char c) { // of an IPv6 address in brackets
+bool address_character(char c) { // allowed in an IPv6 address in brackets
   return std::isxdigit(static_cast<unsigned char>(c)) || c == ':' || c == '.';
 }
 

@@ -29,7 +29,7 @@ std::string read_group_secret(const std::string& folder) {
   if (!in || ::fstat(in.fd(), &status) != 0)
     refuse_keys(file, std::string(std::strerror(errno))
                           + "; name a folder that `troupe keys cluster DIR` made");
-  const bool of_root = status.st_uid == 0 && ::geteuid() != 0; // as a container gets its secrets
+  const bool of_root = status.st_uid == 0 && ::geteuid() != 0; // as containers mount secrets
   if ((status.st_mode & (of_root ? 037U : 077U)) != 0)
     refuse_keys(file, "only its owner may read it: chmod 600 " + file);
   std::string text(kMostSecretBytes, '\0');

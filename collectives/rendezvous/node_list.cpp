@@ -16,7 +16,7 @@ constexpr std::size_t kMostDigits = 9;
   throw std::invalid_argument(shown(list) + ", character " + std::to_string(at + 1) + ": " + rule);
 }
 
-/// Reads one list from left to right.
+/// Parses one list from left to right.
 class Reader {
 public:
   explicit Reader(std::string_view list) : list_(list) {
@@ -66,7 +66,8 @@ int number(std::string_view digits) {
   return value;
 }
 
-/// The contents of one pair of brackets, e.g. "1-3,07]": 1 2 3 07. The first bracket has been read.
+/// Returns the contents of one pair of brackets: "1-3,07]" becomes 1 2 3 07. The opening bracket
+/// has already been read.
 std::vector<std::string> read_bracket(Reader& reader) {
   std::vector<std::string> result;
   do {
@@ -79,7 +80,7 @@ std::vector<std::string> read_bracket(Reader& reader) {
       reader.fail("more than " + std::to_string(kMostNodes) + " names");
     for (int value = low; value <= high; ++value) {
       auto text = std::to_string(value);
-      if (text.size() < first.size()) // as wide as the first number: 07 gives 08
+      if (text.size() < first.size()) // pads to the first number's width: 07 is followed by 08
         text.insert(0, first.size() - text.size(), '0');
       result.push_back(std::move(text));
     }

@@ -9,7 +9,8 @@ StoreFactory threads_over_store() {
   struct Groups {
     std::mutex mutex;
     std::int64_t next = 0;
-    std::map<std::string, std::vector<std::unique_ptr<Communicator>>> waiting; // for their threads
+    // By group: communicators that other ranks' threads have not taken yet.
+    std::map<std::string, std::vector<std::unique_ptr<Communicator>>> waiting;
   };
   const auto groups = std::make_shared<Groups>();
   return [groups](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,

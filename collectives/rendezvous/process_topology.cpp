@@ -16,9 +16,9 @@ namespace troupe::collectives {
 namespace {
 
 constexpr int kMostRanks = 1 << 20;
-constexpr std::uint64_t kFirstStepAside = 0xfffffff0; // Slurm's batch script is a step up here
+constexpr std::uint64_t kFirstStepAside = 0xfffffff0; // special steps, e.g. the batch script
 
-/// Variables, read strictly.
+/// Reads environment variables and rejects invalid values.
 class Variables {
 public:
   explicit Variables(const Environment& environment) : environment_(environment) {}
@@ -29,7 +29,8 @@ public:
     return environment_(name).value_or(otherwise);
   }
 
-  /// A whole number in [low, high]; `partner` is what is set and asks for it.
+  /// Returns a whole number in [low, high]. `partner` is the variable that is set and requires this
+  /// one.
   int number(const std::string& name, int low, int high, const std::string& partner) const {
     const auto value = environment_(name);
     if (!value)
@@ -56,7 +57,7 @@ private:
   const Environment& environment_;
 };
 
-/// MASTER_ADDR and MASTER_PORT: both or neither.
+/// Reads MASTER_ADDR and MASTER_PORT, of which both or neither must be set.
 bool take_master(const Variables& variables, ProcessTopology& place) {
   if (!variables.has("MASTER_ADDR") && !variables.has("MASTER_PORT"))
     return false;
@@ -74,20 +75,21 @@ bool take_master(const Variables& variables, ProcessTopology& place) {
   return true;
 }
 
-/// All on one host: loopback, and a port that all processes of the job derive equally.
+/// For processes that are all on one host: uses loopback and a port that all processes of the job
+/// derive equally.
 void stay_at_home(ProcessTopology& place, std::uint64_t job) {
-  constexpr std::uint64_t kFirst = 20'000, kPorts = 10'000; // below the ports that systems assign
+  constexpr std::uint64_t kFirst = 20'000, kPorts = 10'000; // below ephemeral ports
   place.rendezvous_host = "127.0.0.1";
   place.rendezvous_port = static_cast<int>(kFirst + job % kPorts);
   place.address = "127.0.0.1";
 }
 
-/// The same on every host.
+/// The hash is the same on every host.
 std::uint64_t hash_of(const std::string& text) {
   return XXH3_64bits(text.data(), text.size());
 }
 
-/// The node from the local size, if ranks fill the hosts one after another.
+/// Derives the node from the local size, if ranks fill the hosts one after another.
 void number_nodes(ProcessTopology& place) {
   const bool even =
       place.size % place.local_size == 0 && place.rank % place.local_size == place.local_rank;
@@ -97,7 +99,7 @@ void number_nodes(ProcessTopology& place) {
 
 void read_local(const Variables& variables, ProcessTopology& place, const std::string& rank,
                 const std::string& size) {
-  if (!variables.has(rank) && !variables.has(size)) { // nothing said: alone on this host, or all
+  if (!variables.has(rank) && !variables.has(size)) { // unknown: assume a single host
     place.local_rank = place.size == 1 ? 0 : place.rank;
     place.local_size = place.size;
     return;
@@ -106,7 +108,7 @@ void read_local(const Variables& variables, ProcessTopology& place, const std::s
   place.local_rank = variables.number(rank, 0, place.local_size - 1, size);
 }
 
-// --- the sources; each is called when its first variable is set
+// --- the sources; each function is called if the source's first variable is set
 
 ProcessTopology from_hosts(const Variables& variables, const ReadFile& read_file) {
   ProcessTopology place;
@@ -154,7 +156,7 @@ ProcessTopology from_torchrun(const Variables& variables) {
                                 "are; set them to where rank 0 serves the rendezvous");
   place.rendezvous_served = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   place.attempt = variables.number("TORCHELASTIC_RESTART_COUNT", 0, kMostRanks, 0);
-  if (!variables.has("LOCAL_WORLD_SIZE") && variables.has("LOCAL_RANK")) { // set by hand, often
+  if (!variables.has("LOCAL_WORLD_SIZE") && variables.has("LOCAL_RANK")) { // often set by hand
     place.local_rank = variables.number("LOCAL_RANK", 0, place.rank, "RANK");
     place.local_size = is_loopback(place.rendezvous_host) ? place.size : place.local_rank + 1;
   } else {
@@ -170,7 +172,7 @@ ProcessTopology from_torchrun(const Variables& variables) {
                       ? place.rendezvous_host
                       : "";
   if (one_host && variables.has("LOCAL_WORLD_SIZE"))
-    place.address = "127.0.0.1"; // all are here, whatever MASTER_ADDR is
+    place.address = "127.0.0.1"; // all ranks are on this host, whatever MASTER_ADDR is
   return place;
 }
 
@@ -194,7 +196,7 @@ ProcessTopology from_tf_config(const Variables& variables) {
   place.rank = config.index + (config.role == "worker" ? chiefs : 0);
   if (config.role != "worker" && config.role != "chief")
     group = of(config.role);
-  if (group.empty()) { // an evaluator outside the cluster
+  if (group.empty()) { // an evaluator that is not listed in the cluster
     place.address = "";
     place.size = config.index + 1;
     return place;
@@ -218,7 +220,7 @@ ProcessTopology from_tf_config(const Variables& variables) {
   return place;
 }
 
-/// Open MPI's and MPICH's variables say the same under different names.
+/// Open MPI and MPICH give the same information under different variable names.
 ProcessTopology from_mpi(const Variables& variables, const std::string& source,
                          const std::string& rank, const std::string& size,
                          const std::string& local_rank, const std::string& local_size,
@@ -290,7 +292,8 @@ ProcessTopology from_slurm(const Variables& variables) {
   return place;
 }
 
-/// Whether this is a task that srun started: the batch script itself looks like rank 0 of all.
+/// Returns whether srun started this process. The variables of the batch script itself look like
+/// rank 0.
 bool in_slurm_step(const Variables& variables) {
   const auto step = variables.text("SLURM_STEP_ID");
   std::uint64_t id = 0;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kRetry{20};
 
-/// LibTorch's server would listen on every interface, so it gets a bound socket.
+/// Passes LibTorch's server a bound socket, because it would otherwise listen on every interface.
 c10::intrusive_ptr<c10d::Store> serve(const std::string& host, Socket listener,
                                       std::chrono::milliseconds timeout) {
   c10d::TCPStoreOptions store;
@@ -31,7 +31,8 @@ c10::intrusive_ptr<c10d::Store> serve(const std::string& host, Socket listener,
   return c10::make_intrusive<c10d::TCPStore>(host, store);
 }
 
-/// Waits until a server listens there: LibTorch's client would print a page of stack.
+/// Waits until a server listens at host:port. Otherwise LibTorch's client would print a long stack
+/// trace.
 void wait_for_server(const std::string& host, int port, std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   for (;;) {
@@ -92,7 +93,7 @@ c10::intrusive_ptr<c10d::Store> open_rendezvous(const std::string& file,
     throw std::runtime_error("the rendezvous " + file
                              + " (TROUPE_RENDEZVOUS): " + std::strerror(errno)
                              + "; it is there while the launcher of the ranks runs, for its user");
-  constexpr int kKeepFile = -1; // its owner removes it
+  constexpr int kKeepFile = -1; // the file's owner removes it
   auto store = c10::make_intrusive<c10d::FileStore>(file, kKeepFile);
   store->setTimeout(options.connect_timeout);
   return store;

@@ -10,21 +10,23 @@
 
 namespace troupe::collectives {
 
-/// The store in which the processes of a group find each other: rank 0 serves a TCPStore that
-/// listens only at host:port. Throws std::invalid_argument on a rank, size, port or timeout out of
-/// range, std::runtime_error if the port is in use or no server answers.
+/// Returns the store in which the processes of a group find each other. Rank 0 serves a TCPStore
+/// that listens only at host:port. Throws std::invalid_argument if a rank, size, port or timeout is
+/// out of range, std::runtime_error if the port is in use or no server answers.
 c10::intrusive_ptr<c10d::Store> make_rendezvous(const std::string& host, int port, int rank,
                                                 int size, const CommunicatorOptions& options);
 
-/// A client of a rendezvous that another process serves. Throws std::runtime_error if no server
-/// answers within options.connect_timeout.
+/// Returns a client of a rendezvous that another process serves. Throws std::runtime_error if no
+/// server answers within options.connect_timeout.
 c10::intrusive_ptr<c10d::Store> connect_rendezvous(const std::string& host, int port,
                                                    const CommunicatorOptions& options);
 
-/// A rendezvous that outlives the ranks: served by a launcher while this object exists.
+/// A rendezvous that outlives the ranks, because a launcher serves it during this object's
+/// lifetime.
 class RendezvousServer {
 public:
-  /// Listens only at host:port; port 0: a free one. Throws std::runtime_error if it is in use.
+  /// Listens only at host:port; port 0 selects a free port. Throws std::runtime_error if the port
+  /// is in use.
   RendezvousServer(const std::string& host, int port);
 
   const std::string& host() const { return host_; }
@@ -36,8 +38,8 @@ private:
   c10::intrusive_ptr<c10d::Store> store_;
 };
 
-/// A rendezvous of ranks of one host and user, without a port: a memory file that its owner's
-/// processes, and no other user's, may open while this object exists.
+/// A rendezvous, without a port, for ranks of one host and user. It is a memory file that only its
+/// owner's processes may open, and only during this object's lifetime.
 class RendezvousFile {
 public:
   RendezvousFile(); // throws std::system_error
@@ -47,7 +49,7 @@ private:
   Socket file_;
 };
 
-/// The store in such a file. Throws std::runtime_error if this process may not open it.
+/// Opens the store in a RendezvousFile. Throws std::runtime_error if this process may not open it.
 c10::intrusive_ptr<c10d::Store> open_rendezvous(const std::string& file,
                                                 const CommunicatorOptions& options);
 
