@@ -24,11 +24,11 @@ using collectives::Communicator;
 using collectives::ProcessTopology;
 
 constexpr const char* kEndpointKey = "troupe/parameter_server";
-constexpr const char* kDoneKey = "troupe/done"; // processes
+constexpr const char* kDoneKey = "troupe/done"; // counts the processes that are done
 constexpr std::chrono::milliseconds kDonePoll{20};
 
-/// Replicas of one or more processes: which of them step together, and through what they exchange
-/// otherwise. A worker of the parameter servers is a replica, or a sync group.
+/// Decides which replicas of one or more processes step together, and how they exchange data
+/// otherwise. A worker of the parameter servers is either a replica or a sync group.
 class ConfiguredStrategy : public Strategy {
 public:
   ConfiguredStrategy(const StrategyOptions& options, const ProcessTopology& place);
@@ -42,7 +42,8 @@ public:
   void abort(const std::string& reason) override;
 
 private:
-  bool waits() const { return options_.kind != StrategyKind::backup_workers; } // has collectives
+  /// Whether replicas wait for each other in collectives.
+  bool waits() const { return options_.kind != StrategyKind::backup_workers; }
   bool servers_are_remote() const { return !options_.servers.empty() || place_.size > 1; }
   void check() const;
   std::string host_endpoint() const;
@@ -53,17 +54,17 @@ private:
 
   StrategyOptions options_;
   ProcessTopology place_;
-  int groups_ = 1;     // sync groups
-  int group_size_ = 1; // replicas of each
+  int groups_ = 1;     // number of sync groups
+  int group_size_ = 1; // replicas in each group
   std::unique_ptr<env::wire::Context> context_;
-  std::unique_ptr<ParameterServerHost> host_;    // the chief's, for other processes
-  std::unique_ptr<LocalParameterServer> server_; // for threads
-  std::vector<std::vector<std::unique_ptr<Communicator>>> threads_; // [group][rank], one process
+  std::unique_ptr<ParameterServerHost> host_;    // on the chief, for other processes
+  std::unique_ptr<LocalParameterServer> server_; // for threads of this process
+  std::vector<std::vector<std::unique_ptr<Communicator>>> threads_; // [group][rank]
   collectives::StoreFactory threads_factory_ = collectives::threads_over_store();
-  std::mutex mutex_; // of what follows
+  std::mutex mutex_; // guards the members below
   bool aborted_ = false;
-  std::vector<c10::intrusive_ptr<c10d::Store>> stores_; // kept: the chief's serves the others
-  std::vector<std::unique_ptr<Communicator>> met_;      // [local id], several processes
+  std::vector<c10::intrusive_ptr<c10d::Store>> stores_; // kept alive: the chief's serves the others
+  std::vector<std::unique_ptr<Communicator>> met_;      // [local id]; several processes only
 };
 
 void ConfiguredStrategy::check() const {
@@ -108,7 +109,8 @@ ConfiguredStrategy::ConfiguredStrategy(const StrategyOptions& options, const Pro
                                               .endpoint = host_endpoint()});
 }
 
-/// Where the chief listens: for its own host alone, unless there are others and keys for them.
+/// Returns the endpoint at which the chief listens. It serves only its own host, unless there are
+/// other hosts and keys for them.
 std::string ConfiguredStrategy::host_endpoint() const {
   const bool one_host = place_.local_size == place_.size || place_.address.empty();
   return "tcp://" + (one_host || !options_.keys ? std::string("127.0.0.1") : place_.address) + ":*";
@@ -140,8 +142,8 @@ std::vector<std::string> ConfiguredStrategy::endpoints(c10d::Store* store, int r
     return options_.servers;
   if (replica_id == 0)
     store->set(kEndpointKey, host_->endpoint());
-  // Anybody may write to the store: its server must have the deployment's own key, whatever it
-  // says.
+  // Any process may write to the store, so the server must have the deployment's own key, whatever
+  // the store says.
   return {env::wire::split_endpoint(store->get_to_str(kEndpointKey)).address};
 }
 
@@ -201,7 +203,8 @@ void ConfiguredStrategy::abort(const std::string& reason) {
       communicator->abort(reason);
 }
 
-/// A chief that serves the parameters stays until the others are done, fail, or the time is up.
+/// A chief that serves the parameters waits until the other processes finish, one fails, or the
+/// time is up.
 ConfiguredStrategy::~ConfiguredStrategy() {
   if (stores_.empty() || !has_servers(options_.kind) || !options_.servers.empty())
     return;
@@ -214,7 +217,7 @@ ConfiguredStrategy::~ConfiguredStrategy() {
       std::this_thread::sleep_for(kDonePoll);
       done = stores_.front()->add(kDoneKey, 0);
     }
-  } catch (const std::exception&) { // the chief has ended: there is none to inform
+  } catch (const std::exception&) { // the chief has ended, so it need not be informed
   }
 }
 

@@ -17,7 +17,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-/// A communicator outlives its replica's graphs; autograd keeps it as a number.
+/// Saves the communicator's address as a number, because autograd cannot save pointers. The
+/// communicator outlives its replica's graphs.
 void keep(AutogradContext* context, Communicator& communicator, std::int64_t number) {
   context->saved_data["communicator"] =
       static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(&communicator));

@@ -8,9 +8,10 @@
 
 namespace troupe::learner {
 
-/// Collectives with derivatives: the gradient of the sum of all ranks' losses. All ranks call them,
-/// and run backward through them, in the same order. What has no derivative throws
-/// std::invalid_argument in backward. Without a gradient to compute, plain collectives.
+/// Differentiable collectives. The gradient is that of the sum of all ranks' losses. All ranks must
+/// call these functions, and run backward through them, in the same order. Backward throws
+/// std::invalid_argument through operations without a derivative. If no gradient is required, they
+/// act as plain collectives.
 at::Tensor reduced(collectives::Communicator& communicator, const at::Tensor& tensor,
                    collectives::ReduceOp op);
 at::Tensor gathered(collectives::Communicator& communicator,

@@ -17,29 +17,30 @@ class Strategy;
 
 struct DistributedInputOptions {
   Pipelines pipelines = Pipelines::per_replica;
-  /// The input ends some day: before each step the replicas agree (one small all_reduce) that all
-  /// of them have a batch, and stop together. Without it an input that ends is an error.
+  /// Whether the input may end. If so, the replicas agree before each step (one small all_reduce)
+  /// that all of them have a batch, and stop together. Otherwise the end of the input is an error.
   bool finite = false;
-  /// per_worker: how many batches a replica may be ahead of another of its process, and how long it
-  /// waits for it then.
+  /// For per_worker: how many batches a replica may be ahead of another replica of its process, and
+  /// how long it then waits for the other.
   std::size_t ahead = 16;
   std::chrono::milliseconds timeout{60'000};
 };
 
-/// The input pipelines of a program, whichever way its replicas are fed. Every replica calls next()
-/// on its own thread, as often as the others of its sync group.
+/// Feeds the replicas of a program from its input pipelines. Every replica calls next() on its own
+/// thread, as often as the other replicas of its sync group.
 class DistributedInput {
 public:
-  /// Makes the pipeline that the replica of `replica` draws from, on its thread.
+  /// Makes the pipeline of the replica with the context `replica`. Runs on that replica's thread.
   using Make = std::function<Input(const InputContext&, const ReplicaContext& replica)>;
 
-  /// Throws std::invalid_argument for options out of range.
+  /// Throws std::invalid_argument if an option is out of range.
   DistributedInput(Make make, const Strategy& strategy,
                    const DistributedInputOptions& options = {});
 
-  /// This replica's next batch; empty when the data have ended (for one of the replicas in sync,
-  /// with `finite`). Throws what the pipeline throws, std::runtime_error at an end without
-  /// `finite`, and std::invalid_argument for a single pipeline where replicas do not step together.
+  /// Returns this replica's next batch, or an empty map if the data have ended (with `finite`: for
+  /// any replica in sync). Throws whatever the pipeline throws, std::runtime_error if the data end
+  /// without `finite`, and std::invalid_argument for a single pipeline if the replicas do not step
+  /// together.
   TensorMap next(ReplicaContext& context);
 
 private:
@@ -54,13 +55,13 @@ private:
   int local_replicas_;
   int worker_;
   int workers_;
-  std::vector<Input> inputs_;         // [local id]; one, for per_worker and single
-  std::vector<std::int64_t> batches_; // [local id] taken
+  std::vector<Input> inputs_; // [local id]; only the first is used for per_worker and single
+  std::vector<std::int64_t> batches_; // [local id]; number of batches taken
 
-  std::mutex mutex_; // of what follows: per_worker
+  std::mutex mutex_; // guards the members below; used by per_worker
   std::condition_variable taken_;
-  std::deque<TensorMap> rounds_; // drawn and not taken by all
-  std::int64_t first_round_ = 0; // of rounds_
+  std::deque<TensorMap> rounds_; // batches that not all replicas have taken
+  std::int64_t first_round_ = 0; // number of the first batch in rounds_
   bool ended_ = false;
 };
 

@@ -20,7 +20,7 @@ std::int64_t InputContext::per_replica_batch_size(std::int64_t global_batch_size
 }
 
 std::int64_t InputContext::per_pipeline_batch_size(std::int64_t global_batch_size) const {
-  if (num_input_pipelines > num_replicas_in_sync) // asynchronous: every pipeline is a whole batch
+  if (num_input_pipelines > num_replicas_in_sync) // asynchronous: each pipeline reads whole batches
     return global_batch_size;
   per_replica_batch_size(global_batch_size);
   return divide(global_batch_size, num_input_pipelines, "input pipelines");

@@ -16,8 +16,8 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// Tensors of one type and device as one, and back: rows [parts, …] each become [parts, elements].
-/// With parts = 0 there are no rows: [elements].
+/// Packs tensors of one type and device into one tensor, and unpacks them. Each tensor's rows
+/// [parts, …] become [parts, elements]. With parts = 0 there are no rows: [elements].
 class Packing {
 public:
   Packing(const Tensors& tensors, std::int64_t parts) : tensors_(tensors), parts_(parts) {
@@ -31,8 +31,8 @@ public:
     }
   }
 
-  /// `function` on each type's flat tensor; its results cut into tensors of the first shapes, but
-  /// for the rows, which are 1/parts.
+  /// Calls `function` on each type's flat tensor. The results are split into tensors of the
+  /// original shapes, except that the number of rows is divided by `parts`.
   Tensors call(const std::function<at::Tensor(const at::Tensor&)>& function) const {
     Tensors results(tensors_.size());
     for (const auto& [kind, members] : kinds_) {
@@ -127,7 +127,7 @@ std::vector<Nest> ReplicaCollectives::all_gather(const Nest& nest) {
   std::vector<Tensors> parts(static_cast<std::size_t>(group_size()));
   const auto tensors = nest.flatten();
   const Packing packing(tensors, 0);
-  // One collective per type: its rows are kept, and cut replica by replica.
+  // One collective per type. The gathered rows are then split by replica.
   std::vector<Tensors> gathered_flats;
   packing.call([&](const at::Tensor& flat) {
     gathered_flats.push_back(all_gather(flat));
@@ -243,7 +243,7 @@ std::vector<Nest> ReplicaCollectives::map_gather(const std::vector<Nest>& items,
   const auto size = static_cast<std::size_t>(group_size());
   const auto rank = static_cast<std::size_t>(rank_in_sync_group());
   std::vector<Nest> results(items.size());
-  // Round by round; in the last the replicas without an item do the last one once more.
+  // Works in rounds. In the last round, replicas without an item repeat the last item.
   for (std::size_t round = 0; round < items.size(); round += size) {
     const auto all = all_gather(function(items[std::min(round + rank, items.size() - 1)]));
     for (std::size_t i = 0; i < size && round + i < items.size(); ++i)

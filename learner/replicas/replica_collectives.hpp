@@ -12,48 +12,49 @@ namespace troupe::learner {
 using collectives::Nest;
 using collectives::ReduceOp;
 
-/// A replica's collectives with its sync group, on tensors and on nests of tensors. All replicas of
-/// the group make the same calls in the same order; otherwise all of them throw CollectiveError
-/// naming each rank's call. Valid only on the replica's thread.
+/// A replica's collectives within its sync group, on tensors and on nests of tensors. All replicas
+/// of the group must make the same calls in the same order; otherwise all of them throw
+/// CollectiveError naming each rank's call. Valid only on the replica's thread.
 ///
-/// The functions that return tensors are differentiable, also on one replica: the gradient is that
-/// of the sum of all replicas' losses (which wrap_optimizer then averages). Backward passes are
-/// collectives too, so that all replicas run them.
+/// The functions that return tensors are differentiable, even with a single replica. The gradient
+/// is that of the sum of all replicas' losses (which wrap_optimizer() then averages). Backward
+/// passes are collectives too, so all replicas must run them.
 class ReplicaCollectives {
 public:
-  /// `communicator`: of the sync group, which it outlives; null: this replica alone.
+  /// `communicator` belongs to the sync group and must outlive this object. Null means that this
+  /// replica is alone.
   explicit ReplicaCollectives(collectives::Communicator* communicator, at::Device device,
                               bool has_collectives = true)
       : communicator_(communicator), device_(device), has_collectives_(has_collectives) {}
 
-  /// Whether the replicas in sync wait for each other. If they do not (backup workers), all calls
-  /// below throw CollectiveError.
+  /// Returns whether the replicas in sync wait for each other. If they do not (backup workers), all
+  /// calls below throw CollectiveError.
   bool has_collectives() const { return has_collectives_; }
   int rank_in_sync_group() const { return communicator_ ? communicator_->rank() : 0; }
 
-  /// Reduced over the replicas. Gradients: sum, mean, first; min and max share theirs equally
-  /// among the elements that attain them; a product has none.
+  /// Reduces over the replicas. Sum, mean and first have gradients. Min and max divide the gradient
+  /// equally among the elements that attain them. A product has no gradient.
   at::Tensor all_reduce(const at::Tensor& tensor, ReduceOp op = ReduceOp::mean);
-  Nest all_reduce(const Nest& nest, ReduceOp op = ReduceOp::mean); // one call per type
-  /// [replica] equal shapes.
+  Nest all_reduce(const Nest& nest, ReduceOp op = ReduceOp::mean); // one all_reduce per type
+  /// Returns [replica], with equal shapes.
   std::vector<at::Tensor> all_gather(const at::Tensor& tensor);
   std::vector<Nest> all_gather(const Nest& nest);
-  /// Rows of all replicas, in their order: [rows of each, …] -> [sum, …]. Each may have another
-  /// number of rows, none among them.
+  /// Concatenates the rows of all replicas in rank order: [rows of each, …] -> [sum, …]. The number
+  /// of rows may differ between replicas and may be zero.
   at::Tensor all_gather_rows(const at::Tensor& tensor);
-  /// Part `rank` of the reduced tensor: [size·n, …] -> [n, …]. Sum and mean have gradients.
+  /// Returns part `rank` of the reduced tensor: [size·n, …] -> [n, …]. Sum and mean have gradients.
   at::Tensor reduce_scatter(const at::Tensor& tensor, ReduceOp op = ReduceOp::mean);
   Nest reduce_scatter(const Nest& nest, ReduceOp op = ReduceOp::mean);
-  at::Tensor broadcast(const at::Tensor& tensor, int root = 0); // shapes equal on all
+  at::Tensor broadcast(const at::Tensor& tensor, int root = 0); // equal shapes on all replicas
   Nest broadcast(const Nest& nest, int root = 0);
-  /// out[i] goes to replica i; [i] comes from it. Equal shapes.
+  /// Sends out[i] to replica i. Element i of the result comes from replica i. Shapes are equal.
   std::vector<at::Tensor> all_to_all(const std::vector<at::Tensor>& out);
   std::vector<Nest> all_to_all(const std::vector<Nest>& out);
   void barrier();
 
-  /// `function` over `items`, which are the same on every replica: replica r does items r, r +
-  /// size, … The results, of one structure, gathered on all in the order of the items, or reduced.
-  /// No gradient.
+  /// Applies `function` to `items`, which must be the same on every replica. Replica r processes
+  /// items r, r + size, … The results must have the same structure. They are gathered on all
+  /// replicas in the order of the items, or reduced. No gradient.
   std::vector<Nest> map_gather(const std::vector<Nest>& items,
                                const std::function<Nest(const Nest&)>& function);
   Nest map_reduce(const std::vector<Nest>& items, const std::function<Nest(const Nest&)>& function,
@@ -69,7 +70,7 @@ protected:
   int group_size() const { return communicator_ ? communicator_->size() : 1; }
 
 private:
-  collectives::Communicator* group(const char* call) const; // null: this replica alone
+  collectives::Communicator* group(const char* call) const; // null: this replica is alone
   void check_structure(const Nest& nest, const char* call);
   Nest pack_and_call(const Nest& nest, const char* call,
                      const std::function<at::Tensor(const at::Tensor&)>& function);
@@ -77,7 +78,7 @@ private:
   collectives::Communicator* communicator_;
   at::Device device_;
   bool has_collectives_;
-  std::vector<std::uint64_t> verified_; // structures of nests that all replicas agreed on, sorted
+  std::vector<std::uint64_t> verified_; // sorted fingerprints of structures agreed on by all
 };
 
 } // namespace troupe::learner

@@ -12,7 +12,7 @@
 namespace troupe::learner {
 namespace {
 
-/// The rule of an optimizer, which the context knows while it exists.
+/// Wraps an optimizer's rule, to which the context keeps a weak reference.
 class SharedRule : public UpdateRule {
 public:
   explicit SharedRule(std::shared_ptr<UpdateRule> rule) : rule_(std::move(rule)) {}

@@ -23,26 +23,25 @@ namespace troupe::learner {
 class WrappedOptimizer;
 struct WrappedOptimizerOptions;
 
-/// Where a strategy puts a replica. The pointers outlive the replica's context.
+/// A replica's place in a strategy. The objects pointed to must outlive the replica's context.
 struct ReplicaAssignment {
   int replica_id = 0;   // among all replicas of the program
   int num_replicas = 1; // of the program
   int local_id = 0;     // within this process
-  int sync_group = 0;   // whose replicas step together
+  int sync_group = 0;   // replicas of one sync group step together
   int num_sync_groups = 1;
-  collectives::Communicator* communicator = nullptr; // of the sync group; null: no collectives
-  int replicas_in_sync = 0; // whose gradients make an update; 0: the communicator's size, or 1
-  UpdateRuleFactory update_rule = {}; // empty: gradients are averaged over the sync group, the
-                                      // optimizer steps on every replica
-  collectives::Timeline* timeline = nullptr; // of this replica; null: nothing is recorded
-  std::vector<at::Device> devices = {};      // of this replica; empty: the CPU
+  collectives::Communicator* communicator = nullptr; // the sync group's; null: no collectives
+  int replicas_in_sync = 0;           // contribute to an update; 0: the communicator's size, or 1
+  UpdateRuleFactory update_rule = {}; // empty: average over the sync group; every replica steps
+  collectives::Timeline* timeline = nullptr; // this replica's; null: nothing is recorded
+  std::vector<at::Device> devices = {};      // this replica's; empty: the CPU
 };
 
 /// A replica's view of its strategy: its position, its devices, the collectives of its sync group,
 /// and optimizers that exchange gradients. Valid only on the replica's thread.
 class ReplicaContext : public ReplicaCollectives {
 public:
-  /// `communicator` may be null for a single replica and must outlive this.
+  /// `communicator` must outlive this object; it may be null for a single replica.
   explicit ReplicaContext(collectives::Communicator* communicator, std::uint64_t seed = 0,
                           at::Device device = at::kCPU);
   explicit ReplicaContext(ReplicaAssignment assignment, std::uint64_t seed = 0);
@@ -52,30 +51,31 @@ public:
   int local_id() const { return assignment_.local_id; }
   int sync_group() const { return assignment_.sync_group; }
   int num_sync_groups() const { return assignment_.num_sync_groups; }
-  int num_replicas_in_sync() const;            // whose gradients make an update
-  std::uint64_t seed() const { return seed_; } // of this replica, split from the run's seed
+  int num_replicas_in_sync() const;            // contribute to an update
+  std::uint64_t seed() const { return seed_; } // this replica's, derived from the run's seed
 
-  /// The first of the replica's devices, and each of them: a replica may spread its network over
-  /// several (model parallelism). Throws std::out_of_range naming how many there are.
+  /// device() returns the replica's first device, logical_device(i) any of them. A replica may
+  /// spread its network over several devices (model parallelism). Throws std::out_of_range naming
+  /// the number of devices.
   at::Device device() const { return logical_device(0); }
   int num_logical_devices() const { return static_cast<int>(assignment_.devices.size()); }
   at::Device logical_device(int i) const;
-  /// Where the variables of logical device i are: on the device itself, or on the host for
-  /// strategies that keep variables there.
+  /// Returns where the variables of logical device i are kept: on the device itself, or on the host
+  /// for strategies that keep variables there.
   at::Device logical_device_for_variables(int i) const { return logical_device(i); }
 
-  collectives::Timeline* timeline() { return assignment_.timeline; } // null: not recorded
+  collectives::Timeline* timeline() { return assignment_.timeline; } // null: nothing is recorded
 
-  /// An optimizer whose step() is the strategy's: gradients averaged over the replicas, or sent to
-  /// parameter servers, … Makes the replicas' parameters equal, now.
+  /// Wraps an optimizer so that step() follows the strategy: gradients are averaged over the
+  /// replicas, sent to parameter servers, … Immediately makes the replicas' parameters equal.
   std::unique_ptr<WrappedOptimizer>
   wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer);
   std::unique_ptr<WrappedOptimizer>
   wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
                  const WrappedOptimizerOptions& options);
 
-  /// Learning rates of the run, as multiples of the replica's own. Set before
-  /// Replica::build(), which reads them when it makes its optimizers, and steps by them.
+  /// The run's learning rates, as multiples of the replica's own. They must be set before
+  /// Replica::build(), which reads them when it makes its optimizers and applies them at each step.
   void set_learning_rates(LearningRateSchedule schedule) { learning_rates_ = std::move(schedule); }
   const LearningRateSchedule& learning_rates() {
     learning_rates_read_ = true;
@@ -83,20 +83,21 @@ public:
   }
   bool learning_rates_read() const { return learning_rates_read_; }
 
-  /// Until its next step, replicas that do not step together do not wait for this one.
+  /// Until this replica's next step, replicas that do not step together with it do not wait for it.
   void suspend_participation();
 
-  /// After Replica::load(): restores the values of parameters that servers hold.
+  /// Call it after Replica::load(). Restores the values of parameters that servers hold.
   void on_parameters_restored();
 
-  /// Of the last updates of the wrapped optimizers under a strategy's rule, for the curves: the
-  /// most over the optimizers of each, of "learning_rate_scale" and "version" the least.
+  /// Returns the metrics of the wrapped optimizers' last updates under a strategy's rule, for
+  /// plotting. Over several optimizers, each metric is the maximum; "learning_rate_scale" and
+  /// "version" are the minimum.
   std::map<std::string, double> metrics() const;
 
 private:
   ReplicaAssignment assignment_;
-  int optimizers_ = 0;                           // wrapped so far
-  std::vector<std::weak_ptr<UpdateRule>> rules_; // theirs, while they exist
+  int optimizers_ = 0;                           // number of optimizers wrapped so far
+  std::vector<std::weak_ptr<UpdateRule>> rules_; // the optimizers' rules, while they exist
   std::uint64_t seed_;
   LearningRateSchedule learning_rates_;
   bool learning_rates_read_ = false;

@@ -21,7 +21,7 @@ std::uint64_t replica_seed(std::uint64_t run_seed, int replica_id) {
 void prepare_compute_thread(int threads) {
   if (threads < 1)
     throw std::invalid_argument("threads " + std::to_string(threads) + " must be at least 1");
-#ifndef __SANITIZE_ADDRESS__ // which finds what is wrong with malloc's memory alone
+#ifndef __SANITIZE_ADDRESS__ // ASan checks only memory from malloc
   keep_tensor_memory();
 #endif
   at::set_num_threads(threads);
@@ -44,12 +44,12 @@ struct ReplicaThreads::State {
   std::vector<std::unique_ptr<collectives::Timeline>> timelines; // [local id]
   std::mutex mutex;
   std::condition_variable_any changed;
-  std::uint64_t orders = 0;                  // given so far; the first is to sit down
-  std::function<void(ReplicaContext&)> body; // of the last order
-  std::size_t busy = 0;                      // threads that have not carried it out
-  std::exception_ptr error;                  // the first, with its replica's id
-  std::atomic<bool> ending{false};           // set with it
-  std::vector<std::jthread> threads;         // last: they end before what they use
+  std::uint64_t orders = 0;                  // issued so far; the first one sets up the thread
+  std::function<void(ReplicaContext&)> body; // of the latest order
+  std::size_t busy = 0;                      // threads that have not completed it
+  std::exception_ptr error;                  // the first error, with its replica's id
+  std::atomic<bool> ending{false};           // set together with `error`
+  std::vector<std::jthread> threads;         // last, so they end before the members that they use
 };
 
 void ReplicaThreads::State::fail(int replica_id, std::exception_ptr cause) {
@@ -58,7 +58,7 @@ void ReplicaThreads::State::fail(int replica_id, std::exception_ptr cause) {
     std::rethrow_exception(cause);
   } catch (const std::exception& error_) {
     message = error_.what();
-  } catch (...) { // not derived from std::exception: there is no text to keep
+  } catch (...) { // not derived from std::exception, so it has no message
   }
   const std::lock_guard lock(mutex);
   if (error)
@@ -124,7 +124,7 @@ void ReplicaThreads::State::order(std::function<void(ReplicaContext&)> wanted) {
   busy = threads.size();
   ++orders;
   changed.notify_all();
-  // Without a deadline: collectives and inputs have theirs, and the threads are joined.
+  // This wait needs no deadline: collectives and inputs have deadlines, and the threads are joined.
   changed.wait(lock, [&] { return busy == 0; });
   body = nullptr;
   if (error)

@@ -11,7 +11,8 @@
 
 namespace troupe::learner {
 
-/// A replica failed. "replica 1 of 2: <its message>"; the original exception is nested.
+/// Thrown when a replica fails. The message is "replica 1 of 2: <its message>"; the original
+/// exception is nested.
 class ReplicaError : public std::runtime_error {
 public:
   ReplicaError(int replica_id, const std::string& what)
@@ -22,27 +23,28 @@ private:
   int replica_id_;
 };
 
-/// The seed of a replica, split from the run's (splitmix64): different for every replica, the same
-/// for every run.
+/// Returns the seed of a replica, derived from the run's seed (splitmix64). It is different for
+/// every replica and the same in every run.
 std::uint64_t replica_seed(std::uint64_t run_seed, int replica_id);
 
-/// Makes the calling thread fit for LibTorch's arithmetic: `threads` of OpenMP, denormals flushed;
-/// and the process: large tensors' memory is kept (cpu_tensor_cache.hpp). First thing in every
-/// thread that computes.
+/// Prepares the calling thread for LibTorch's arithmetic: sets the number of OpenMP threads to
+/// `threads` and flushes denormals. It also makes the process keep the memory of large tensors
+/// (cpu_tensor_cache.hpp). Every thread that computes must call it first.
 void prepare_compute_thread(int threads);
 
-/// The threads of a process's replicas, each with its context. One thread owns it.
+/// Runs the threads of a process's replicas, each with its own context. A single thread owns this
+/// object.
 class ReplicaThreads {
 public:
   struct Options {
-    std::uint64_t seed = 1;   // of the run; each replica's is split from it
-    int threads = 1;          // of LibTorch, for each replica
-    std::size_t timeline = 0; // spans that each replica's timeline holds; 0: none is kept
+    std::uint64_t seed = 1;   // the run's; each replica's seed is derived from it
+    int threads = 1;          // LibTorch threads per replica
+    std::size_t timeline = 0; // capacity of each replica's timeline, in spans; 0: no timeline
   };
 
-  /// Starts the threads and takes the assignments. Throws ReplicaError, std::invalid_argument.
+  /// Starts the threads, which get their assignments. Throws ReplicaError or std::invalid_argument.
   ReplicaThreads(std::unique_ptr<Strategy> strategy, const Options& options);
-  /// Lets a call that is under way end, then joins.
+  /// Waits for a call in progress to end, then joins the threads.
   ~ReplicaThreads();
   ReplicaThreads(const ReplicaThreads&) = delete;
   ReplicaThreads& operator=(const ReplicaThreads&) = delete;
@@ -50,14 +52,15 @@ public:
   int size() const;
   Strategy& strategy() const;
 
-  /// `body` on the thread of every replica at once; returns when all have. The first replica that
-  /// throws ends them all: ReplicaError here and at every later call.
+  /// Runs `body` on the threads of all replicas at once and returns when all have finished. If a
+  /// replica throws, all replicas are stopped: this call and every later one throw ReplicaError.
   void call(const std::function<void(ReplicaContext&)>& body);
 
-  /// Whether a replica has failed: long bodies without collectives ask now and then. Any thread.
+  /// Returns whether a replica has failed. Long bodies without collectives should check it now and
+  /// then. Any thread may call it.
   bool ending() const;
 
-  /// Empty without timelines. Between two calls only.
+  /// Returns an empty vector if there are no timelines. Only valid between two calls.
   std::vector<const collectives::Timeline*> timelines() const;
 
 private:

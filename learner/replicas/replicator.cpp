@@ -14,7 +14,8 @@ TensorMap detached(TensorMap values) {
   return values;
 }
 
-/// [replica] -> [name] -> tensors in the order of the replicas. Throws when the names differ.
+/// Converts [replica] -> {name: tensor} to {name: tensors in replica order}. Throws if the names
+/// differ.
 std::map<std::string, std::vector<at::Tensor>> by_name(const PerReplica& values) {
   std::map<std::string, std::vector<at::Tensor>> result;
   for (const auto& one : values)

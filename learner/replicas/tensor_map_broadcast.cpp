@@ -10,7 +10,7 @@
 namespace troupe::learner {
 namespace {
 
-/// {name: [type, sizes]}
+/// Describes the tensors as {name: [type, sizes]}.
 std::string broadcast_header_of(const TensorMap& tensors) {
   nlohmann::json header = nlohmann::json::object();
   for (const auto& [name, tensor] : tensors)

@@ -5,9 +5,9 @@
 
 namespace troupe::learner {
 
-/// The root's tensors on every replica of the sync group, whose own names and shapes need not be
-/// known: four collectives and one per tensor. `mine` counts on the root only. An empty map arrives
-/// empty. Throws CollectiveError.
+/// Returns the root's tensors on every replica of the sync group. The other replicas need not know
+/// the names and shapes. Takes four collectives plus one per tensor. `mine` is used only on the
+/// root. An empty map stays empty. Throws CollectiveError.
 TensorMap broadcast_tensor_map(ReplicaContext& context, const TensorMap& mine, int root);
 
 } // namespace troupe::learner

@@ -12,10 +12,10 @@ namespace troupe::learner {
 namespace {
 
 constexpr std::int64_t kFirstTrial = 4, kFirstPeriod = 16, kLongestPeriod = 2048; // steps
-constexpr std::size_t kTrialSteps = 5; // the first one wakes threads and is not counted
-constexpr double kTooSlow = 1.5;       // times the usual duration: ends a trial, or starts one
-constexpr double kFaster = 0.95;       // of the usual duration: worth a change
-constexpr double kUsualShare = 1. / 32, kRecentShare = 1. / 4; // of a new duration in the averages
+constexpr std::size_t kTrialSteps = 5; // the first one wakes the threads and does not count
+constexpr double kTooSlow = 1.5;       // times the usual duration; ends a trial, or starts one
+constexpr double kFaster = 0.95;       // fraction of the usual duration that is worth a change
+constexpr double kUsualShare = 1. / 32, kRecentShare = 1. / 4; // weights of a new duration
 
 } // namespace
 
@@ -48,7 +48,7 @@ void ThreadChoice::took_usual(double seconds) {
   }
   usual_ += (seconds - usual_) * kUsualShare;
   recent_ += (seconds - recent_) * kRecentShare;
-  if (current_ > 0 && recent_ > kTooSlow * usual_) { // others may have come to the processors
+  if (current_ > 0 && recent_ > kTooSlow * usual_) { // other programs may have started
     usual_ = recent_;
     period_ = kFirstPeriod;
     downwards_ = true;
