@@ -12,14 +12,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 } // namespace
 
-/// One server behind its lock.
+/// A server and its lock.
 struct LocalParameterServer::Served {
   Served(const ParameterServerOptions& options, const OptimizerMaker& maker)
       : server(options, Clock::now(), maker) {}
   std::mutex mutex;
   std::condition_variable changed; // a version was made, or a worker left
   ParameterServer server;
-  std::uint64_t sessions = 0; // given out
+  std::uint64_t sessions = 0; // number of sessions issued
 };
 
 struct LocalParameterServer::State {
@@ -34,7 +34,7 @@ struct LocalParameterServer::State {
   ParameterServerOptions options;
   std::chrono::milliseconds timeout;
   OptimizerMaker maker;
-  std::mutex mutex; // of servers
+  std::mutex mutex; // guards servers
   std::map<int, std::unique_ptr<Served>> servers;
 };
 
@@ -131,7 +131,7 @@ private:
   std::uint64_t session_ = 0;
   std::int64_t step_ = 0;
   std::int64_t version_ = 0;
-  std::vector<std::size_t> owners_; // [segment] its parameter
+  std::vector<std::size_t> owners_; // [segment]; index of its parameter
 };
 
 LocalParameterServer::LocalParameterServer(const ParameterServerOptions& options,
@@ -173,7 +173,8 @@ TensorMap LocalParameterServer::snapshot(int optimizer) const {
 void LocalParameterServer::restore(int optimizer, const TensorMap& snapshot) {
   Served& served = state_->served(optimizer);
   const std::scoped_lock lock(served.mutex);
-  served.server.restore(reshard({snapshot}, 1).front()); // links are counted from 1 again
+  // reshard() forgets the former workers, because session numbers restart from 1.
+  served.server.restore(reshard({snapshot}, 1).front());
 }
 
 } // namespace troupe::learner

@@ -7,12 +7,12 @@
 
 namespace troupe::learner {
 
-/// Parameter servers for threads of a process, one for each optimizer, made when its first worker
-/// comes. Nothing is copied but gradients in and parameters out. Any thread; the workers' timeouts
-/// do not count here, for a thread that ends says so.
+/// Parameter servers for threads of one process. There is one server per optimizer, made when its
+/// first worker connects. Only gradients are copied in and parameters out. Any thread may call it.
+/// The workers' timeouts are not used, because a thread that ends leaves explicitly.
 class LocalParameterServer {
 public:
-  /// `timeout`: of every wait for other workers. Throws std::invalid_argument as check().
+  /// `timeout` limits every wait for other workers. Throws std::invalid_argument like check().
   explicit LocalParameterServer(const ParameterServerOptions& options,
                                 std::chrono::milliseconds timeout = std::chrono::minutes(1),
                                 OptimizerMaker maker = make_optimizer);
@@ -20,19 +20,20 @@ public:
   LocalParameterServer(const LocalParameterServer&) = delete;
   LocalParameterServer& operator=(const LocalParameterServer&) = delete;
 
-  /// The link of `worker` for its wrapped optimizer `optimizer`, counted from 0. Must not outlive
-  /// this. Throws std::invalid_argument for a worker out of range.
+  /// Makes the link of `worker` for its wrapped optimizer number `optimizer`, from 0. The link must
+  /// not outlive this object. Throws std::invalid_argument if the worker is out of range.
   std::unique_ptr<ParameterLink> link(int worker, int optimizer);
 
-  /// Zeros where no worker of that optimizer has come.
+  /// Returns zeros if no worker of that optimizer has connected.
   ParameterServerCounters counters(int optimizer = 0) const;
   std::int64_t version(int optimizer = 0) const;
-  /// Of ParameterServer::snapshot(); restore() before the workers come, which are new ones.
+  /// As ParameterServer::snapshot() and restore(). Call restore() before any worker connects; the
+  /// snapshot's workers are forgotten.
   TensorMap snapshot(int optimizer = 0) const;
   void restore(int optimizer, const TensorMap& snapshot);
 
 private:
-  struct Served; // one server behind its lock
+  struct Served; // a server and its lock
   struct State;
   class Link;
   std::unique_ptr<State> state_;

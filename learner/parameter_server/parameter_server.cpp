@@ -15,7 +15,7 @@ namespace troupe::learner {
 namespace {
 
 bool finite_everywhere(const at::Tensor& tensor) {
-  // A sum that is finite has finite terms; one that is not may have overflowed.
+  // If the sum is finite, so are its terms. If not, it may merely have overflowed.
   return std::isfinite(tensor.sum().item<double>()) || at::isfinite(tensor).all().item<bool>();
 }
 
@@ -169,7 +169,7 @@ PushAnswer ParameterServer::push(const Push& push, Time now) {
   }
   worker.presence = Worker::Presence::here;
   worker.last_step = push.step;
-  worker.clock = std::max(worker.clock + 1, push.step); // a server that has restarted knows less
+  worker.clock = std::max(worker.clock + 1, push.step); // a restarted server may have missed steps
   worker.last_answer = decide(worker, push);
   return worker.last_answer;
 }
@@ -217,9 +217,9 @@ PushAnswer ParameterServer::decide_asynchronous(const Push& push) {
 }
 
 PushAnswer ParameterServer::count(Worker& worker, const Push& push) {
-  // A gradient on parameters newer than those of a restarted server counts too: each version then
-  // still has one gradient of each worker, and workers with several optimizers stay at the same
-  // one.
+  // A gradient computed on parameters newer than those of a restarted server counts, too. Each
+  // version then still has one gradient per worker, and workers with several optimizers stay in
+  // step.
   const std::int64_t staleness = std::max<std::int64_t>(0, version_ - push.version);
   if (staleness > 0 || cannot_count(worker)) {
     ++counters_.dropped;
@@ -229,8 +229,7 @@ PushAnswer ParameterServer::count(Worker& worker, const Push& push) {
                    + (staleness > 0 ? " was made without it"
                                     : " is not made: the others have made their steps")};
   }
-  if (worker.counted
-      && !worker.present.empty()) // its gradient of a step before, that has waited in vain
+  if (worker.counted && !worker.present.empty()) // its earlier gradient was never used
     ++counters_.dropped;
   if (push.present.empty())
     ++counters_.dropped;
@@ -252,8 +251,9 @@ int ParameterServer::counted() const {
       std::count_if(workers_.begin(), workers_.end(), [](const auto& w) { return w->counted; }));
 }
 
-/// Whether it has the version that is being made, or one in its place, of a server before this one
-/// that did not come to tell the others: it makes no gradient for it any more.
+/// Returns whether the worker already has the version that is being made, or its equivalent, from
+/// an earlier server that stopped before it reached the other workers. Such a worker pushes no more
+/// gradients for it.
 bool ParameterServer::may_proceed(const Worker& worker) const {
   if (worker.counted)
     return false;
@@ -271,10 +271,11 @@ int ParameterServer::required() const {
   return std::max(1, std::min(options_.workers - options_.backup_workers, static_cast<int>(here)));
 }
 
-/// The version of this worker's step will not come about: too many others have made that step
-/// already and rest, or may wait for this worker at another optimizer. The latter happens with
-/// backup workers alone, for only their gradients are left out. As the workers furthest behind
-/// never wait then, no workers wait for each other.
+/// Returns whether this worker's gradient can no longer be part of a version. That is so if too
+/// many other workers have already made the step and are suspended, or may be waiting for this
+/// worker at another optimizer. The latter happens only with backup workers, because only then are
+/// gradients left out. The workers furthest behind never wait in that case, so workers never wait
+/// for each other in a cycle.
 bool ParameterServer::cannot_count(const Worker& worker) const {
   const bool by_steps = options_.backup_workers > 0
                         && std::any_of(workers_.begin(), workers_.end(), [](const auto& other) {
@@ -313,7 +314,7 @@ void ParameterServer::make_version_if_complete() {
   }
   counters_.applied += count;
   counters_.rate_scale_sum += static_cast<double>(count);
-  if (count == 0) { // all were left out
+  if (count == 0) { // no worker contributed a gradient
     ++version_;
     return;
   }
@@ -356,8 +357,8 @@ std::string ParameterServer::who_is_missing() const {
 PullAnswer ParameterServer::pull(int worker, std::int64_t at_least) const {
   if (!has_begun())
     return {.why = "the server has no parameters yet; worker 0 brings them"};
-  // Versions are consecutive: a worker that requests a later one than the next got its version from
-  // an earlier server.
+  // Versions are consecutive. A worker that requests a version beyond the next one got its version
+  // from an earlier server.
   if (version_ < at_least && at_least <= version_ + 1 && !cannot_count(worker_of(worker)))
     return {.why = "worker " + std::to_string(worker) + " waits for version "
                    + std::to_string(at_least) + ": " + std::to_string(counted()) + " of "

@@ -53,8 +53,8 @@ void ParameterServerBeats::run(const std::stop_token& stop, std::vector<env::wir
     for (std::size_t i = 0; i < sockets.size(); ++i) {
       env::wire::Message message;
       message.header = header(step, versions[i], resting);
-      sockets[i].send(std::move(message),
-                      std::chrono::steady_clock::now()); // a full queue: it beats later
+      // If the queue is full, this beat is lost; a later one gets through.
+      sockets[i].send(std::move(message), std::chrono::steady_clock::now());
     }
   }
 }

@@ -17,7 +17,7 @@ using env::wire::Message;
 using env::wire::Socket;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kFarewell{500}; // at most, to leave
+constexpr std::chrono::milliseconds kFarewell{500}; // longest time spent on leaving
 constexpr int kLongestInterval = 8;                 // in ask_intervals
 
 void check(const ParameterServerClientOptions& options) {
@@ -38,7 +38,7 @@ std::uint64_t make_session() {
   const env::wire::Token token = env::wire::make_token();
   std::uint64_t session = 0;
   std::memcpy(&session, token.data(), sizeof session);
-  return session | 1; // 0 is none
+  return session | 1; // 0 means no session
 }
 
 env::wire::SocketOptions socket_options(const ParameterServerClientOptions& options, bool data) {
@@ -53,7 +53,7 @@ env::wire::SocketOptions socket_options(const ParameterServerClientOptions& opti
 } // namespace
 
 struct ParameterServerClient::Impl {
-  /// One server and what is under way with it.
+  /// A server and the state of the current exchange with it.
   struct Server {
     Server(env::wire::Context& context, std::string where, const ParameterServerClientOptions& o)
         : endpoint(std::move(where)),
@@ -63,17 +63,17 @@ struct ParameterServerClient::Impl {
     std::string endpoint;
     Socket socket;
     ServedSlice slice;
-    std::int64_t first = 0; // element of the flat tensors
-    std::int64_t count = 0; // elements
+    std::int64_t first = 0; // first element in the flat tensors
+    std::int64_t count = 0; // number of elements
     std::int64_t version = 0;
 
     bool done = false;
-    std::uint64_t first_number = 0; // of this exchange's messages
+    std::uint64_t first_number = 0; // number of this exchange's first message
     std::uint64_t last_number = 0;
     Clock::time_point ask_at;
     int interval = 1; // in ask_intervals
     bool answered = false;
-    std::string waits; // why, in the server's words
+    std::string waits; // why the server makes this worker wait, in its words
     std::uint32_t outcome = 0;
     std::int64_t staleness = 0;
     double rate_scale = 1;
@@ -81,7 +81,7 @@ struct ParameterServerClient::Impl {
 
   Impl(env::wire::Context& context, const ParameterServerClientOptions& o, int number);
 
-  wire::Envelope address() const; // whose messages these are
+  wire::Envelope address() const; // an envelope with only this worker's identity
   wire::Envelope head(const Server& server) const;
   void send(Server& server, wire::Envelope&& head, const at::Tensor* data, Clock::time_point now);
   void join(Server& server, bool with_parameters, Clock::time_point now);
@@ -91,17 +91,17 @@ struct ParameterServerClient::Impl {
   void take(Server& server, const wire::Envelope& answer, const Message& message);
   void act(Server& server, wire::Answer::Need need);
   void finish(Clock::time_point begun);
-  void leave(); // and waits a little for the servers to know
+  void leave(); // and briefly waits until the servers confirm it
   [[noreturn]] void give_up(const Server& server) const;
 
   ParameterServerClientOptions options;
   std::uint32_t optimizer;
   std::uint64_t session = make_session();
-  std::uint64_t number = 0; // of messages
+  std::uint64_t number = 0; // number of the last message sent
   std::vector<std::unique_ptr<Server>> servers;
   std::int64_t step = 0;
-  bool has_parameters = false; // that a server gave
-  // Of the exchange under way.
+  bool has_parameters = false; // received from a server
+  // State of the exchange in progress.
   const at::Tensor* gradient = nullptr;
   const std::vector<bool>* present = nullptr;
   const std::vector<double>* rates = nullptr;
@@ -199,7 +199,7 @@ void ParameterServerClient::Impl::take(Server& server, const wire::Envelope& ans
                                        const Message& message) {
   const wire::Answer& body = answer.answer();
   if (answer.number() < server.first_number || answer.session() != session)
-    return; // of an exchange before
+    return; // belongs to an earlier exchange
   server.answered = true;
   if (!body.refusal().empty() && answer.number() == server.last_number)
     throw std::runtime_error("parameter server at " + server.endpoint + ": " + body.refusal());
@@ -269,7 +269,7 @@ void ParameterServerClient::Impl::finish(Clock::time_point begun) {
       break;
     if (now >= deadline)
       give_up(*open);
-    open->socket.wait(due); // for all are waited for anyhow
+    open->socket.wait(due); // any open server will do, because all must answer
   }
   has_parameters = true;
 }
@@ -357,7 +357,7 @@ void ParameterServerClient::Impl::leave() {
     server->first_number = number + 1;
     send(*server, std::move(made), nullptr, Clock::now());
   }
-  for (const auto& server : servers) { // a socket that closes forgets what is on its way
+  for (const auto& server : servers) { // closing a socket discards messages in transit
     Message message;
     while (!server->done && server->socket.wait(deadline))
       while (server->socket.try_receive(message) == Socket::Received::message) {

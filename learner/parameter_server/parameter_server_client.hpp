@@ -14,25 +14,26 @@
 namespace troupe::learner {
 
 struct ParameterServerClientOptions {
-  std::vector<std::string> endpoints{}; // of the servers, in the same order on all workers
+  std::vector<std::string> endpoints{}; // of the servers; in the same order on all workers
   int worker = 0;
-  std::chrono::milliseconds timeout{60'000}; // of an exchange, with all servers
-  /// After which a server that has not answered is asked what became of the step; then rarer, up to
-  /// 8 times as long. What it has lost (it has restarted) is sent again.
+  std::chrono::milliseconds timeout{60'000}; // of one exchange with all servers
+  /// Time after which a silent server is asked what became of the step. Later requests are less
+  /// frequent, at intervals of up to 8 times as long. Anything that a restarted server has lost is
+  /// sent again.
   std::chrono::milliseconds ask_interval{250};
-  /// Between two signs of life; well below the servers' worker_timeout.
+  /// Interval between heartbeats; must be well below the servers' worker_timeout.
   std::chrono::milliseconds beat_interval{1'000};
   std::optional<env::wire::SharedMemory> shared_memory = env::wire::SharedMemory{};
-  std::optional<env::wire::ClientKeys> keys{}; // of servers with keys; all have the same
+  std::optional<env::wire::ClientKeys> keys{}; // for servers with keys; the same for all
 };
 
-/// A worker's way to servers in other processes: gradients to all of them, parameters from all of
-/// them, at once. A server that restarts at its endpoint is found again; one without a snapshot is
-/// given the parameters that this worker has. A thread says that the worker lives, also while it
-/// computes. What fails names the endpoint.
+/// Connects a worker to servers in other processes. It sends gradients to all servers and receives
+/// parameters from all of them concurrently. It reconnects to a server that restarts at its
+/// endpoint; a server without a snapshot then gets the parameters that this worker has. A thread
+/// sends heartbeats, even while the worker computes. Errors name the endpoint.
 class ParameterServerClient : public ParameterLink {
 public:
-  /// Throws std::invalid_argument on options out of range.
+  /// Throws std::invalid_argument if an option is out of range.
   ParameterServerClient(env::wire::Context& context, const ParameterServerClientOptions& options,
                         int optimizer = 0);
   ~ParameterServerClient() override; // leaves
@@ -49,8 +50,9 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// For a replica that is a process, or for the first replica of a sync group of several processes
-/// (the others have a group communicator and no link).
+/// Makes the rules of a replica that is a separate process, or of a sync group of several
+/// processes. Only the first replica of the group has a link; the others use the group's
+/// communicator.
 UpdateRuleFactory remote_parameter_server_rules(env::wire::Context& context,
                                                 const ParameterServerClientOptions& client,
                                                 const ParameterServerRuleOptions& options = {});

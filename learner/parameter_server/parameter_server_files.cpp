@@ -7,12 +7,12 @@
 
 namespace troupe::learner {
 
-// Tensors of a snapshot are named "<optimizer>/<name of ParameterServer::snapshot()>"; the metadata
-// say which shard of how many it is.
+// Tensors of a snapshot are named "<optimizer>/<name of ParameterServer::snapshot()>". The metadata
+// contain the index of the shard and the number of shards.
 
 namespace {
 
-using Snapshots = std::map<std::uint32_t, TensorMap>; // of a shard, by optimizer
+using Snapshots = std::map<std::uint32_t, TensorMap>; // of one shard, by optimizer
 
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
   throw std::runtime_error("'" + path.string() + "' " + what);
@@ -67,7 +67,7 @@ void ParameterServerHost::Impl::go_on_from(const std::filesystem::path& path) {
 }
 
 void ParameterServerHost::Impl::load(const std::vector<std::filesystem::path>& files) {
-  std::map<std::uint32_t, std::vector<TensorMap>> read; // [optimizer][shard that was]
+  std::map<std::uint32_t, std::vector<TensorMap>> read; // [optimizer][former shard]
   for (std::size_t i = 0; i < files.size(); ++i) {
     Safetensors file = read_safetensors(files[i]);
     const auto shard = metadata_of(file, "shard"), shards = metadata_of(file, "shards");
@@ -93,7 +93,7 @@ void ParameterServerHost::Impl::load(const std::vector<std::filesystem::path>& f
 
 void ParameterServerHost::Impl::save_on(const std::stop_token& stop) {
   bool failing = false;
-  for (bool last = false; !last;) { // once more after the stop, whenever that comes
+  for (bool last = false; !last;) { // saves once more after a stop request
     {
       std::unique_lock lock(saving_mutex);
       saving.wait_for(lock, stop, options.snapshot_period, [] { return false; });

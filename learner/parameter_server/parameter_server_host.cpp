@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kNap{1};
 constexpr int kMessagesPerTurn = 64;
-constexpr std::size_t kMostKinds = 64; // of garbage that is logged
+constexpr std::size_t kMostKinds = 64; // kinds of invalid messages that are logged
 
 env::wire::Descriptor make_wake_fd() {
   env::wire::Descriptor made(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
@@ -32,8 +32,8 @@ env::wire::Descriptor make_wake_fd() {
 env::wire::SocketOptions socket_options(const ParameterServerHostOptions& options) {
   env::wire::SocketOptions made;
   made.max_frame_bytes = kFrameBytes;
-  made.max_header_bytes = std::size_t{16} << 20; // of a slice with very many segments
-  made.max_message_bytes = std::size_t{4} << 30; // a gradient of a whole shard
+  made.max_header_bytes = std::size_t{16} << 20; // enough for a slice with very many segments
+  made.max_message_bytes = std::size_t{4} << 30; // enough for the gradient of a whole shard
   made.shared_memory = options.shared_memory;
   made.server_keys = options.keys;
   return made;
@@ -83,7 +83,7 @@ void ParameterServerHost::Impl::run(const std::stop_token& stop) {
           drop("a message with a larger header or more frames than allowed");
         else
           handle(std::move(message));
-      } catch (const std::exception& e) { // bad_alloc, or the optimizer
+      } catch (const std::exception& e) { // bad_alloc, or thrown by the optimizer
         drop(e.what());
       }
     }

@@ -14,10 +14,10 @@
 namespace troupe::learner {
 
 struct ParameterServerHost::Impl {
-  /// A worker that waits for parameters.
+  /// A worker that is waiting for parameters.
   struct Parked {
     std::string peer;
-    wire::Envelope head; // of its last message, without a body
+    wire::Envelope head; // its last message's envelope, without the body
   };
 
   struct Served {
@@ -25,21 +25,21 @@ struct ParameterServerHost::Impl {
         : server(options.server, now, options.make_optimizer) {}
     ParameterServer server;
     std::map<int, Parked> parked; // by worker
-    at::Tensor gradient;          // where arriving gradients are copied to
-    std::int64_t saved = -1;      // version that the snapshot has
+    at::Tensor gradient;          // buffer for arriving gradients
+    std::int64_t saved = -1;      // version in the last snapshot
   };
 
   Impl(env::wire::Context& context, const ParameterServerHostOptions& o);
   ~Impl();
 
-  // The loop: parameter_server_host.cpp.
+  // The loop, in parameter_server_host.cpp.
   void run(const std::stop_token& stop);
   void tick(ParameterServer::Time now);
   void wake() const;
   void drop(const std::string& why);
   void handle(env::wire::Message&& message);
 
-  // What workers ask for: parameter_server_requests.cpp.
+  // The workers' requests, in parameter_server_requests.cpp.
   Served* served(std::uint32_t optimizer);
   void on_join(Served& to, const wire::Envelope& head, const env::wire::Message& message);
   void on_exchange(Served& to, const wire::Envelope& head, const env::wire::Message& message);
@@ -55,8 +55,8 @@ struct ParameterServerHost::Impl {
             std::vector<env::wire::Frame> frames = {});
   void serve_parked(Served& to);
 
-  // Snapshots: parameter_server_files.cpp.
-  void go_on_from(const std::filesystem::path& path); // with the workers that were
+  // Snapshots, in parameter_server_files.cpp.
+  void go_on_from(const std::filesystem::path& path); // keeps the former workers
   void load(const std::vector<std::filesystem::path>& files);
   void restore(std::uint32_t optimizer, const TensorMap& tensors,
                const std::filesystem::path& path);
@@ -67,16 +67,16 @@ struct ParameterServerHost::Impl {
   env::wire::Descriptor wake_fd;
   env::wire::Socket socket;
   std::string endpoint;
-  mutable std::mutex mutex; // of `servers`
+  mutable std::mutex mutex; // guards `servers`
   std::map<std::uint32_t, std::unique_ptr<Served>> servers;
   std::set<std::string> logged;
   std::atomic<std::int64_t> garbage = 0;
   std::atomic<std::int64_t> shared = 0;
   std::atomic<std::int64_t> snapshots = 0;
-  std::condition_variable_any saving; // wakes its thread to end
+  std::condition_variable_any saving; // wakes the saver at the end
   std::mutex saving_mutex;
   std::jthread saver;
-  std::jthread thread; // last: they use all of the above
+  std::jthread thread; // last, because the threads use all members above
 };
 
 } // namespace troupe::learner

@@ -32,7 +32,7 @@ std::string ParameterServer::join(int worker, std::uint64_t session, Time now, s
     state.counted = false;
     if (step > 0)
       state.clock = std::max(state.clock, step - 1);
-    for (const auto& other : workers_) // no worker waits for a new one to catch up
+    for (const auto& other : workers_) // so that no worker waits for a new one to catch up
       if (step == 0 && other->presence == Worker::Presence::here)
         state.clock = std::max(state.clock, other->clock);
   }
@@ -54,7 +54,7 @@ void ParameterServer::suspend_participation(int worker, std::uint64_t session, s
   if (worker < 0 || worker >= options_.workers || session == 0)
     return;
   Worker& state = worker_of(worker);
-  if (state.session == 0) // it has come to a server before this one
+  if (state.session == 0) // it had joined an earlier server
     join(worker, session, now, step);
   if (state.session != session || step < state.last_step)
     return;
@@ -68,7 +68,8 @@ bool ParameterServer::heartbeat(int worker, std::uint64_t session, Time now) {
     return false;
   Worker& state = worker_of(worker);
   state.heard = now;
-  if (state.presence == Worker::Presence::gone) // it lives; others need not have waited for it
+  // A lost worker that is alive after all: no worker waits for it to catch up.
+  if (state.presence == Worker::Presence::gone)
     for (const auto& other : workers_)
       if (other->presence == Worker::Presence::here)
         state.clock = std::max(state.clock, other->clock);
@@ -83,7 +84,7 @@ void ParameterServer::set_worker_version(int worker, std::uint64_t session, std:
     return;
   Worker& state = worker_of(worker);
   if (state.session != 0 && (state.session != session || step < state.last_step))
-    return; // another process, or words that a gradient has overtaken
+    return; // another process, or a message older than the last gradient
   state.has_version = version;
   state.has_session = session;
   if (has_begun())

@@ -87,7 +87,7 @@ void ParameterServerHost::Impl::on_join(Served& to, const wire::Envelope& head,
         to.server.check_same(*slice);
       else if (head.join().can_begin())
         why = begin(to, head, *slice, message);
-    } catch (const std::exception& e) { // the slice, or the factory of the optimizer
+    } catch (const std::exception& e) { // thrown for the slice or by the optimizer's factory
       why = e.what();
     }
   }
@@ -181,7 +181,7 @@ void ParameterServerHost::Impl::serve_parked(Served& to) {
     const auto& [worker, parked] = *at;
     const auto push =
         parked.head.step() > 0 ? to.server.answer_to(worker, parked.head.step()) : std::nullopt;
-    if (parked.head.step() > 0 && !push) { // it waited for parameters to begin with
+    if (parked.head.step() > 0 && !push) { // it was waiting for the initial parameters
       need(parked.head, parked.peer, wire::Answer::PUSH, "the step is not known here");
       at = to.parked.erase(at);
       continue;

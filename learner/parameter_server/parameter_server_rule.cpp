@@ -90,11 +90,11 @@ private:
     return plan_shards(sizes, static_cast<int>(servers.item<std::int64_t>()));
   }
 
-  /// The mean over the sync group; a parameter without a gradient on some counts as zero there, a
-  /// replica without any does not count.
+  /// Averages over the sync group. A parameter without a gradient on some replicas counts as zero
+  /// there; a replica without any gradient does not count.
   void average(std::vector<bool>& present) {
     const auto count = static_cast<std::int64_t>(present.size());
-    auto flags = at::zeros({count + 1}, at::kInt); // the last one: brings any
+    auto flags = at::zeros({count + 1}, at::kInt); // the last one: has any gradient
     auto* values = flags.mutable_data_ptr<int>();
     std::copy(present.begin(), present.end(), values);
     values[count] = std::find(present.begin(), present.end(), true) != present.end();
@@ -124,7 +124,7 @@ private:
   ParameterServerRuleOptions options_;
   torch::optim::Optimizer* optimizer_ = nullptr;
   std::optional<FlatParameters> flat_;
-  at::Tensor parameters_; // flat, last received
+  at::Tensor parameters_; // flat; as last received
   at::Tensor gradient_;
   ExchangeReport report_;
   std::optional<std::int64_t> version_; // of the last update()

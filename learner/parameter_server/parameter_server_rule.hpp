@@ -13,25 +13,26 @@ class Communicator;
 namespace troupe::learner {
 
 struct ParameterServerRuleOptions {
-  /// Of the sync group, if a worker is one: its first replica pushes the mean of their gradients
-  /// and gives the others the parameters. Null: each replica is a worker.
+  /// The sync group's communicator if each worker is a sync group: its first replica pushes the
+  /// mean of the group's gradients and broadcasts the parameters. Null: each replica is a worker.
   collectives::Communicator* communicator = nullptr;
   OptimizerDescriber describe = learner::describe;
 };
 
-/// Gradients go to parameter servers, parameters come back; the replica's own optimizer never
-/// steps, but its learning rates go with every gradient, so that schedules work. Which strategy
-/// this is (asynchronous, backup workers, central storage, sync groups) the servers' options say.
-/// metrics(), of the last update: "staleness", "dropped_gradients" (servers that left it out),
-/// "learning_rate_scale" (what its age made of the rate), "server_wait_seconds", "version",
-/// "rewound_servers".
+/// Makes a rule that sends gradients to parameter servers and receives parameters from them. The
+/// replica's own optimizer never steps, but its learning rates are sent with every gradient, so
+/// schedules work. The servers' options determine the strategy (asynchronous, backup workers,
+/// central storage, sync groups). metrics() describes the last update: "staleness",
+/// "dropped_gradients" (servers that left the gradient out), "learning_rate_scale" (the factor
+/// applied because of staleness), "server_wait_seconds", "version", "rewound_servers".
 ///
-/// `link`: of the sync group's first replica, null on its others.
+/// `link` is set on the first replica of a sync group and null on the others.
 std::unique_ptr<UpdateRule>
 make_parameter_server_rule(std::unique_ptr<ParameterLink> link,
                            const ParameterServerRuleOptions& options = {});
 
-/// For a replica that is a thread: `worker` of `server`, which outlives the rules.
+/// Makes the rules of a replica that is a thread, as `worker` of `server`, which must outlive the
+/// rules.
 UpdateRuleFactory local_parameter_server_rules(LocalParameterServer& server, int worker,
                                                const ParameterServerRuleOptions& options = {});
 

@@ -59,7 +59,7 @@ TensorMap ParameterServer::snapshot() const {
   for (const auto& worker : workers_) {
     auto& mark = *header.add_workers();
     mark.set_session(worker->session);
-    // A gradient that waits for others is not in the snapshot: it is to be sent again.
+    // A gradient that is waiting for others is not part of the snapshot; it must be sent again.
     mark.set_last_step(worker->counted ? worker->last_step - 1 : worker->last_step);
     mark.set_clock(worker->clock);
     mark.set_outcome(static_cast<std::uint32_t>(worker->last_answer.outcome));
@@ -110,7 +110,7 @@ void ParameterServer::restore(const TensorMap& snapshot) {
 
 namespace {
 
-/// A snapshot, read.
+/// A parsed snapshot.
 struct Part {
   const TensorMap* tensors;
   wire::SnapshotHeader header;
@@ -118,8 +118,8 @@ struct Part {
   at::Tensor parameters;
 };
 
-/// A segment of a part: the position of its elements there, and its number in the optimizer's
-/// state.
+/// A segment of a part, with the offset of its elements in that part and its number in the
+/// optimizer's state.
 struct Piece {
   const Part* part;
   Segment segment;
@@ -127,7 +127,7 @@ struct Piece {
   std::size_t number;
 };
 
-/// Numbers of the segments in an optimizer's state, which counts them by param group.
+/// Returns the segments' numbers in an optimizer's state, which numbers them by param group.
 std::vector<std::size_t> state_numbers(const std::vector<Segment>& segments) {
   std::vector<std::size_t> order(segments.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -160,7 +160,8 @@ Part part_of(const TensorMap& snapshot) {
   return part;
 }
 
-/// All segments in order of parameter and element. Throws unless they make whole parameters.
+/// Returns all segments in the order of parameters and elements. Throws unless they form whole
+/// parameters.
 std::vector<Piece> pieces_of(const std::vector<Part>& parts) {
   std::vector<Piece> pieces;
   for (const Part& part : parts) {
@@ -203,8 +204,8 @@ ShardPlan plan_of(const std::vector<Piece>& pieces, int shards) {
   return plan_shards(sizes, shards);
 }
 
-/// Of the optimizer's state of `piece` what covers [begin, begin + count) of it goes to `out`,
-/// whose elements [at, at + count) of `all` these are.
+/// Copies elements [begin, begin + count) of the optimizer's state of `piece` to elements [at, at +
+/// count) of a state of `all` elements in `out`.
 void take_state(const Piece& piece, std::int64_t begin, std::int64_t count, std::int64_t at,
                 std::int64_t all, const std::string& prefix, TensorMap& out) {
   const std::string from = kStatePrefix + std::to_string(piece.number) + ".";
@@ -212,7 +213,7 @@ void take_state(const Piece& piece, std::int64_t begin, std::int64_t count, std:
        entry != piece.part->tensors->end() && entry->first.starts_with(from); ++entry) {
     const at::Tensor& tensor = entry->second;
     at::Tensor& made = out[prefix + entry->first.substr(from.size())];
-    if (tensor.scalar_type() == at::kLong && tensor.numel() == 1) { // a counter
+    if (tensor.scalar_type() == at::kLong && tensor.numel() == 1) { // a step counter
       made = made.defined() ? at::maximum(made, tensor) : tensor.clone();
       continue;
     }
@@ -228,7 +229,7 @@ void take_state(const Piece& piece, std::int64_t begin, std::int64_t count, std:
   }
 }
 
-/// What a server of these segments restores from.
+/// Returns the snapshot from which a server of these segments restores.
 TensorMap gather(const std::vector<Piece>& pieces, const std::vector<Segment>& segments) {
   const at::NoGradGuard guard;
   TensorMap out;

@@ -6,7 +6,7 @@
 
 namespace troupe::learner {
 
-/// What a server knows of a worker.
+/// A server's record of a worker.
 struct ParameterServer::Worker {
   enum class Presence : std::uint8_t { expected, here, resting, gone };
 
@@ -18,16 +18,16 @@ struct ParameterServer::Worker {
 
   Presence presence = Presence::expected;
   std::uint64_t session = 0;               // 0: none yet
-  std::deque<std::uint64_t> past_sessions; // the newest few
+  std::deque<std::uint64_t> past_sessions; // only the most recent few
   Time heard{};
-  std::int64_t clock = 0;       // gradients pushed, whatever became of them
-  std::int64_t last_step = 0;   // that counts
-  PushAnswer last_answer;       // to it
-  std::int64_t has_version = 0; // of its parameters, as far as it is known
+  std::int64_t clock = 0;       // number of gradients pushed, whether used or not
+  std::int64_t last_step = 0;   // last step that was accepted
+  PushAnswer last_answer;       // answer to that step
+  std::int64_t has_version = 0; // version of the worker's parameters, if known
   std::uint64_t has_session = 0;
   // Synchronous: the gradient for the next version.
   bool counted = false;
-  std::int64_t on_version = 0; // that it is on
+  std::int64_t on_version = 0; // version on which it was computed
   at::Tensor gradient;
   std::vector<bool> present;
   std::vector<double> rates;

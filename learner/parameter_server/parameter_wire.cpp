@@ -10,7 +10,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr int kMostGroups = 4096;
-constexpr int kMostNumbers = 64; // of a param group
+constexpr int kMostNumbers = 64; // limit per param group
 constexpr int kMostSegments = 1 << 20;
 
 constexpr at::ScalarType kTypes[] = {at::kFloat, at::kDouble, at::kBFloat16};

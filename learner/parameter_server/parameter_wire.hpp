@@ -9,25 +9,28 @@
 #include "learner/parameter_server/parameter_server.hpp"
 #include "learner/parameter_server/parameter_server.pb.h"
 
-/// Messages between ParameterServerClient and ParameterServerHost: headers of
-/// parameter_server.proto, then numbers (little endian) in frames of at most kFrameBytes.
+/// Messages between ParameterServerClient and ParameterServerHost. A message is a header from
+/// parameter_server.proto, followed by numbers (little-endian) in frames of at most kFrameBytes.
 namespace troupe::learner {
 
 constexpr std::uint32_t kParameterProtocol = 1;
 constexpr std::size_t kFrameBytes = std::size_t{16} << 20;
-constexpr std::int64_t kMostElements = std::int64_t{1} << 33; // of a slice
+constexpr std::int64_t kMostElements = std::int64_t{1} << 33; // in one slice
 
 wire::Slice encode(const ServedSlice& slice);
-/// nullopt and `why` on what is no slice.
+/// Returns nullopt and sets `why` if `slice` is not valid.
 std::optional<ServedSlice> decode(const wire::Slice& slice, std::string& why);
 
-/// The envelope, or nullopt and `why` on garbage, another protocol and unknown bodies.
+/// Returns the envelope, or nullopt and sets `why` for invalid bytes, another protocol version or
+/// unknown bodies.
 std::optional<wire::Envelope> decode_envelope(const std::string& header, std::string& why);
 
-/// Bytes of a contiguous CPU tensor, as frames; `socket` gives memory that its `peer` shares.
+/// Splits the bytes of a contiguous CPU tensor into frames. `socket` provides memory that is shared
+/// with `peer`.
 std::vector<env::wire::Frame> frames_of(const at::Tensor& tensor, env::wire::Socket& socket,
                                         const std::string& peer);
-/// Frames into a contiguous CPU tensor. False when they do not have exactly its bytes.
+/// Copies frames into a contiguous CPU tensor. Returns false if their total size differs from the
+/// tensor's.
 bool copy_frames(const std::vector<env::wire::Frame>& frames, at::Tensor& tensor);
 
 } // namespace troupe::learner

@@ -17,7 +17,7 @@ void sort_by_place(std::vector<Segment>& segments) {
   });
 }
 
-/// Equal pieces of at most `share` elements.
+/// Splits a parameter into equal pieces of at most `share` elements.
 void cut(std::vector<Segment>& pieces, const ParameterSize& size, std::int64_t parameter,
          std::int64_t share) {
   const std::int64_t count = (size.elements + share - 1) / share;
@@ -109,10 +109,10 @@ void FlatParameters::write(const at::Tensor& flat) const {
   for_each_piece(plan_, flat, [&](std::size_t i, const at::Tensor& piece, const Segment& segment) {
     const at::Tensor& parameter = parameters_[i];
     if (segment.count == parameter.numel())
-      parameter.copy_(piece.view(parameter.sizes())); // in its own layout
+      parameter.copy_(piece.view(parameter.sizes())); // keeps the parameter's layout
     else if (parameter.is_contiguous())
       parameter.view({-1}).narrow(0, segment.begin, segment.count).copy_(piece);
-    else { // a part in row-major order of another layout
+    else { // a part, in row-major order, of a parameter with another layout
       auto whole = parameter.contiguous();
       whole.view({-1}).narrow(0, segment.begin, segment.count).copy_(piece);
       parameter.copy_(whole);

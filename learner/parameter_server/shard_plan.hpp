@@ -9,10 +9,10 @@ namespace troupe::learner {
 
 /// A run of consecutive elements of one parameter.
 struct Segment {
-  std::int64_t parameter = 0; // among all of the optimizer
-  std::int64_t group = 0;     // param group it is in
-  std::int64_t begin = 0;     // element
-  std::int64_t count = 0;     // elements
+  std::int64_t parameter = 0; // index among all of the optimizer's parameters
+  std::int64_t group = 0;     // index of its param group
+  std::int64_t begin = 0;     // first element
+  std::int64_t count = 0;     // number of elements
   bool operator==(const Segment&) const = default;
 };
 
@@ -21,34 +21,35 @@ struct ParameterSize {
   std::int64_t group = 0;
 };
 
-/// [shard] which segments it holds, sorted.
+/// The segments that each shard holds, [shard], sorted.
 using ShardPlan = std::vector<std::vector<Segment>>;
 
-/// Distributes parameters over `shards` by size: cuts parameters larger than a shard's share, then
-/// assigns each piece, the largest first, to the shard with the least. Equal sizes give equal
-/// plans. A single parameter is cut into one equal piece per shard. Throws std::invalid_argument if
-/// there are fewer elements than shards.
+/// Distributes parameters over `shards` by size. It splits parameters larger than a shard's share,
+/// then assigns each piece, largest first, to the shard with the fewest elements. Equal sizes give
+/// equal plans. A single parameter is split into equal pieces, one per shard. Throws
+/// std::invalid_argument if there are fewer elements than shards.
 ShardPlan plan_shards(const std::vector<ParameterSize>& parameters, int shards);
 
 std::int64_t elements_of(const std::vector<Segment>& segments);
 
 /// Copies between parameters and a flat tensor in the order of a plan: shard 0's segments, then
-/// shard 1's, … Parameters may have any layout and device, but all of one of float32, float64 and
-/// bfloat16.
+/// shard 1's, … Parameters may have any layout and device, but must all have the same type:
+/// float32, float64 or bfloat16.
 class FlatParameters {
 public:
-  /// Throws std::invalid_argument when the types differ or are others.
+  /// Throws std::invalid_argument if the types differ or are not supported.
   FlatParameters(std::vector<at::Tensor> parameters, ShardPlan plan);
 
-  /// Empty flat tensor on the CPU, [elements].
+  /// Makes an uninitialized flat tensor on the CPU, [elements].
   at::Tensor make_flat() const;
   const ShardPlan& plan() const { return plan_; }
-  /// [shard] elements before it, and at the end all.
+  /// The number of elements before each shard, [shard], followed by the total.
   const std::vector<std::int64_t>& offsets() const { return offsets_; }
 
   void read(at::Tensor& flat) const;        // parameters -> flat
   void write(const at::Tensor& flat) const; // flat -> parameters
-  /// Gradients -> flat, zeros where there is none; [parameter] whether it has one.
+  /// Copies gradients -> flat, with zeros where there is none. Returns [parameter], whether it has
+  /// a gradient.
   std::vector<bool> read_gradients(at::Tensor& flat) const;
 
 private:
