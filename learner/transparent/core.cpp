@@ -18,8 +18,8 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kMistake = 2;
 
-/// What a preloaded library cannot be handed: the state of its process. Never destroyed, for the
-/// program's own destructors may still step and sample.
+/// The state of the process, which cannot be passed to a preloaded library. It is never destroyed,
+/// because the program's own destructors may still step and sample.
 struct State {
   std::recursive_mutex mutex; // a closure may sample, and samplers shuffle
   std::unique_ptr<TransparentProcess> process;
@@ -32,7 +32,7 @@ State& state() {
   return *one;
 }
 
-/// Ends this rank with the reason as the last line, and what was printed before it.
+/// Ends this rank. Flushes the program's output first, so that the reason is the last line.
 [[noreturn]] void give_up(const std::string& reason, int exit_code) {
   std::fflush(nullptr);
   const std::string who = state().process
@@ -43,8 +43,8 @@ State& state() {
   std::_Exit(exit_code);
 }
 
-/// Runs `ours(process)` if there are other ranks, else `theirs()`. Collective failures end the
-/// process; exceptions of LibTorch or the program reach the program.
+/// Runs `ours(process)` if there are other ranks, otherwise `theirs()`. Collective failures end the
+/// process; exceptions of LibTorch or of the program propagate to the program.
 template <class Ours, class Theirs>
 auto in_turn(const Ours& ours, const Theirs& theirs) {
   State& own = state();
@@ -100,7 +100,7 @@ void end(int exit_code) {
     return;
   const std::unique_lock lock(own.mutex, std::try_to_lock);
   const bool within = !lock.owns_lock() || own.inside;
-  if (within || exit_code != 0) { // another thread, or a signal's handler, ends a step
+  if (within || exit_code != 0) { // within: on another thread, or in a signal handler
     own.process->abort("the program of rank " + std::to_string(own.process->rank())
                        + " ended with exit code " + std::to_string(exit_code)
                        + (within ? " in the middle of a step" : ""));
@@ -153,7 +153,8 @@ void stream() {
   in_turn([](TransparentProcess& process) { process.stream(); }, [] {});
 }
 
-/// Without the lock: it is called within steps, with the generator's own lock held.
+/// Does not take the lock, because it is called within steps while the generator's own lock is
+/// held.
 void seed(void* generator, std::uint64_t value, SeedFunction original) {
   const State& own = state();
   const bool shared = own.process && own.owner == ::getpid();
@@ -171,7 +172,7 @@ troupe_transparent_core() {
                          .begin = begin,
                          .is_rank_0 = is_rank_0,
                          .end = end,
-                         .step = std::bit_cast<Step>(&step), // one calling convention
+                         .step = std::bit_cast<Step>(&step), // same calling convention
                          .group_added = group_added,
                          .next = next,
                          .reset = reset,

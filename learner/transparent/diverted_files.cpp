@@ -13,12 +13,12 @@
 namespace troupe::learner::transparent {
 namespace {
 
-/// Not through the C library's open(), which may be ours.
+/// Opens a file without the C library's open(), which may be our own.
 int plain_open(const char* path, int flags) {
   return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600));
 }
 
-/// Absolute, without "." and "..", and without a slash at the end.
+/// Returns an absolute path without "." and "..", and without a trailing slash.
 std::string key_of(int folder, const char* path) {
   std::filesystem::path full(path);
   std::error_code ignored;
@@ -37,7 +37,7 @@ std::string parent_of(const std::string& key) {
   return std::filesystem::path(key).parent_path().string();
 }
 
-/// Not through the C library's stat(), which may be ours.
+/// Returns a file's type without the C library's stat(), which may be our own.
 std::optional<mode_t> type_of(const std::string& key, int flags = 0) {
   struct statx about {};
   if (::syscall(SYS_statx, AT_FDCWD, key.c_str(), flags, STATX_TYPE, &about) != 0)
@@ -65,7 +65,7 @@ int failed(int reason) {
   return -1;
 }
 
-/// False: the source cannot be read.
+/// Returns false if the source cannot be read.
 bool copy(const char* from, int to) {
   const int source = plain_open(from, O_RDONLY);
   if (source < 0)
@@ -124,13 +124,13 @@ std::optional<int> DivertedFiles::open(int folder, const char* path, int flags) 
   return writes ? divert(key, flags) : std::nullopt;
 }
 
-/// A file that is not in here is opened for writing.
+/// Diverts a file that is opened for writing for the first time.
 std::optional<int> DivertedFiles::divert(const std::string& key, int flags) {
   const auto type = type_of(key);
   if (is_left_alone(key) || (type && *type != S_IFREG))
     return std::nullopt;
   if (!type && ((flags & O_CREAT) == 0 || !has_folder(parent_of(key))))
-    return std::nullopt; // fails, and says why
+    return std::nullopt; // the original call fails with the right errno
   if (type && !is_reachable(key, W_OK))
     return std::nullopt;
   const int made = make(key.c_str(), flags);
@@ -181,7 +181,7 @@ int DivertedFiles::reopen(int descriptor, int flags) const {
 int DivertedFiles::make(const char* path, int flags) {
   std::string name;
   int made = -1;
-  do { // not mkostemp(), which may be ours
+  do { // not mkostemp(), which may be our own
     name =
         (scratch_
          / ("troupe_transparent_" + std::to_string(::getpid()) + "_" + std::to_string(++opened_)))
@@ -221,7 +221,7 @@ std::optional<DivertedFiles::Identity> DivertedFiles::identity_of(const std::str
   return made;
 }
 
-/// Of a folder, what was removed in it need not be known any more.
+/// Hides a name. Names that were hidden below it, if it is a folder, need not be kept.
 void DivertedFiles::hide(const std::string& key) {
   for (auto at = removed_.upper_bound(key + '/'); at != removed_.end() && is_below(at->first, key);)
     at = removed_.erase(at);
@@ -231,7 +231,7 @@ void DivertedFiles::hide(const std::string& key) {
     removed_[key] = *identity;
 }
 
-/// What is in here under `from`, and below it, is under `to` from now on.
+/// Renames the diverted files and folders at `from` and below it to `to`.
 void DivertedFiles::move(const std::string& from, const std::string& to) {
   std::map<std::string, Nameless> moved;
   for (auto at = files_.begin(); at != files_.end();) {
@@ -270,7 +270,7 @@ std::optional<int> DivertedFiles::rename(int from_folder, const char* from, int 
     removed_.erase(target);
     return 0;
   }
-  // A program that writes under a temporary name first: the contents of that file are kept.
+  // The program wrote to a temporary name first. The contents of that file are kept.
   const int contents = plain_open(source.c_str(), O_RDWR);
   if (contents < 0)
     return type_of(source, AT_SYMLINK_NOFOLLOW) ? 0 : failed(ENOENT);
@@ -312,14 +312,14 @@ bool DivertedFiles::is_removed(int folder, const char* name) {
     if (removed_.empty())
       return false;
   }
-  const std::string key = key_of(folder, name); // without the lock: it calls lstat(), which is ours
+  const std::string key = key_of(folder, name); // without the lock: it may call our lstat()
   const std::lock_guard lock(mutex_);
   const auto known = removed_.find(key);
   if (known == removed_.end())
     return false;
   if (identity_of(known->first) == known->second)
     return true;
-  removed_.erase(known); // rank 0 has made another
+  removed_.erase(known); // rank 0 has made a new file
   return false;
 }
 
@@ -335,7 +335,7 @@ std::optional<int> DivertedFiles::make_folder(int folder, const char* path) {
     return failed(EEXIST);
   if (!type && !has_folder(parent_of(key)))
     return failed(type_of(parent_of(key)) ? EACCES : ENOENT);
-  note(folders_, key); // no failure if rank 0 was faster
+  note(folders_, key); // succeeds even if rank 0 was faster
   removed_.erase(key);
   return 0;
 }

@@ -8,21 +8,21 @@ namespace {
 
 using collectives::Communicator;
 
-constexpr std::int64_t kBytes = 8 << 20; // of a buffer
-constexpr std::int64_t kAlignment = 16;  // of a tensor in it
+constexpr std::int64_t kBytes = 8 << 20; // size of a buffer
+constexpr std::int64_t kAlignment = 16;  // alignment of a tensor in it
 
 std::int64_t room_of(const at::Tensor& tensor) {
   const auto bytes = tensor.numel() * static_cast<std::int64_t>(tensor.element_size());
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// The part of `flat` at byte `begin` that has the type and shape of `like`.
+/// Returns a view of `flat` at byte `begin`, with the type and shape of `like`.
 at::Tensor part(const at::Tensor& flat, std::int64_t begin, const at::Tensor& like) {
   const auto bytes = like.numel() * static_cast<std::int64_t>(like.element_size());
   return flat.narrow(0, begin, bytes).view(like.scalar_type()).view(like.sizes());
 }
 
-/// Neighbours that share a buffer.
+/// Consecutive tensors that share a buffer.
 struct Run {
   std::vector<at::Tensor> tensors;
   std::int64_t bytes = 0;
@@ -35,15 +35,15 @@ std::vector<Run> in_runs(const std::vector<at::Tensor>& tensors) {
       continue;
     if (runs.empty() || runs.back().bytes + room_of(tensor) > kBytes)
       runs.emplace_back();
-    // With a separate version counter: batch norm's buffers may be in a graph whose backward is
-    // still to come.
+    // data() has a separate version counter. Batch norm's buffers may be part of a graph whose
+    // backward pass is still to come.
     runs.back().tensors.push_back(tensor.data());
     runs.back().bytes += room_of(tensor);
   }
   return runs;
 }
 
-/// In the memory of the processor, wherever the tensors are.
+/// Copies the tensors to one buffer in CPU memory, whatever their device.
 at::Tensor packed(const Run& run) {
   const auto flat = at::zeros({run.bytes}, at::kByte);
   std::int64_t begin = 0;

@@ -6,7 +6,7 @@
 
 namespace troupe::learner::transparent {
 
-/// Of the bytes of a contiguous tensor in the processor's memory: another number when one differs.
+/// Returns a hash of the bytes of a contiguous CPU tensor. It changes if any byte changes.
 std::uint64_t fingerprint(const at::Tensor& tensor);
 
 } // namespace troupe::learner::transparent

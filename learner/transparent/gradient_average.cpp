@@ -19,28 +19,28 @@ namespace {
 using collectives::Communicator;
 using collectives::ReduceOp;
 
-/// In a bucket's layout: dense, row by row.
+/// Converts a gradient to a bucket's layout: dense, row-major.
 at::Tensor laid_out(const at::Tensor& gradient, at::ScalarType type) {
   return (gradient.is_sparse() ? gradient.to_dense() : gradient).to(type).contiguous();
 }
 
 } // namespace
 
-/// Neighbours of one type and device.
+/// Consecutive parameters of the same type and device.
 struct GradientAverage::Bucket {
   struct Member {
     std::size_t parameter = 0;
-    at::Tensor slice;          // of the bucket, in the parameter's shape
-    bool ready = false;        // in this round backward has made it
-    bool expected = true;      // some rank had one in the last round
-    std::uint64_t content = 0; // as it was sent, when it was sent early
+    at::Tensor slice;          // part of the bucket, in the parameter's shape
+    bool ready = false;        // backward has computed it in this round
+    bool expected = true;      // some rank had a gradient in the last round
+    std::uint64_t content = 0; // fingerprint of the gradient as sent early
   };
 
-  at::Tensor flat; // [elements, members]: the last ones are 1 where this rank has a gradient
+  at::Tensor flat; // [elements + members]; the tail is 1 per gradient here
   std::int64_t elements = 0;
   std::vector<Member> members;
-  std::vector<float> present; // [member], of this rank
-  std::size_t missing = 0;    // members that are expected and not ready
+  std::vector<float> present; // [member]; 1 where this rank has a gradient
+  std::size_t missing = 0;    // number of members that are expected but not ready
   c10::intrusive_ptr<c10d::Work> work;
 
   void take(std::size_t member, const at::Tensor& gradient) {
@@ -62,7 +62,7 @@ struct GradientAverage::Bucket {
     flat.narrow(0, elements, count).copy_(at::from_blob(present.data(), {count}, at::kFloat));
   }
 
-  /// Whether the gradients differ from the sent ones.
+  /// Returns whether the gradients differ from the ones sent.
   bool has_changed(const std::vector<at::Tensor>& parameters) const {
     for (std::size_t i = 0; i < members.size(); ++i) {
       const auto& gradient = parameters[members[i].parameter].grad();
@@ -93,7 +93,8 @@ struct GradientAverage::Bucket {
   }
 };
 
-/// Lets the parameters' hooks, which exist while the parameters do, find their owner.
+/// Lets the hooks of the parameters find their owner. The hooks live until their parameters are
+/// destroyed.
 struct GradientAverage::Hooks {
   std::mutex mutex;
   GradientAverage* owner = nullptr;
@@ -143,7 +144,7 @@ void GradientAverage::follow(const std::vector<at::Tensor>& parameters) {
   if (hooks_ && identities == identities_)
     return;
   drain();
-  hooks_ = std::make_shared<Hooks>(); // the hooks of before find no owner any more
+  hooks_ = std::make_shared<Hooks>(); // earlier hooks no longer find an owner
   identities_ = std::move(identities);
   buckets_.clear();
   places_.resize(parameters.size());
@@ -169,7 +170,7 @@ void GradientAverage::follow(const std::vector<at::Tensor>& parameters) {
     const auto count = bucket.members.size();
     bucket.present.assign(count, 0);
     bucket.flat = at::zeros({bucket.elements + static_cast<std::int64_t>(count)},
-                            first.scalar_type()); // in the memory of the processor
+                            first.scalar_type()); // in CPU memory
     std::int64_t begin = 0;
     for (auto& member : bucket.members) {
       const auto& parameter = parameters[member.parameter];
@@ -220,14 +221,14 @@ void GradientAverage::on_gradient(std::size_t parameter, const at::Tensor& gradi
           whole.take(i, {});
       send(whole);
     }
-  } catch (...) { // not into the program's backward
+  } catch (...) { // must not reach the program's backward
     failure_ = std::current_exception();
   }
 }
 
 void GradientAverage::send(Bucket& bucket) {
   bucket.write_present();
-  if (buckets_.size() == 1) { // nothing can overlap
+  if (buckets_.size() == 1) { // there is nothing to overlap
     carrier().all_reduce(bucket.flat, ReduceOp::mean);
     return;
   }
@@ -237,7 +238,7 @@ void GradientAverage::send(Bucket& bucket) {
   bucket.work = carrier().process_group()->allreduce(tensors, options);
 }
 
-/// [bucket] 1 where it has to be sent again; the same on all ranks.
+/// Returns [bucket], 1 where the bucket must be sent again. The result is the same on all ranks.
 at::Tensor GradientAverage::changed(const std::vector<at::Tensor>& parameters, std::size_t early,
                                     bool from_rank_0) {
   auto again =

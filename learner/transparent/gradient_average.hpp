@@ -15,43 +15,45 @@ class Communicator;
 
 namespace troupe::learner::transparent {
 
-/// The gradients of one optimizer, averaged over the ranks at its step, in flat buckets.
+/// Averages the gradients of one optimizer over the ranks at its step, in flat buckets.
 ///
-/// The program knows nothing of this: after a backward pass it may make another one, clip, zero or
-/// read what it finds. So its gradients stay where they are until the step, unlike in
-/// learner::GradientBuckets. A bucket whose gradients backward has made is copied and sent while
-/// backward goes on, on suspicion; at the step the ranks tell each other what has changed since,
-/// bit for bit, and that is sent again. A program that changes gradients in kMostWasted steps is
-/// one that always does: from then on all is sent at the step.
+/// The program does not know about it: after a backward pass it may run another one, or clip, zero
+/// or read the gradients. So, unlike in learner::GradientBuckets, the gradients stay in place until
+/// the step. While backward continues, each bucket whose gradients are ready is copied and sent
+/// speculatively. At the step the ranks exchange which buckets have changed since, bit for bit, and
+/// send those again. If gradients change in kMostWasted steps, the program is taken to change them
+/// always, and everything is sent at the step from then on.
 ///
-/// What is sent early goes over a channel of its own, in one order of buckets on all ranks however
-/// their gradients become ready. One thread at a time; backward may run on others.
+/// Early buckets use a separate channel, in the same order on all ranks, whatever the order in
+/// which their gradients become ready. At most one thread may use this object at a time; backward
+/// may run on other threads.
 class GradientAverage {
 public:
   static constexpr std::int64_t kBucketBytes = 1 << 20; // or one parameter
   static constexpr int kMostWasted = 3;
 
-  /// Makes a second communicator of the same ranks; all of them call it. Null: nothing more to be
-  /// had.
+  /// Makes a second communicator of the same ranks. All ranks must call it. Returns null if no more
+  /// are available.
   using MakeChannel = std::function<std::shared_ptr<collectives::Communicator>()>;
 
-  /// `communicator` outlives this. `make_channel` is called once there are two buckets; left out:
-  /// nothing is sent early.
+  /// `communicator` must outlive this object. `make_channel` is called once there are two buckets;
+  /// if it is empty, nothing is sent early.
   GradientAverage(collectives::Communicator& communicator, MakeChannel make_channel,
                   std::int64_t bucket_bytes = kBucketBytes);
   ~GradientAverage();
   GradientAverage(const GradientAverage&) = delete;
   GradientAverage& operator=(const GradientAverage&) = delete;
 
-  /// Sets the gradients to their mean over the ranks, or to rank 0's (`from_rank_0`, equal on all).
-  /// A parameter without a gradient on some ranks counts as zero there; without one anywhere it
-  /// keeps none. Sparse gradients become dense. Throws CollectiveError.
+  /// Sets the gradients to their mean over the ranks, or to rank 0's if `from_rank_0` (which must
+  /// be equal on all ranks). A parameter without a gradient on some ranks counts as zero there; one
+  /// without a gradient on any rank keeps none. Sparse gradients become dense. Throws
+  /// CollectiveError.
   void average(const std::vector<at::Tensor>& parameters, bool from_rank_0);
 
-  /// Ends what is under way, on all ranks. Throws CollectiveError.
+  /// Completes the transfers in progress, on all ranks. Throws CollectiveError.
   void drain();
 
-  /// Buckets of the last average() that had been sent before it and were not sent again.
+  /// Number of buckets that were sent before the last average() and were not sent again.
   std::int64_t sent_early() const { return sent_early_; }
 
 private:
@@ -75,14 +77,14 @@ private:
   MakeChannel make_channel_;
   std::shared_ptr<collectives::Communicator> channel_;
   std::int64_t bucket_bytes_;
-  std::vector<const void*> identities_; // of the parameters that the buckets are laid out for
+  std::vector<const void*> identities_; // of the parameters for which the buckets are laid out
   std::vector<Place> places_;           // [parameter]
-  std::vector<Bucket> buckets_;         // the last parameters first: backward comes to them first
+  std::vector<Bucket> buckets_;         // the last parameters first, as in backward
   std::shared_ptr<Hooks> hooks_;
-  std::size_t next_ = 0; // bucket to be sent
-  int wasted_ = 0;       // steps
+  std::size_t next_ = 0; // the next bucket to send
+  int wasted_ = 0;       // number of steps whose gradients changed
   std::int64_t sent_early_ = 0;
-  std::exception_ptr failure_; // while backward ran
+  std::exception_ptr failure_; // thrown while backward ran
 };
 
 } // namespace troupe::learner::transparent

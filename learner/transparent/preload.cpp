@@ -1,6 +1,6 @@
 // The library that `troupe transparent` preloads. It intercepts the functions of LibTorch and of
-// the C library that preload.map names, and passes the calls to the core, or to the original
-// without one. A process without LibTorch, or without a rank from a launcher, runs unchanged.
+// the C library that preload.map names. It passes the calls to the core or, if there is none, to
+// the original. A process without LibTorch, or without a rank from a launcher, runs unchanged.
 #include "learner/transparent/preload.hpp"
 
 #include <dlfcn.h>
@@ -26,7 +26,7 @@ constexpr const char* kCore = "libtroupe_transparent_core.so";
 
 std::atomic<const Core*> core = nullptr; // set once, before main
 
-/// What LibTorch exports under `name`; looked up once per place of use.
+/// Returns what LibTorch exports as `name`. It is looked up once per call site.
 template <class Function>
 Function original(const char* name) {
   void* const found = ::dlsym(RTLD_NEXT, name);
@@ -46,7 +46,7 @@ std::filesystem::path own_path() {
   return info.dli_fname ? info.dli_fname : "";
 }
 
-/// The programs that this one starts are not ranks: they do not get the library.
+/// Programs that this one starts are not ranks, so the library is not passed on to them.
 void keep_from_children() {
   const std::string preloaded = environment_variable("LD_PRELOAD");
   std::string rest;
@@ -86,8 +86,8 @@ void begin() {
   ::dlclose(torch);
   const Core* const loaded = load_core();
   if (!loaded->begin())
-    return;                                                      // the only rank
-  const Settings settings = read_settings(environment_variable); // begin() refused bad ones
+    return;                                                      // there are no other ranks
+  const Settings settings = read_settings(environment_variable); // valid: begin() has checked them
   if (settings.line_buffered)
     std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   if (settings.rank0_writes)
@@ -102,7 +102,7 @@ void end(int exit_code) {
 }
 
 using Main = int (*)(int, char**, char**);
-Main program_main = nullptr; // set before any thread
+Main program_main = nullptr; // set before any thread starts
 
 int main_between(int argc, char** argv, char** environment) {
   begin();
@@ -118,7 +118,8 @@ OpaqueTensor step(void* optimizer, void* closure, const char* name, StepFunction
 
 } // namespace
 
-/// The member functions, as free ones with the object first: the same calling convention.
+/// Defines the member functions as free functions with the object as the first argument, which has
+/// the same calling convention.
 #define TROUPE_STEP(kind, symbol)                                                                  \
   OpaqueTensor troupe_step_##kind(void* optimizer, void* closure) __asm__(symbol);                 \
   __attribute__((visibility("default")))                                                           \
@@ -145,7 +146,7 @@ void troupe_add_param_group(void* optimizer, const void* group) {
     mine->group_added(optimizer, group);
 }
 
-/// The name and the tensor are not trivial, so passed by address.
+/// The name and the tensor are not trivial, so they are passed by address.
 #define TROUPE_BUFFER                                                                              \
   "_ZN5torch2nn6Module15register_bufferENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEN2at6" \
   "TensorE"
@@ -172,7 +173,7 @@ TROUPE_NEXT(random, "_ZN5torch4data8samplers13RandomSampler4nextEm")
 TROUPE_NEXT(sequential, "_ZN5torch4data8samplers17SequentialSampler4nextEm")
 #undef TROUPE_NEXT
 
-/// std::optional<BatchSize>: not trivial, so returned through memory.
+/// Stands for std::optional<BatchSize>, which is not trivial, so it is returned through memory.
 struct OpaqueBatchSize {
   OpaqueBatchSize(const OpaqueBatchSize&);
   ~OpaqueBatchSize();
@@ -216,7 +217,7 @@ TROUPE_SEED(cuda, "_ZN2at17CUDAGeneratorImpl16set_current_seedEm")
 
 } // namespace troupe::learner::transparent
 
-/// The C library's way into a program: the program's main runs between begin() and end().
+/// The C library's entry into a program. The program's main runs between begin() and end().
 TROUPE_EXPORT int __libc_start_main(troupe::learner::transparent::Main program, int argc,
                                     char** argv, void (*init)(), void (*fini)(),
                                     void (*loader_fini)(), void* stack_end) {

@@ -2,8 +2,8 @@
 
 namespace troupe::learner::transparent {
 
-/// From now on files that this process opens for writing are diverted (see DivertedFiles), if
-/// asked.
+/// If `asked`, diverts all files that this process opens for writing from now on (see
+/// DivertedFiles).
 void divert_writes(bool asked);
 
 } // namespace troupe::learner::transparent

@@ -1,5 +1,5 @@
-// The functions of the C library by which a program opens, examines, renames and removes files.
-// They do what they always do until divert_writes(true).
+// Replaces the C library's functions that open, examine, rename and remove files. They behave as
+// usual until divert_writes(true) is called.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ int open_file(int folder, const char* path, int flags, mode_t mode, OpenAt their
   return theirs(folder, path, flags, mode);
 }
 
-/// The third argument of open(), there when a file may be made.
+/// Returns the third argument of open(), which exists if a file may be created.
 mode_t mode_of(int flags, std::va_list arguments) {
   const bool given = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
   return given ? va_arg(arguments, mode_t) : 0;
@@ -140,7 +140,8 @@ TROUPE_EXPORT std::FILE* freopen64(const char* path, const char* mode, std::FILE
   return reopen_stream(path, mode, stream, theirs);
 }
 
-// Each of these: what DivertedFiles says, or else the original.
+// Each of these functions returns DivertedFiles' result or, if the call is not diverted, calls the
+// original.
 #define TROUPE_CHANGE(name, parameters, arguments, diverted_call)                                  \
   TROUPE_EXPORT int name parameters noexcept {                                                     \
     static const auto theirs = original<int(*) parameters>(#name);                                 \
@@ -176,7 +177,7 @@ TROUPE_CHANGE(truncate, (const char* path, off_t size), (path, size), truncate(p
 TROUPE_CHANGE(truncate64, (const char* path, off64_t size), (path, size), truncate(path, size))
 #undef TROUPE_CHANGE
 
-// Folders are listed without what this rank has removed.
+// Listings of folders omit the files that this rank has removed.
 #define TROUPE_LIST(name, entry)                                                                   \
   TROUPE_EXPORT struct entry* name(DIR* folder) {                                                  \
     static const auto theirs = original<struct entry* (*)(DIR*)>(#name);                           \
@@ -197,7 +198,8 @@ TROUPE_LIST(readdir, dirent)
 TROUPE_LIST(readdir64, dirent64)
 #undef TROUPE_LIST
 
-// What is in DivertedFiles is looked at there. `follows` is the function that follows links.
+// Diverted files are examined in DivertedFiles. `follows` is the variant of the function that
+// follows links.
 #define TROUPE_LOOK(name, follows, parameters, arguments, folder, stand_in_arguments)              \
   TROUPE_EXPORT int name parameters noexcept {                                                     \
     DivertedFiles* const files = diverted;                                                         \
@@ -238,7 +240,7 @@ TROUPE_LOOK(faccessat, faccessat, (int folder, const char* path, int rights, int
 #undef TROUPE_STAT
 #undef TROUPE_LOOK
 
-// Names that no other rank has: what is done to these files is done.
+// Names that no other rank has. Changes to these files happen on disk.
 #define TROUPE_OWN(name, result, parameters, arguments, path, made)                                \
   TROUPE_EXPORT result name parameters {                                                           \
     static const auto theirs = original<result(*) parameters>(#name);                              \

@@ -102,7 +102,8 @@ void TransparentProcess::buffer(const at::Tensor& tensor) {
 }
 
 void TransparentProcess::share_buffers() {
-  std::erase_if(buffers_, [](const auto& held) { return held.expired(); }); // with its module
+  // Buffers of destroyed modules.
+  std::erase_if(buffers_, [](const auto& held) { return held.expired(); });
   std::vector<at::Tensor> alive;
   for (const auto& held : buffers_)
     if (auto implementation = held.lock())
@@ -124,7 +125,7 @@ GradientAverage& TransparentProcess::gradients_of(Tracked& tracked) {
 
 void TransparentProcess::group_added(torch::optim::Optimizer& optimizer,
                                      const torch::optim::OptimizerParamGroup&) {
-  // The first group of an optimizer comes from its constructor.
+  // The first group of an optimizer is added by its constructor.
   Tracked& tracked = track(optimizer, optimizer.param_groups().size() == 1);
   share_parameters(optimizer, tracked);
   share_buffers();

@@ -13,7 +13,7 @@
 namespace troupe::learner::transparent {
 namespace {
 
-constexpr std::int64_t kAddress = 300; // bytes; "host port"
+constexpr std::int64_t kAddress = 300; // bytes for "host port"
 
 } // namespace
 

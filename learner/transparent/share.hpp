@@ -7,10 +7,10 @@
 
 namespace troupe::learner::transparent {
 
-/// The part of one batch of all ranks, [samples], that rank `rank` of `size` trains on: contiguous,
-/// of the same length on every rank. If the samples do not divide by the ranks, the last parts
-/// continue with the batch's first samples (Tail::pad), or the samples left over are left out
-/// (Tail::drop; then a part may be empty).
+/// Returns the part of a batch of all ranks, [samples], on which rank `rank` of `size` trains. It
+/// is contiguous and has the same length on every rank. If the number of samples is not divisible
+/// by the number of ranks, the last parts are filled up with the batch's first samples (Tail::pad),
+/// or the remaining samples are left out (Tail::drop; a part may then be empty).
 std::vector<std::size_t> share_of(const std::vector<std::size_t>& batch, int rank, int size,
                                   Tail tail);
 
