@@ -91,7 +91,7 @@ make_shared_memory_communicator(const std::string& host, int port, int rank, int
                                 const CommunicatorOptions& options = {});
 
 /// Joins the group of all processes that mpirun started, over MPI. `interface_host` is the address
-/// at which the other ranks reach this process; it serves the control connections. Throws
+/// at which the other ranks reach this process, for the control connections. Throws
 /// std::runtime_error with the reason if MPI is not available in this build or on this machine.
 std::unique_ptr<Communicator>
 make_mpi_communicator(const CommunicatorOptions& options = {},

@@ -202,7 +202,7 @@ private:
   MPI_Comm group_ = MPI_COMM_NULL;
   MPI_Request request_ = MPI_REQUEST_NULL;
   int rank_ = 0, size_ = 0;
-  bool fresh_ = true; // the group itself is still being made
+  bool fresh_ = true; // the group is still being created
   std::vector<int> in_counts_, in_begins_, out_counts_, out_begins_;
 };
 

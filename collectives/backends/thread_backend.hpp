@@ -23,7 +23,7 @@ private:
   using Part = void (ThreadBackend::*)(int rank, const Fingerprint& call);
 
   /// Fills this rank's slot, meets the other ranks and then does this rank's part of the call. For
-  /// small data, the last rank to arrive does the parts of all ranks.
+  /// small data, the last rank to arrive does the parts of all ranks instead.
   void run(const FlatCall& call) override;
 
   static Part part_of(Kind kind);

@@ -38,7 +38,7 @@ private:
   c10::intrusive_ptr<c10d::Store> store_;
 };
 
-/// A rendezvous, without a port, for ranks of one host and user. It is a memory file that only its
+/// A rendezvous without a port, for ranks of one host and user. It is a memory file that only its
 /// owner's processes may open, and only during this object's lifetime.
 class RendezvousFile {
 public:

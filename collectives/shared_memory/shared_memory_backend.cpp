@@ -137,9 +137,9 @@ SharedMemoryBackend::Transfer SharedMemoryBackend::transfer_of(const FlatCall& c
 }
 
 /// Each block takes three steps (two if nothing is reduced or no result is copied out), and all
-/// ranks meet after each step. A stage is reused two blocks later. By then all ranks have read the
-/// slices of the other ranks, which are refilled. The rank's own slice may still be in use, but it
-/// is not refilled.
+/// ranks meet after each step. A stage is reused two blocks later. By then the other ranks have
+/// read their slices of it, so these may be overwritten. The rank's own slice may still be in use,
+/// but it is not overwritten.
 void SharedMemoryBackend::run_large(const FlatCall& call) {
   auto transfer = transfer_of(call);
   const bool reduces = transfer.kind == Kind::all_reduce || transfer.kind == Kind::reduce_scatter;

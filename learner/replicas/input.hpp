@@ -10,7 +10,7 @@ namespace troupe::learner {
 
 /// How many input pipelines a program has, i.e. how often input_fn is called.
 enum class Pipelines : std::uint8_t {
-  per_replica, // each replica reads batches of per_replica_batch_size rows
+  per_replica, // each replica reads batches of per_replica_batch_size() rows
   per_worker,  // each process reads for its replicas and splits batches by rows
   single       // the first replica reads global batches for the program, split by rows
 };

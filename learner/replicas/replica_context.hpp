@@ -31,7 +31,7 @@ struct ReplicaAssignment {
   int sync_group = 0;   // replicas of one sync group step together
   int num_sync_groups = 1;
   collectives::Communicator* communicator = nullptr; // the sync group's; null: no collectives
-  int replicas_in_sync = 0;           // contribute to an update; 0: the communicator's size, or 1
+  int replicas_in_sync = 0;           // size of an update; 0: the communicator's size, or 1
   UpdateRuleFactory update_rule = {}; // empty: average over the sync group; every replica steps
   collectives::Timeline* timeline = nullptr; // this replica's; null: nothing is recorded
   std::vector<at::Device> devices = {};      // this replica's; empty: the CPU
@@ -51,7 +51,7 @@ public:
   int local_id() const { return assignment_.local_id; }
   int sync_group() const { return assignment_.sync_group; }
   int num_sync_groups() const { return assignment_.num_sync_groups; }
-  int num_replicas_in_sync() const;            // contribute to an update
+  int num_replicas_in_sync() const;            // number contributing to an update
   std::uint64_t seed() const { return seed_; } // this replica's, derived from the run's seed
 
   /// device() returns the replica's first device, logical_device(i) any of them. A replica may

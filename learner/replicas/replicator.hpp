@@ -87,9 +87,9 @@ public:
   /// Makes one step on the next batches. Returns nothing if the input has ended.
   std::optional<PerReplica> step(DistributedInput& input, const StepFn& step_fn);
 
-  /// Combine the values of the replicas of this process and, if all replicas of the program step
-  /// together, of the other processes. reduce() reduces them; gather() concatenates their rows in
-  /// the order of the replicas (a scalar counts as one row).
+  /// reduce() and gather() combine the values of the replicas of this process and, if all replicas
+  /// of the program step together, of the other processes. reduce() reduces them; gather()
+  /// concatenates their rows in the order of the replicas (a scalar counts as one row).
   TensorMap reduce(const PerReplica& values, ReduceOp op = ReduceOp::mean);
   TensorMap gather(const PerReplica& values);
 

@@ -32,7 +32,8 @@ enum class StrategyKind : std::uint8_t {
   local_sgd         // separate optimizers; parameters are averaged every few steps
 };
 
-/// The configuration of a strategy. Options that a kind does not need are ignored.
+/// The configuration of a strategy. Options that a kind does not need are ignored; some comments
+/// below name the kinds that use an option.
 struct StrategyOptions {
   StrategyKind kind = StrategyKind::mirrored;
   int replicas = 1;                             // per process, as threads
@@ -47,7 +48,7 @@ struct StrategyOptions {
   std::optional<std::int64_t> max_lead;      // parameter_server, sync_groups
   StalenessRate staleness_rate = StalenessRate::constant;
   /// Endpoints of parameter servers in other processes. The parameters are distributed among them
-  /// by size. If empty, the server runs in this process.
+  /// by size. If empty, the chief's process serves them.
   std::vector<std::string> servers;
   /// The deployment's keys, which encrypt connections with parameter servers on other hosts.
   /// Without keys, the chief serves only its own host.

@@ -17,12 +17,12 @@ namespace troupe::learner::transparent {
 
 /// Averages the gradients of one optimizer over the ranks at its step, in flat buckets.
 ///
-/// The program does not know about it: after a backward pass it may run another one, or clip, zero
-/// or read the gradients. So, unlike in learner::GradientBuckets, the gradients stay in place until
-/// the step. While backward continues, each bucket whose gradients are ready is copied and sent
-/// speculatively. At the step the ranks exchange which buckets have changed since, bit for bit, and
-/// send those again. If gradients change in kMostWasted steps, the program is taken to change them
-/// always, and everything is sent at the step from then on.
+/// The program does not know about this class: after a backward pass it may run another one, or
+/// clip, zero or read the gradients. So, unlike in learner::GradientBuckets, the gradients stay in
+/// place until the step. While backward continues, each bucket whose gradients are ready is copied
+/// and sent speculatively. At the step the ranks agree on the buckets in which any bit has changed
+/// since, and send those again. If gradients change in kMostWasted steps, the program is assumed
+/// always to change them, and everything is sent at the step from then on.
 ///
 /// Early buckets use a separate channel, in the same order on all ranks, whatever the order in
 /// which their gradients become ready. At most one thread may use this object at a time; backward
@@ -45,15 +45,16 @@ public:
   GradientAverage& operator=(const GradientAverage&) = delete;
 
   /// Sets the gradients to their mean over the ranks, or to rank 0's if `from_rank_0` (which must
-  /// be equal on all ranks). A parameter without a gradient on some ranks counts as zero there; one
-  /// without a gradient on any rank keeps none. Sparse gradients become dense. Throws
+  /// be equal on all ranks). A parameter without a gradient on some ranks counts as zero there; if
+  /// it has no gradient on any rank, it keeps none. Sparse gradients become dense. Throws
   /// CollectiveError.
   void average(const std::vector<at::Tensor>& parameters, bool from_rank_0);
 
   /// Completes the transfers in progress, on all ranks. Throws CollectiveError.
   void drain();
 
-  /// Number of buckets that were sent before the last average() and were not sent again.
+  /// The number of buckets of the last average() that had been sent before it and were not sent
+  /// again.
   std::int64_t sent_early() const { return sent_early_; }
 
 private:
