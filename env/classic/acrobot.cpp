@@ -8,9 +8,9 @@ namespace troupe::env::classic {
 
 namespace {
 
-constexpr double kAcrobotSeconds = 0.2; // of a step
+constexpr double kAcrobotSeconds = 0.2; // seconds per step
 
-/// The angle in [-pi, pi], by as many turns as needed.
+/// The equivalent angle in [-pi, pi].
 double wrapped(double angle) {
   while (angle > std::numbers::pi)
     angle -= 2 * std::numbers::pi;
@@ -31,12 +31,12 @@ void Acrobot::begin(State& state, Random& random) const {
     number = static_cast<double>(static_cast<float>(random.uniform(-0.1, 0.1)));
 }
 
-/// Links of length 1, mass 1 and moment of inertia 1, the mass in the middle. Expressions are
+/// Links of length 1, mass 1 and moment of inertia 1, with the mass in the middle. Expressions are
 /// evaluated in Gymnasium's order.
 Acrobot::Numbers Acrobot::derivative(const Numbers& numbers, double torque) const {
   constexpr double kGravity = 9.8;
   constexpr double kLength = 1;
-  constexpr double kCentre = 0.5; // of mass, from the joint above
+  constexpr double kCentre = 0.5; // centre of mass, from the joint above
   constexpr double kMass = 1;
   constexpr double kInertia = 1;
   constexpr double kCentreSquared = kCentre * kCentre;

@@ -6,9 +6,9 @@
 
 namespace troupe::env::classic {
 
-/// Acrobot-v1: two links hang from a fixed joint; a torque of -1, 0 or 1 at the joint between them
-/// (actions 0, 1, 2) must swing the tip above the line one link above the fixed joint. Sutton and
-/// Barto, "Reinforcement Learning", or with other dynamics Sutton's paper of 1996.
+/// Acrobot-v1: two links hang from a fixed joint. A torque of -1, 0 or 1 at the joint between them
+/// (actions 0, 1, 2) must swing the tip above the line one link above the fixed joint. The dynamics
+/// are those of Sutton and Barto, "Reinforcement Learning", or of Sutton's paper of 1996.
 class Acrobot {
 public:
   struct State {

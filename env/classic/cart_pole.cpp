@@ -7,7 +7,7 @@ namespace troupe::env::classic {
 
 namespace {
 
-constexpr double kCartPoleSeconds = 0.02; // of a step
+constexpr double kCartPoleSeconds = 0.02; // seconds per step
 
 } // namespace
 

@@ -24,7 +24,7 @@ public:
 
 private:
   EnvironmentSpec spec_;
-  bool sutton_barto_reward_; // -1 at the end instead of 1 a step
+  bool sutton_barto_reward_; // -1 at the end instead of 1 per step
 };
 
 } // namespace troupe::env::classic

@@ -8,9 +8,9 @@
 
 namespace troupe::env::classic {
 
-/// FrozenLake-v1 and FrozenLake8x8-v1: from the first tile of a square of ice to the last one
-/// without falling into a hole; moves left (0), down (1), right (2) or up (3) may slip sideways.
-/// The state is row * columns + column.
+/// FrozenLake-v1 and FrozenLake8x8-v1: walk over a square of ice from the first tile to the last
+/// one without falling into a hole. The moves left (0), down (1), right (2) and up (3) may slip
+/// sideways. The state is row * columns + column.
 class FrozenLake {
 public:
   struct State {
@@ -25,18 +25,18 @@ public:
   void observe(const State& state, std::span<std::byte> observation) const;
   bool is_valid(const State& state) const;
 
-  /// Holes and the goal lead to themselves.
+  /// A hole or the goal leads to itself.
   Transitions transitions(std::int64_t tile, std::int64_t action) const;
 
 private:
   Transition move(std::int64_t tile, std::int64_t direction, double probability) const;
 
   std::string_view map_; // row by row: S start, F frozen, H hole, G goal
-  std::int64_t side_;    // rows, and columns
+  std::int64_t side_;    // number of rows, and of columns
   EnvironmentSpec spec_;
   bool slippery_;
   double success_rate_;
-  std::array<double, 3> rewards_; // of the goal, a hole, ice
+  std::array<double, 3> rewards_; // for the goal, a hole, ice
 };
 
 } // namespace troupe::env::classic

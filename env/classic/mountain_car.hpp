@@ -11,7 +11,7 @@ class MountainCar {
 public:
   struct State {
     double position = 0;
-    double velocity = 0; // position/step
+    double velocity = 0; // position per step
   };
 
   MountainCar(const std::string& name, const gym::GymOptionValues& options);

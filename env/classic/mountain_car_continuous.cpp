@@ -7,7 +7,7 @@ namespace troupe::env::classic {
 
 namespace {
 
-/// Moves the car, calculating in `Number`; returns whether it reached the goal.
+/// Moves the car, computing in `Number`. Returns whether it reached the goal.
 template <class Number>
 bool drive(MountainCarContinuous::State& state, float force, double goal_velocity) {
   constexpr Number kFastest = static_cast<Number>(0.07);

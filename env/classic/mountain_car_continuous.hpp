@@ -4,14 +4,14 @@
 
 namespace troupe::env::classic {
 
-/// MountainCarContinuous-v0: MountainCar with a force in [-1, 1], which costs, and another goal.
-/// Gymnasium rounds the state to float32 after each step and calculates in float32 from then on;
-/// so does this. Actions are rounded to float32.
+/// MountainCarContinuous-v0: MountainCar with a force in [-1, 1], which costs reward, and another
+/// goal. As in Gymnasium, the state is rounded to float32 after each step and computed in float32
+/// from then on. Actions are rounded to float32.
 class MountainCarContinuous {
 public:
   struct State {
     double position = 0;
-    double velocity = 0;       // position/step
+    double velocity = 0;       // position per step
     std::uint64_t rounded = 0; // 1: after the first step, when both are float32 numbers
   };
 

@@ -8,10 +8,10 @@ namespace troupe::env::classic {
 
 namespace {
 
-constexpr double kPendulumSeconds = 0.05; // of a step
+constexpr double kPendulumSeconds = 0.05; // seconds per step
 constexpr double kLargestTorque = 2;
 
-/// The angle in [-pi, pi).
+/// The equivalent angle in [-pi, pi).
 double from_upright(double angle) {
   constexpr double kTurn = 2 * std::numbers::pi;
   const double turned = std::fmod(angle + std::numbers::pi, kTurn);
@@ -31,7 +31,7 @@ void Pendulum::begin(State& state, Random& random) const {
   state.velocity = random.uniform(-1, 1);
 }
 
-// A rod of length 1 and mass 1. What depends on the action alone is float32, as in Gymnasium.
+// A rod of length 1 and mass 1. As in Gymnasium, terms that depend on the action alone are float32.
 GameStep Pendulum::step(State& state, std::span<const double> action, Random&) const {
   constexpr double kFastest = 8;
 

@@ -5,11 +5,11 @@
 namespace troupe::env::classic {
 
 /// Pendulum-v1: a torque in [-2, 2] at the joint of a pendulum must swing it up and keep it there.
-/// Never terminates. Actions are rounded to float32.
+/// An episode never terminates. Actions are rounded to float32.
 class Pendulum {
 public:
   struct State {
-    double angle = 0;    // from upright, radians, any number of turns
+    double angle = 0;    // from upright, radians, not wrapped
     double velocity = 0; // radians/second
   };
 

@@ -17,7 +17,7 @@ struct Place {
 
 constexpr Place kStandPlaces[kStands] = {{0, 0}, {0, 4}, {4, 0}, {4, 3}}; // R, G, Y, B
 
-/// A state number taken apart.
+/// The parts of a state number.
 struct TaxiState {
   Place taxi;
   std::int64_t passenger;
@@ -41,7 +41,7 @@ bool wall_to_the_right(const Place& place) {
                        : place.row > 2 && (place.column == 0 || place.column == 2);
 }
 
-/// The place beside `from`, or `from` where a wall is between them.
+/// The place next to `from` in that direction, or `from` if a wall is between them.
 Place beside(const Place& from, std::int64_t direction) {
   const auto [row, column] = from;
   switch (direction) {
@@ -56,7 +56,7 @@ Place beside(const Place& from, std::int64_t direction) {
   }
 }
 
-/// The stand at this place, or kStands.
+/// The stand at this place, or kStands if there is none.
 std::int64_t stand_at(const Place& place) {
   std::int64_t stand = 0;
   while (stand < kStands && !(kStandPlaces[stand] == place))
@@ -108,7 +108,7 @@ Transitions Taxi::transitions(std::int64_t number, std::int64_t action) const {
     return {drop_off(state)};
   const auto move = [&](std::int64_t direction, double probability) {
     TaxiState moved = state;
-    // A taxi that cannot drive straight on does not skid either.
+    // A taxi that cannot drive straight ahead does not skid either.
     if (!(beside(state.taxi, action) == state.taxi))
       moved.taxi = beside(state.taxi, direction);
     return Transition{.probability = probability, .state = moved.number(), .reward = -1};
@@ -117,7 +117,7 @@ Transitions Taxi::transitions(std::int64_t number, std::int64_t action) const {
     return {move(action, 1)};
   constexpr std::int64_t kLeftOf[] = {2, 3, 1, 0};
   const std::int64_t left = kLeftOf[action];
-  const std::int64_t right = left ^ 1; // the opposite
+  const std::int64_t right = left ^ 1; // the opposite direction
   const double aside = (1 - straight_probability_) / 2;
   return {move(action, straight_probability_), move(left, aside), move(right, aside)};
 }

@@ -7,7 +7,7 @@
 
 namespace troupe::env::classic {
 
-/// What may follow from a state and an action.
+/// One possible result of an action in a state.
 struct Transition {
   double probability = 0;
   std::int64_t state = 0;
@@ -15,10 +15,11 @@ struct Transition {
   bool terminated = false;
 };
 
-/// All that may follow; their probabilities add up to 1, unused ones have 0 and come last.
+/// All possible results. Their probabilities add up to 1; unused entries have probability 0 and
+/// come last.
 using Transitions = std::array<Transition, 3>;
 
-/// One of them with its probability.
+/// Draws a transition according to the probabilities.
 const Transition& draw(const Transitions& transitions, Random& random);
 
 } // namespace troupe::env::classic
