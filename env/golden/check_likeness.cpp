@@ -66,7 +66,7 @@ void finish(LikenessReport& report) {
   }
 }
 
-/// Depth and segmentation of one view by two renderers.
+/// Compares depth and segmentation of one view as drawn by two renderers.
 class ShapeComparison {
 public:
   ShapeComparison(Physics& physics, const PixelOptions& options, const PixelOptions& opengl)
@@ -109,7 +109,8 @@ LikenessReport check_likeness(const std::string& task, const LikenessOptions& op
   report.task = task;
   const auto environment = make_bare({.task = task, .models = options.models});
   check_can_be_drawn(*environment, options.pixels);
-  begin_random_state(*environment, options.seed); // height fields and sizes are set from here on
+  begin_random_state(*environment, options.seed); // sets height fields and sizes, which stay from
+                                                  // here on
   PixelOptions opengl = options.pixels;
   opengl.renderer = RendererKind::opengl;
   Physics& physics = *environment->physics();

@@ -115,10 +115,10 @@ std::string index_path(const std::string& folder) {
   return (std::filesystem::path(folder) / "index.json").string();
 }
 
-/// Compares the index's entry of the task with our spec.
+/// Compares the task's entry in the index with our spec.
 void check_spec(const std::string& folder, const EnvironmentSpec& spec, GoldenReport& report) {
   if (!std::filesystem::exists(index_path(folder)))
-    return; // single recordings are replayed, too
+    return; // single recordings can be replayed, too
   const auto judge_equal = [&](const char* what, const auto& ours, const auto& theirs) {
     if (ours != theirs)
       report.failures.push_back(std::string(what) + " differ: ours " + nlohmann::json(ours).dump()
@@ -133,7 +133,7 @@ void check_spec(const std::string& folder, const EnvironmentSpec& spec, GoldenRe
     if (std::abs(spec.control_timestep_seconds - seconds) > kGoldenTolerance * seconds)
       judge_equal("control time steps", spec.control_timestep_seconds, seconds);
     const auto& action = entry.at("action_spec");
-    const auto bounds = [&](const char* which) { // dm_control writes mjMAXVAL for "none"
+    const auto bounds = [&](const char* which) { // dm_control writes mjMAXVAL for "no bound"
       auto values = action.at(which).get<std::vector<double>>();
       for (double& value : values)
         if (std::abs(value) == mjMAXVAL)

@@ -10,18 +10,18 @@ namespace troupe::env {
 
 /// Recorded pictures of a trajectory, uint8 [height, width, 3] each.
 struct GoldenFrames {
-  std::map<int, std::size_t> index; // control step -> number in the array
+  std::map<int, std::size_t> index; // control step -> index of its picture in `bytes`
   std::vector<std::byte> bytes;
   int height = 0;
   int width = 0;
   int camera = 0;
 
-  /// Empty when that step has none.
+  /// The picture of a control step; empty if there is none.
   std::span<const std::uint8_t> at(int control_step) const;
 };
 
-/// <folder>/frames_<task>.npz; no frames when there is no such file. Throws std::runtime_error when
-/// it is malformed.
+/// Reads <folder>/frames_<task>.npz. Returns no frames if there is no such file. Throws
+/// std::runtime_error if it is malformed.
 GoldenFrames read_golden_frames(const std::string& folder, const std::string& task);
 
 } // namespace troupe::env

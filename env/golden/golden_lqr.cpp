@@ -25,7 +25,7 @@ std::uint32_t recorded_seed(const std::string& folder, const std::string& task) 
   }
 }
 
-/// numpy.random.RandomState(seed).random_sample(): 53 bits of two draws.
+/// numpy.random.RandomState(seed).random_sample(): 53 bits from two draws.
 double uniform(std::mt19937& twister) {
   const double high = static_cast<double>(twister() >> 5);
   const double low = static_cast<double>(twister() >> 6);
@@ -38,7 +38,7 @@ void set_recorded_springs(Physics& physics, const std::string& folder, const std
   std::mt19937 twister(recorded_seed(folder, task));
   for (double& stiffness : physics.own_array("jnt_stiffness")) {
     stiffness = 15 + 10 * uniform(twister);
-    uniform(twister); // a damping between 0 and 0
+    uniform(twister); // the damping, drawn from the range 0 to 0
   }
 }
 

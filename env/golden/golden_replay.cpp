@@ -99,7 +99,7 @@ bool GoldenReplay::has_any(const std::string& prefix) const {
                      [&](const auto& entry) { return entry.first.starts_with(prefix); });
 }
 
-/// Copies the recorded array of that name, if there is one.
+/// Copies the recorded array of that name into `values`, if there is one.
 void GoldenReplay::set_data(double* values, std::size_t count, const std::string& name) {
   const auto found = arrays_.find(name);
   if (found == arrays_.end())

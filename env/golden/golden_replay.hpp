@@ -10,7 +10,7 @@
 
 namespace troupe::env {
 
-/// A recording's array as rows of doubles.
+/// An array of a recording, as rows of doubles.
 struct RecordedTable {
   std::vector<double> values;
   std::size_t rows = 0;
@@ -22,12 +22,12 @@ struct RecordedTable {
 
 using RecordedArrays = std::map<std::string, NpyArray>;
 
-/// Throws std::runtime_error naming `source` when the array is missing or its size is no multiple
-/// of `columns`.
+/// Throws std::runtime_error naming `source` if the array is missing or if its size is not a
+/// multiple of `columns`.
 RecordedTable recorded_table(const RecordedArrays& arrays, const std::string& name,
                              std::size_t columns, const std::string& source);
 
-/// One task's recording and our simulation of it. Throws std::runtime_error where the recording
+/// The recording of one task and our simulation of it. Throws std::runtime_error if the recording
 /// does not fit our model.
 class GoldenReplay {
 public:
@@ -40,14 +40,14 @@ public:
     return recorded_table(arrays_, name, columns, source_);
   }
 
-  /// The state after reset, as recorded: model, options and data.
+  /// Restores the recorded state after reset: model, options and data.
   void begin();
   TimeStep step(std::span<const double> action);
 
-  /// The model of the episode in which the probes were taken.
+  /// Restores the model of the episode in which the probes were taken.
   void begin_probes();
-  /// One random state; the reward there. The state of the actuators is recorded in `observation`
-  /// alone, for tasks that see it.
+  /// Sets one random state and returns its reward. The state of the actuators is recorded only in
+  /// `observation`, for tasks that observe it.
   double probe(std::span<const double> qpos, std::span<const double> qvel,
                std::span<const double> ctrl, std::span<const double> observation);
 
@@ -60,7 +60,7 @@ private:
 
   std::string folder_;
   std::string task_;
-  std::string source_; // the file
+  std::string source_; // path of the recording
   RecordedArrays arrays_;
   SuiteEnvironment environment_;
   Physics& physics_;

@@ -16,8 +16,8 @@ using namespace gym;
 
 namespace {
 
-// Of the Kolmogorov-Smirnov statistic times sqrt(n m / (n + m)): exceeded by chance once in 20
-// million comparisons of equal distributions (2 exp(-2 x²)).
+// Limit on the Kolmogorov-Smirnov statistic times sqrt(n m / (n + m)). Equal distributions exceed
+// it by chance once in 20 million comparisons (2 exp(-2 x²)).
 constexpr double kResetStatistic = 3;
 
 struct Rows {
@@ -33,7 +33,7 @@ std::string task_of(const std::string& recording) {
   return recording.substr(0, recording.find('.'));
 }
 
-/// The options of a recording, from the index.
+/// Reads the options of a recording from the index.
 GymOptions read_options(const std::string& folder, const std::string& recording,
                         const std::string& models) {
   const std::string path = (std::filesystem::path(folder) / "index.json").string();
@@ -73,7 +73,7 @@ public:
   std::size_t nu() const { return environment_.spec().action.size(); }
   bool has(const std::string& name) const { return arrays_.contains(name); }
 
-  /// `count`: the required number of rows, 0 for any.
+  /// `count` is the required number of rows; 0 allows any.
   Rows rows(const std::string& name, std::size_t columns, std::size_t count = 0) const {
     const auto found = arrays_.find(name);
     if (found == arrays_.end())
@@ -147,7 +147,7 @@ void check_episodes(GymReplay& replay, GoldenReport& report) {
     judge_end(report, "step " + std::to_string(i), step, terminated.values[i] != 0,
               truncated.values[i] != 0);
     if (!report.failures.empty())
-      return; // our episode ended before theirs and cannot be stepped
+      return; // our episode ended before theirs and cannot be stepped further
   }
   if (episode != starts.count)
     report.failures.push_back("the recording begins episodes after its last step");
@@ -174,7 +174,7 @@ void check_probes(GymReplay& replay, GoldenReport& report) {
   report.probes = static_cast<int>(qpos.count);
 }
 
-/// sqrt(n m / (n + m)) times the largest distance of the two empirical distributions.
+/// sqrt(n m / (n + m)) times the largest distance between the two empirical distributions.
 double kolmogorov_smirnov(std::vector<double> a, std::vector<double> b) {
   std::sort(a.begin(), a.end());
   std::sort(b.begin(), b.end());
