@@ -8,15 +8,15 @@
 namespace troupe::env {
 namespace {
 
-constexpr double kStiffness = 100; // 1/s², of the whole mechanism's mass
-constexpr double kDamping = 20;    // 1/s: critical
+constexpr double kStiffness = 100; // 1/s², times the mass of the whole mechanism
+constexpr double kDamping = 20;    // 1/s: critically damped
 
-std::size_t pixel(double at, int pixels) { // at: -1 to 1
+std::size_t pixel(double at, int pixels) { // at: from -1 to 1
   return static_cast<std::size_t>(
       std::clamp(static_cast<int>(std::floor((at + 1) / 2 * pixels)), 0, pixels - 1));
 }
 
-/// The body of what a segmentation shows; 0: the world, or nothing.
+/// The body that a segmented pixel shows; 0: the world, or nothing.
 int body_of(const mjModel& model, std::int32_t object, std::int32_t type) {
   if (object < 0)
     return 0;
@@ -70,14 +70,14 @@ void Hand::apply(Physics& physics) {
   pulled_ = body_;
   if (!holds())
     return;
-  mjtNum away[3]; // of the point, from the body's origin
+  mjtNum away[3]; // from the body's origin to the point
   mju_mulMatVec3(away, data.xmat + 9 * body_, offset_.data());
   mjtNum velocity[6]; // rotation, translation
   mj_objectVelocity(&model, &data, mjOBJ_XBODY, body_, velocity, 0);
   mjtNum turning[3];
   mju_cross(turning, velocity, away);
   const double mass = model.body_subtreemass[model.body_rootid[body_]];
-  mjtNum* force = data.xfrc_applied + 6 * body_; // at the body's centre of mass, and a torque
+  mjtNum* force = data.xfrc_applied + 6 * body_; // at the body's centre of mass: force, torque
   mjtNum arm[3];
   for (int i = 0; i < 3; ++i) {
     const mjtNum now = data.xpos[3 * body_ + i] + away[i];

@@ -8,29 +8,29 @@
 
 namespace troupe::env {
 
-/// Holds a point of a body and pulls it by a spring, towards another point of the plane through it
-/// that is parallel to the picture.
+/// Holds a point of a body and pulls it by a spring towards another point, in the plane through the
+/// held point that is parallel to the picture.
 class Hand {
 public:
-  /// Takes the body that a picture of `caster` shows at (u, v) of the viewpoint; false if there is
-  /// none that moves.
+  /// Grabs the body that `caster` shows at (u, v) of the viewpoint. Returns false if there is no
+  /// movable body.
   bool grab(Physics& physics, RayCaster& caster, const Viewpoint& view, double u, double v);
-  /// The end of the spring is where the viewpoint shows (u, v).
+  /// Moves the end of the spring to (u, v) of the viewpoint.
   void pull(const Viewpoint& view, double u, double v);
   void release() { body_ = 0; }
 
   bool holds() const { return body_ > 0; }
   std::string body_name(const Physics& physics) const; // "": none
 
-  /// The spring's force, before each step.
+  /// Applies the spring's force; call it before each step.
   void apply(Physics& physics);
 
 private:
   int body_ = 0;
-  int pulled_ = 0;                 // whose force is set; 0: none
-  std::array<double, 3> offset_{}; // of the point, in the body's frame
+  int pulled_ = 0;                 // body to which a force is applied; 0: none
+  std::array<double, 3> offset_{}; // of the held point, in the body's frame
   std::array<double, 3> end_{};
-  double depth_ = 0; // of the point when it was taken
+  double depth_ = 0; // of the held point when it was grabbed
 };
 
 } // namespace troupe::env

@@ -10,7 +10,7 @@ namespace {
 using Vector = std::array<double, 3>;
 
 constexpr double kDegree = std::numbers::pi / 180;
-constexpr double kTurn = 180; // degrees for the picture's height
+constexpr double kTurn = 180; // degrees per height of the picture
 constexpr double kMostElevation = 89.5;
 constexpr double kNearest = 0.01; // of the model's extent
 constexpr double kFarthest = 100;
@@ -75,7 +75,7 @@ std::string OrbitCamera::name(const Physics& physics) const {
   return given.empty() ? "camera " + std::to_string(camera_.fixedcamid) : given;
 }
 
-/// From now on a camera of its own, which sees about what the model's did.
+/// Switches from a model's camera to a free one with about the same view.
 void OrbitCamera::stand(const Physics& physics) {
   if (!is_fixed())
     return;
@@ -106,7 +106,7 @@ void OrbitCamera::turn(const Physics& physics, double right, double up) {
 void OrbitCamera::shift(const Physics& physics, double right, double up) {
   stand(physics);
   const Viewpoint now = viewpoint(physics, 1);
-  for (int i = 0; i < 3; ++i) // right and up are of half the height at a distance of 1
+  for (int i = 0; i < 3; ++i) // right and up span half the picture's height at distance 1
     camera_.lookat[i] -= 2 * camera_.distance * (right * now.right[i] + up * now.up[i]);
 }
 

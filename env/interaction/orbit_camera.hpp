@@ -7,36 +7,36 @@
 
 namespace troupe::env {
 
-/// Where a camera is, and its rays: of the pixel (u, v), each -1 to 1 from left to right and from
-/// the bottom to the top, along forward + u * right + v * up. Its parameter is the distance from
-/// the camera's plane.
+/// A camera's position and rays. The ray of pixel (u, v), where u and v run from -1 to 1, left to
+/// right and bottom to top, has the direction forward + u * right + v * up. Its parameter is the
+/// distance from the camera's plane.
 struct Viewpoint {
   std::array<double, 3> eye{};
-  std::array<double, 3> right{}; // its length: half the picture's width at a distance of 1
+  std::array<double, 3> right{}; // length: half the picture's width at distance 1
   std::array<double, 3> up{};
   std::array<double, 3> forward{};
 
   std::array<double, 3> at(double u, double v, double distance) const;
 };
 
-/// A camera that a person moves: one of the model's, or one that turns around a point. The point
-/// may follow the first body with degrees of freedom. Perspective.
+/// A camera that a person moves: one of the model's cameras, or one that orbits a point. The point
+/// may follow the first body with degrees of freedom. Perspective projection.
 class OrbitCamera {
 public:
-  /// Begins with the model's camera 0, or free if the model has none.
+  /// Starts with the model's camera 0, or with a free camera if the model has none.
   explicit OrbitCamera(const Physics& physics);
 
-  /// The next of: the model's cameras, one that follows, one that stands.
+  /// Switches to the next of: the model's cameras, a following camera, a stationary camera.
   void choose_next(const Physics& physics);
   std::string name(const Physics& physics) const; // "side", "follows", "stands"
 
-  /// Distances are parts of the picture's height. A camera of the model becomes one that stands,
-  /// first.
+  /// Distances are fractions of the picture's height. A camera of the model first becomes a
+  /// stationary one.
   void turn(const Physics& physics, double right, double up);
   void shift(const Physics& physics, double right, double up);
   void zoom(const Physics& physics, double in); // 0.1: a tenth nearer
 
-  /// Takes part in the followed body's motion; once before each picture.
+  /// Moves the camera with the followed body; call it once before each picture.
   void follow(const Physics& physics);
 
   Viewpoint viewpoint(const Physics& physics, double width_by_height) const;
@@ -49,7 +49,7 @@ private:
   mjvCamera camera_{};
   int followed_ = 0; // body; 0: none
   bool follows_ = false;
-  std::array<double, 3> before_{}; // where the followed body was
+  std::array<double, 3> before_{}; // position of the followed body at the last call
 };
 
 } // namespace troupe::env

@@ -11,11 +11,12 @@ namespace troupe::env {
 class Watched final : public Wrapper {
 public:
   struct Watcher {
-    std::function<void(Physics&)> before = {};                 // a step: forces
-    std::function<void(Physics&, const TimeStep& step)> after; // a reset or a step
+    std::function<void(Physics&)> before = {};                 // before a step, e.g. to apply
+                                                               // forces
+    std::function<void(Physics&, const TimeStep& step)> after; // after a reset or a step
   };
 
-  /// Throws std::invalid_argument if there is no physics behind `inner`.
+  /// Throws std::invalid_argument if `inner` has no physics.
   Watched(std::unique_ptr<Environment> inner, Watcher watcher);
 
   TimeStep reset(std::uint64_t seed, std::span<std::byte> observation) override;
