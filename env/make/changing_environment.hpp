@@ -10,8 +10,8 @@
 
 namespace troupe::env {
 
-/// Options of a task (EnvironmentConfig::options) that change while it is played: a curriculum's.
-/// Any thread.
+/// A task's options (EnvironmentConfig::options), which may change while it is played, for a
+/// curriculum. Any thread may call these functions.
 class TaskOptions {
 public:
   using List = std::vector<std::string>;
@@ -31,12 +31,12 @@ private:
   std::shared_ptr<const List> now_;
 };
 
-/// An environment whose task is made again before an episode if its options have changed. A saved
-/// state contains them. reset() throws what make_environment() throws, and std::runtime_error if
-/// the task with the new options has other observations or actions.
+/// An environment that makes its task again before an episode if the options have changed. A saved
+/// state contains the options. reset() and load_state() throw what make_environment() throws, and
+/// std::runtime_error if the observations or actions differ with the new options.
 class ChangingEnvironment final : public Environment {
 public:
-  /// Both throw what make_environment() throws.
+  /// The constructor throws what make_environment() throws.
   ChangingEnvironment(EnvironmentConfig config, std::shared_ptr<const TaskOptions> options);
 
   const EnvironmentSpec& spec() const override { return spec_; }
@@ -49,7 +49,7 @@ public:
 private:
   void make_with(const TaskOptions::List& options);
 
-  EnvironmentConfig config_; // with the options that the task was made with
+  EnvironmentConfig config_; // with the options of the present task
   std::shared_ptr<const TaskOptions> options_;
   std::unique_ptr<Environment> inner_;
   EnvironmentSpec spec_;

@@ -21,7 +21,7 @@ std::vector<std::string> tags_of(const std::string& name) {
   return suite_tags(name);
 }
 
-/// Leaves the environment in `made`, so that the next one may share its model.
+/// Leaves the environment in `made`, so that the next one can share its model.
 Description describe(const std::string& name, const std::string& models,
                      std::unique_ptr<Environment>& made) {
   Description description{name, tags_of(name), {}, {}};

@@ -10,34 +10,37 @@
 
 namespace troupe::env {
 
-/// The task with its wrappers, innermost first: task -> time limit -> episode log -> randomisation
-/// -> actions in [-1, 1] -> action clip, rescaled -> action noise -> action repeat -> reward scale
-/// -> reward clip -> pixels, dictionary or flat states -> normalisation -> frame stack. Wrappers
-/// that are not configured are absent.
+/// Makes the task with its wrappers, innermost first: task -> time limit -> episode log ->
+/// randomisation -> actions in [-1, 1] -> action clip, rescaled -> action noise -> action repeat ->
+/// reward scale -> reward clip -> pixels, dictionary or flat states -> normalisation -> frame
+/// stack. Wrappers that are not configured are absent.
 ///
-/// One observation array: "pixels" uint8 [stack*cameras*channels, height, width] or "state" float32
-/// [stack*n]; several only when `observations` names them. An environment whose only array is a
-/// picture (uint8 [channels, height, width]) keeps it. Throws std::invalid_argument (unknown task
-/// with the nearest names, sizes out of range, no such camera with the list of cameras) or
-/// std::runtime_error (missing model file, no OpenGL where it draws, an unreachable remote peer).
+/// The observation is one array: "pixels" uint8 [stack*cameras*channels, height, width] or "state"
+/// float32 [stack*n]. It has several only if `observations` names them. An environment whose only
+/// array is a picture (uint8 [channels, height, width]) keeps it. Throws std::invalid_argument
+/// (unknown task with the nearest names, sizes out of range, no such camera with the list of
+/// cameras) or std::runtime_error (missing model file, no OpenGL in the process, an unreachable
+/// remote peer).
 std::unique_ptr<Environment> make_environment(const EnvironmentConfig& config);
 
-/// The same around `bare`, an environment of this configuration without any wrapper.
+/// Adds these wrappers to `bare`, an environment of this configuration without any wrapper.
 std::unique_ptr<Environment> wrap_environment(std::unique_ptr<Environment> bare,
                                               const EnvironmentConfig& config);
 
-/// The environment of the configuration without any wrapper: its task, plugin, options and models.
+/// Makes the environment without any wrapper from the task, plugin, options and models.
 std::unique_ptr<Environment> make_bare(const EnvironmentConfig& config);
 
-/// The bare suite task: float64 observations by name in dm_control's order, the task's own bounds.
+/// Makes a suite task without wrappers: float64 observations by name in dm_control's order, the
+/// task's own bounds.
 std::unique_ptr<Environment> make_task(const std::string& task, const std::string& models = {});
 
-/// Sorted names of all tasks that need no plug-in: the suite's, Gym's, the classic ones, MinAtar's
-/// and those linked into this program. ("remote", an environment at options endpoint=…, is not
-/// among them.)
+/// The sorted names of all tasks that need no plug-in: the suite's, Gym's, the classic ones,
+/// MinAtar's, tasks with goals and those linked into this program. ("remote", an environment at
+/// options endpoint=…, is not among them.)
 std::vector<std::string> environment_names();
 
-/// Whether `task` is such a name, "remote", or a suite task with another number in its name.
+/// Whether `task` is one of environment_names(), "remote", or a suite task with another number in
+/// its name.
 bool is_environment(const std::string& task);
 
 } // namespace troupe::env

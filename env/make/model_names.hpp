@@ -11,11 +11,11 @@ namespace troupe::env {
 struct JointName {
   std::string name;
   std::string kind; // "free", "ball", "slide" or "hinge"
-  std::string unit; // of its positions: "m", "rad", or "quaternion"
+  std::string unit; // unit of its positions: "m", "rad", or "quaternion"
 };
 
-/// Names of a MuJoCo model; empty where an environment has none. An object without a name is
-/// called after its number, "actuator 2".
+/// The names in a MuJoCo model; empty if an environment has no model. An object without a name gets
+/// one from its number, "actuator 2".
 struct ModelNames {
   std::vector<std::string> actuators;
   std::vector<JointName> joints;
