@@ -19,7 +19,8 @@ Asterix::Visitor& visitor_in(Asterix::State& state, std::int32_t row) {
 
 } // namespace
 
-/// In a free row, each as probable. Side and kind are drawn even when all rows are taken.
+/// Spawns a visitor in a free row, each with the same probability. Side and kind are drawn even if
+/// all rows are taken.
 void Asterix::spawn(State& state, Chance& chance) {
   const bool from_left = chance.happens(1. / 2);
   const bool gold = chance.happens(1. / 3);
@@ -27,7 +28,7 @@ void Asterix::spawn(State& state, Chance& chance) {
   const auto free = static_cast<std::int32_t>(std::ranges::count_if(state.visitors, is_free));
   if (free == 0)
     return;
-  std::int32_t before = chance.one_below(free); // free rows above that one
+  std::int32_t before = chance.one_below(free); // free rows above the chosen one
   for (Visitor& visitor : state.visitors)
     if (is_free(visitor) && before-- == 0) {
       visitor = {.kind = gold ? kVisitorGold : kVisitorEnemy,
@@ -78,7 +79,7 @@ void Asterix::move_visitors(State& state, GameStep& made) {
   }
 }
 
-/// Every other time what is there becomes faster, too, not only what comes more frequent.
+/// Objects appear more often each time, and move faster every other time.
 void Asterix::ramp(State& state) {
   if (state.spawn_interval == 1 && state.move_interval == 1)
     return;

@@ -8,8 +8,9 @@
 namespace troupe::env::minatar {
 
 /// Asterix: the player moves in all four directions between the top and the bottom row. Gold and
-/// enemies cross the eight rows in between, at most one in each. Touching gold gives a reward of 1
-/// and removes it, touching an enemy ends the game. Both come more often and move faster with time.
+/// enemies cross the eight rows in between, at most one per row. Touching gold gives a reward of 1
+/// and removes it; touching an enemy ends the game. Over time gold and enemies appear more often
+/// and move faster.
 class Asterix {
 public:
   static constexpr std::int64_t kChannels = 4; // player, enemies, trails, gold
@@ -22,14 +23,14 @@ public:
   struct State {
     std::int32_t x = 5;
     std::int32_t y = 5;
-    std::array<Visitor, 8> visitors{}; // of rows 1 to 8
-    // Steps until something happens, and from one time to the next.
+    std::array<Visitor, 8> visitors{}; // in rows 1 to 8
+    // Steps until the next event, and steps between events.
     std::int32_t spawn_timer = 10;
     std::int32_t spawn_interval = 10;
     std::int32_t move_timer = 5;
     std::int32_t move_interval = 5;
     std::int32_t ramp_timer = 100;
-    std::int32_t ramps = 0; // how often the game became faster
+    std::int32_t ramps = 0; // how often the game has become faster
   };
 
   explicit Asterix(bool difficulty_ramping) : ramping_(difficulty_ramping) {}

@@ -13,20 +13,20 @@ constexpr bool on_board(std::int32_t x, std::int32_t y) {
   return x >= 0 && x < kSide && y >= 0 && y < kSide;
 }
 
-/// An observation being written: uint8 [channels, row, column], 255 where something is and 0
+/// An observation being written: uint8 [channels, row, column], 255 where an object is and 0
 /// elsewhere. x is the column, y the row from the top.
 class Picture {
 public:
   explicit Picture(std::span<std::byte> cells) : cells_(cells) {}
 
-  /// What is outside the board is not shown.
+  /// Cells outside the board are ignored.
   void show(std::int32_t channel, std::int32_t x, std::int32_t y) {
     if (on_board(x, y))
       cells_[static_cast<std::size_t>((channel * kSide + y) * kSide + x)] = std::byte{255};
   }
 
 private:
-  std::span<std::byte> cells_; // 0 at first
+  std::span<std::byte> cells_; // initially 0
 };
 
 } // namespace troupe::env::minatar

@@ -8,7 +8,7 @@
 namespace troupe::env::minatar {
 
 /// A list of at most `kMost` elements without a pointer, so that a game's state can be copied byte
-/// by byte. Unused elements are T{}: equal lists have equal bytes.
+/// by byte. Unused elements are T{}, so that equal lists have equal bytes.
 template <class T, std::int32_t kMost>
 class BoundedList {
 public:
@@ -25,13 +25,13 @@ public:
       elements_[static_cast<std::size_t>(size_++)] = element;
   }
 
-  /// Later elements move up by one.
+  /// Later elements move forward by one.
   void erase(std::int32_t i) {
     std::shift_left(elements_.begin() + i, elements_.begin() + size_, 1);
     elements_[static_cast<std::size_t>(--size_)] = T{};
   }
 
-  /// Erases the first element that `wanted` is true of; whether there was one.
+  /// Erases the first element for which `wanted` is true. Returns whether there was one.
   template <class Wanted>
   bool erase_first(const Wanted& wanted) {
     for (std::int32_t i = 0; i < size_; ++i)
@@ -42,7 +42,7 @@ public:
     return false;
   }
 
-  /// Whether loaded bytes are a list whose elements are all `good`.
+  /// Whether these bytes, loaded from outside, are a list whose elements are all `good`.
   template <class Good>
   bool is_valid(const Good& good) const {
     return size_ >= 0 && size_ <= kMost && std::ranges::all_of(elements(), good);

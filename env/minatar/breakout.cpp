@@ -20,14 +20,14 @@ GameStep Breakout::step(State& state, Action action, Chance&) const {
     state.paddle = std::min(state.paddle + 1, kLastCell);
 
   GameStep made;
-  std::int32_t y = state.y + state.step_y; // where the ball comes to
+  std::int32_t y = state.y + state.step_y; // the ball's next position
   std::int32_t x = state.x + state.step_x;
-  const auto bounce = [&] { // up or down, and back to the row where it was
+  const auto bounce = [&] { // reverses the vertical direction; the ball stays in its row
     state.step_y = -state.step_y;
     y = state.y;
   };
   if (x < 0 || x > kLastCell) {
-    x = state.x; // the column beside the wall
+    x = state.x; // the ball stays in the column beside the wall
     state.step_x = -state.step_x;
   }
   const bool in_brick = state.bricks.contains(x, y);
@@ -42,7 +42,7 @@ GameStep Breakout::step(State& state, Action action, Chance&) const {
       state.bricks = kWall;
     if (state.paddle == state.x) {
       bounce();
-    } else if (state.paddle == x) { // met at its edge
+    } else if (state.paddle == x) { // the paddle's edge meets the ball
       bounce();
       state.step_x = -state.step_x;
     } else {

@@ -7,9 +7,9 @@
 
 namespace troupe::env::minatar {
 
-/// Breakout: a paddle in the bottom row sends a ball, which flies along diagonals, back to three
-/// rows of bricks. A brick that is hit disappears and gives a reward of 1; when all are gone and
-/// the ball comes down, there are new ones. The game ends when the ball passes the paddle. It does
+/// Breakout: a paddle in the bottom row returns a ball, which moves diagonally, towards three rows
+/// of bricks. A brick that is hit disappears and gives a reward of 1. When all bricks are gone and
+/// the ball comes down, a new wall appears. The game ends when the ball passes the paddle. It does
 /// not become harder.
 class Breakout {
 public:
@@ -23,7 +23,7 @@ public:
     std::int32_t step_y = 1;
     std::int32_t last_x = 0; // where the ball was a step ago
     std::int32_t last_y = 3;
-    std::int32_t in_brick = 0; // 1: the ball has just hit a brick, and does not hit the next one
+    std::int32_t in_brick = 0; // 1: the ball has just hit a brick and cannot hit the next one
     CellSet bricks = kWall;
   };
 

@@ -9,10 +9,10 @@
 
 namespace troupe::env::minatar {
 
-/// A set of cells of the board. Cells outside the board are in no set.
+/// A set of cells of the board. Cells outside the board are never in a set.
 class CellSet {
 public:
-  /// All cells of these rows and columns, ends included.
+  /// All cells of these rows and columns, both ends included.
   static constexpr CellSet block(std::int32_t left, std::int32_t right, std::int32_t top,
                                  std::int32_t bottom) {
     CellSet set;
@@ -42,10 +42,13 @@ public:
     return cells;
   }
   bool empty() const { return count() == 0; }
-  bool has_row(std::int32_t y) const { return row(y) != 0; } // any cell of it
+  bool has_row(std::int32_t y) const {
+    return row(y) != 0;
+  } // whether any cell of the row is in
+    // the set
   bool has_column(std::int32_t x) const { return lowest_in(x) >= 0; }
 
-  /// The row of this column's cell that is nearest to the bottom, or -1.
+  /// The lowest row on the board (the largest number) with a cell of this column, or -1.
   std::int32_t lowest_in(std::int32_t x) const {
     std::int32_t y = kLastCell;
     while (y >= 0 && !contains(x, y))
@@ -53,7 +56,7 @@ public:
     return y;
   }
 
-  /// All cells moved by one; what leaves the board comes back at the other side.
+  /// These move all cells by one; cells that leave the board reappear at the opposite side.
   void move_up() {
     const Row top = rows_.front();
     for (std::size_t y = 0; y + 1 < rows_.size(); ++y)
@@ -92,7 +95,7 @@ public:
           picture.show(channel, x, y);
   }
 
-  /// Whether loaded bytes are a set of cells.
+  /// Whether these bytes, loaded from outside, are a set of cells.
   bool is_valid() const {
     for (const Row row : rows_)
       if ((row & ~kWholeRow) != 0)

@@ -6,14 +6,14 @@
 
 namespace troupe::env::minatar {
 
-/// Where a game's random numbers come from: an environment's own stream, or what MinAtar drew when
-/// a recording was made, so that a test can replay it.
+/// The source of a game's random numbers: the environment's own stream, or the numbers that MinAtar
+/// drew in a recording, which a test replays.
 class Chance {
 public:
   virtual ~Chance() = default;
 
   virtual double uniform() = 0;                       // [0, 1)
-  virtual std::int32_t one_below(std::int32_t n) = 0; // 0 to n - 1, each as probable
+  virtual std::int32_t one_below(std::int32_t n) = 0; // 0 to n - 1, uniformly
 
   bool happens(double probability) { return uniform() < probability; }
 };

@@ -11,14 +11,14 @@ constexpr std::int32_t kChickenPeriod = 3;
 constexpr std::int32_t kSlowestCar = 5;
 constexpr std::int32_t kFreewaySteps = 2'500;
 
-/// A column beyond the edge is the one at the other side.
+/// Wraps a column beyond the edge to the opposite side.
 std::int32_t around(std::int32_t x) {
   return (x + kSide) % kSide;
 }
 
 } // namespace
 
-/// Other speeds and directions; the cars stay where they are.
+/// Draws new speeds and directions; the cars stay where they are.
 void Freeway::draw_cars(State& state, Chance& chance) {
   for (Car& car : state.cars) {
     car.period = 1 + chance.one_below(kSlowestCar);

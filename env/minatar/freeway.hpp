@@ -8,9 +8,9 @@
 namespace troupe::env::minatar {
 
 /// Freeway: a chicken crosses eight lanes from the bottom row to the top row, at most one row in
-/// three steps. Coming to the top gives a reward of 1 and begins again at the bottom, with other
-/// speeds of the cars; a car that hits the chicken sends it back to the bottom. The game ends after
-/// 2501 steps. It does not become harder.
+/// three steps. Reaching the top gives a reward of 1; the chicken then starts again at the bottom,
+/// and the cars get new speeds. A car that hits the chicken sends it back to the bottom. The game
+/// ends after 2501 steps. It does not become harder.
 class Freeway {
 public:
   static constexpr std::int64_t kChannels = 7; // chicken, cars, trails of cars of periods 1 to 5
@@ -18,14 +18,14 @@ public:
   struct Car {
     std::int32_t x = 0;
     std::int32_t step = 1;   // 1: to the right, -1: to the left
-    std::int32_t period = 1; // 1 to 5; the car waits so many steps between two moves
-    std::int32_t timer = 1;  // steps that it still waits
+    std::int32_t period = 1; // 1 to 5: steps that the car waits between two moves
+    std::int32_t timer = 1;  // steps left to wait
   };
   struct State {
-    std::int32_t y = kLastCell;      // of the chicken, whose column is 4
+    std::int32_t y = kLastCell;      // row of the chicken, whose column is 4
     std::int32_t move_timer = 3;     // steps until it may move again
     std::int32_t steps_left = 2'500; // after the next one
-    std::array<Car, 8> cars{};       // of rows 1 to 8
+    std::array<Car, 8> cars{};       // in rows 1 to 8
   };
 
   explicit Freeway(bool /*difficulty_ramping*/) {}

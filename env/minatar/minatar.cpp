@@ -60,7 +60,7 @@ std::vector<std::string> minatar_names() {
 }
 
 std::vector<GymOption> minatar_options(const std::string& name) {
-  find_minatar_task(name); // throws when there is none
+  find_minatar_task(name); // throws if there is no such task
   std::vector<GymOption> options;
   for (const gym::GymOptionRule& rule : minatar_option_rules())
     options.push_back({rule.name, rule.default_value, rule_text(rule), rule.help});

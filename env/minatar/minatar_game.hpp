@@ -32,7 +32,7 @@ class MinAtarGame {
 public:
   struct State {
     typename Rules::State board{};
-    Action last_action = Action::none; // that the game was given
+    Action last_action = Action::none; // that the game received
   };
   // Equal states have equal bytes when they are saved.
   static_assert(std::has_unique_object_representations_v<State>);
@@ -77,7 +77,7 @@ public:
 private:
   Rules rules_;
   std::vector<Action> actions_;
-  double sticky_probability_; // that a step repeats the last action instead
+  double sticky_probability_; // of repeating the last action
   EnvironmentSpec spec_;
 };
 

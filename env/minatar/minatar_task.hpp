@@ -11,10 +11,10 @@
 
 namespace troupe::env::minatar {
 
-/// An action of the game, with MinAtar's number.
+/// An action of the game; its value is MinAtar's number.
 enum class Action : std::int32_t { none, left, up, right, down, fire };
 
-/// One game of the table. Version 0 of its task takes all six actions, version 1 the minimal ones.
+/// One game in the table. Version 0 of its task takes all six actions, version 1 the minimal ones.
 struct MinAtarGameRow {
   std::string name; // "Breakout"
   std::vector<Action> minimal_actions;
@@ -22,10 +22,10 @@ struct MinAtarGameRow {
                                        const gym::GymOptionValues& options);
 };
 
-/// Options of every task; max_episode_steps last.
+/// The options of every task, max_episode_steps last.
 const std::vector<gym::GymOptionRule>& minatar_option_rules();
 
-/// A spec with the time limit of the options.
+/// A spec with the time limit from the options.
 EnvironmentSpec minatar_spec(const std::string& name, const gym::GymOptionValues& options,
                              std::int64_t channels, std::size_t actions);
 

@@ -11,7 +11,7 @@ constexpr std::int32_t kMostDivers = 6;
 constexpr std::int32_t kGaugeRow = kLastCell;
 constexpr std::int32_t kTopSeaRow = 1;
 constexpr std::int32_t kBottomSeaRow = 8;
-// Steps.
+// In steps.
 constexpr std::int32_t kTorpedoInterval = 5;
 constexpr std::int32_t kEnemyShotInterval = 10;
 constexpr std::int32_t kSlowestEnemies = 5;
@@ -30,7 +30,7 @@ bool touches_player(const Seaquest::State& state, const Thing& thing) {
   return is_at(state)(thing);
 }
 
-/// A side and a row for what comes into the sea.
+/// The side and row at which an object enters the sea.
 struct Entrance {
   std::int32_t x;
   std::int32_t y;
@@ -45,7 +45,8 @@ Entrance entrance(bool from_left, std::int32_t y) {
   return {.x = from_left ? 0 : kLastCell, .y = y, .step = from_left ? 1 : -1};
 }
 
-/// A fish's or a submarine's way in a step; whether it is gone, because it left or was shot.
+/// Moves a fish or a submarine by one step. Returns whether it is gone, because it left or was
+/// shot.
 template <class Enemy>
 bool swim(Seaquest::State& state, Enemy& enemy, GameStep& made) {
   made.terminated |= touches_player(state, enemy);
@@ -68,7 +69,7 @@ bool swim(Seaquest::State& state, Enemy& enemy, GameStep& made) {
 
 } // namespace
 
-/// Nothing comes into a row in which an enemy moves the other way.
+/// No enemy enters a row in which another moves the opposite way.
 void Seaquest::spawn_enemy(State& state, Chance& chance) {
   const bool from_left = chance.happens(1. / 2);
   const bool submarine = chance.happens(1. / 3);
@@ -122,7 +123,7 @@ void Seaquest::move_player(State& state, Action action) {
   }
 }
 
-// What moves is taken from the last to the first, which decides who is hit where several meet.
+// Objects are processed from the last to the first, which decides what is hit where several meet.
 
 void Seaquest::move_shots(State& state, GameStep& made) {
   for (std::int32_t i = state.shots.size(); i-- > 0;) {
@@ -184,7 +185,7 @@ void Seaquest::move_fish(State& state, GameStep& made) {
       state.fish.erase(i);
 }
 
-/// The reward.
+/// Returns the reward.
 double Seaquest::surface(State& state) const {
   const bool full = state.aboard == kMostDivers;
   const double reward = full ? state.oxygen * 10 / kMostOxygen : 0;
@@ -276,7 +277,7 @@ bool Seaquest::is_valid(const State& state) const {
   const auto is_submarine = [&](const Submarine& submarine) {
     return is_swimmer(submarine) && within(submarine.shot_timer, 0, kEnemyShotInterval);
   };
-  constexpr std::int32_t kFewestDivers = -1'000'000'000; // each surfacing may leave one fewer
+  constexpr std::int32_t kFewestDivers = -1'000'000'000; // each surfacing can leave one diver fewer
   return within(state.x, 0, kLastCell) && within(state.y, 0, kBottomSeaRow)
          && (state.facing == 1 || state.facing == -1) && within(state.oxygen, -1, kMostOxygen)
          && within(state.aboard, kFewestDivers, kMostDivers) && within(state.surfaced, 0, 1)

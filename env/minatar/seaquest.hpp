@@ -7,13 +7,13 @@
 
 namespace troupe::env::minatar {
 
-/// Seaquest: the player's submarine shoots at fish and submarines (a reward of 1 each) and takes up
-/// to six divers aboard. Under water it uses oxygen, which surfacing fills up; that costs a diver,
-/// or brings a reward of up to 10 for the oxygen left when six are aboard. Enemies come more often
-/// and move faster each time. The game ends when an enemy or its shot hits the player, when the
-/// oxygen is used up, and when the player surfaces with no diver aboard.
+/// Seaquest: the player's submarine shoots at fish and submarines (a reward of 1 each) and picks up
+/// to six divers. Under water it uses oxygen, which is refilled by surfacing. Surfacing costs a
+/// diver; with six divers aboard it gives a reward of up to 10 for the oxygen left. After each
+/// surfacing enemies appear more often and move faster. The game ends when an enemy or its shot
+/// hits the player, when the oxygen is used up, or when the player surfaces with no diver aboard.
 ///
-/// As in MinAtar, though surprising: surfacing with six divers leaves -1 aboard, and from there the
+/// Surprising, but as in MinAtar: surfacing with six divers leaves -1 aboard, and from then on the
 /// player may surface again and again. A submarine that leaves or is hit may still shoot.
 class Seaquest {
 public:
@@ -40,22 +40,22 @@ public:
     std::int32_t shot_timer = 0; // steps until it shoots
   };
 
-  // No list is ever full: at the fastest an enemy comes each step and is gone after 30, and has one
-  // shot under way; the player's shots come every 5 steps and are gone after 10, divers every 30
-  // and after 60.
+  // No list ever becomes full. At the fastest an enemy appears every step, is gone after 30 steps,
+  // and has one shot in flight; the player shoots every 5 steps, and a shot is gone after 10; a
+  // diver appears every 30 steps and is gone after 60.
   struct State {
     std::int32_t x = 5;
     std::int32_t y = 0;
     std::int32_t facing = -1; // 1: to the right, -1: to the left
     std::int32_t oxygen = 200;
-    std::int32_t aboard = 0;   // divers
-    std::int32_t surfaced = 1; // 1: and has been charged for it
+    std::int32_t aboard = 0;   // number of divers
+    std::int32_t surfaced = 1; // 1: at the surface, and already charged for it
     std::int32_t shot_timer = 0;
-    std::int32_t enemy_timer = 20; // steps until the next one comes
+    std::int32_t enemy_timer = 20; // steps until the next enemy appears
     std::int32_t enemy_interval = 20;
     std::int32_t diver_timer = 30;
     std::int32_t move_interval = 5; // of enemies
-    std::int32_t ramps = 0;         // how often the game became faster
+    std::int32_t ramps = 0;         // how often the game has become faster
     BoundedList<Shot, 4> shots{};   // the player's
     BoundedList<Shot, 48> enemy_shots{};
     BoundedList<Swimmer, 32> fish{};

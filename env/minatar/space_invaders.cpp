@@ -7,7 +7,7 @@ namespace troupe::env::minatar {
 namespace {
 
 constexpr std::int32_t kCannonRow = kLastCell;
-constexpr std::int32_t kCannonInterval = 5; // between shots
+constexpr std::int32_t kCannonInterval = 5; // steps between shots
 constexpr std::int32_t kBombInterval = 10;
 constexpr std::int32_t kSlowestAliens = 12; // steps between moves
 constexpr std::int32_t kFastestAliens = 6;
@@ -25,7 +25,8 @@ void SpaceInvaders::move_cannon(State& state, Action action) {
   }
 }
 
-/// Sideways, or down and from then on to the other side. Whether that ends the game.
+/// Moves the aliens sideways, or down, after which they move the other way. Returns whether this
+/// ends the game.
 bool SpaceInvaders::move_aliens(State& state) {
   const bool at_wall = state.aliens.has_column(state.direction < 0 ? 0 : kLastCell);
   const bool landed = at_wall && state.aliens.has_row(kCannonRow);
@@ -40,7 +41,7 @@ bool SpaceInvaders::move_aliens(State& state) {
   return landed || state.aliens.contains(state.cannon, kCannonRow);
 }
 
-/// From the lowest alien of the column nearest to the cannon; of two the left one.
+/// The lowest alien of the column nearest to the cannon shoots; of two such columns the left one.
 void SpaceInvaders::drop_bomb(State& state) {
   for (std::int32_t distance = 0; distance < kSide; ++distance)
     for (const std::int32_t x : {state.cannon - distance, state.cannon + distance})
@@ -52,7 +53,7 @@ GameStep SpaceInvaders::step(State& state, Action action, Chance&) const {
   GameStep made;
   move_cannon(state, action);
   state.shots.move_up();
-  state.shots.clear_row(kCannonRow); // what left at the top
+  state.shots.clear_row(kCannonRow); // shots that left at the top
   state.bombs.move_down();
   state.bombs.clear_row(0);
   made.terminated = state.bombs.contains(state.cannon, kCannonRow)

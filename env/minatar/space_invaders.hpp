@@ -7,15 +7,15 @@
 
 namespace troupe::env::minatar {
 
-/// SpaceInvaders: a cannon in the bottom row shoots at a block of aliens, which move sideways, go
-/// one row down at each wall and shoot back from the column nearest to the cannon. An alien that is
-/// hit gives a reward of 1; the fewer are left, the faster they are. When all are gone a new,
-/// faster block comes. The game ends when an alien or a shot hits the cannon, or aliens reach the
-/// bottom.
+/// SpaceInvaders: a cannon in the bottom row shoots at a block of aliens, which move sideways,
+/// descend by one row at each wall, and shoot back from the column nearest to the cannon. An alien
+/// that is hit gives a reward of 1; the fewer aliens are left, the faster they move. When all are
+/// gone, a new, faster block appears. The game ends when an alien or a shot hits the cannon, or
+/// when aliens reach the bottom.
 class SpaceInvaders {
 public:
-  static constexpr std::int64_t kChannels = 6; // cannon, aliens, the same when they move left, when
-                                               // they move right, the cannon's shots, the aliens'
+  static constexpr std::int64_t kChannels = 6; // cannon, aliens, aliens moving left, aliens moving
+                                               // right, the cannon's shots, the aliens' shots
 
   struct State {
     std::int32_t cannon = 5;     // its column
@@ -23,11 +23,11 @@ public:
     CellSet shots{};             // the cannon's
     CellSet bombs{};             // the aliens'
     CellSet aliens = kBlock;
-    // Steps until something may happen again.
+    // Steps until the next possible event.
     std::int32_t shot_timer = 0;
     std::int32_t bomb_timer = 10;
     std::int32_t move_timer = 12;
-    std::int32_t move_interval = 12; // of many aliens
+    std::int32_t move_interval = 12; // while many aliens are left
   };
 
   explicit SpaceInvaders(bool difficulty_ramping) : ramping_(difficulty_ramping) {}
