@@ -55,7 +55,7 @@ private:
   void error(const char* rule, const std::string& text) { add(true, rule, text); }
   void warn(const char* rule, const std::string& text) { add(false, rule, text); }
   void add(bool is_error, const char* rule, std::string text) {
-    for (char& c : text) // one line
+    for (char& c : text) // keeps it on one line
       c = c == '\n' || c == '\r' ? ' ' : c;
     findings_.push_back({is_error, rule, std::move(text)});
   }
@@ -72,7 +72,8 @@ private:
     if (!(environment->spec().action == spec_.action)
         || environment->spec().observations != spec_.observations)
       error("spec", "the spec is another in a second environment, or after a reset");
-    const Rollout again = play(*environment, options_.seed + 1, 1); // in the middle of an episode
+    const Rollout again = play(*environment, options_.seed + 1, 1); // resets in the middle of an
+                                                                    // episode
     if (again.steps.front().step_type != StepType::first)
       error("reset", "reset() within an episode does not begin another");
   }
@@ -155,7 +156,7 @@ private:
     const auto environment = make_();
     const Rollout first = play(*environment, options_.seed, options_.steps);
     for (std::uint64_t i = 1; i <= 4; ++i) {
-      // The same actions, so that only the seed differs.
+      // Uses the same actions, so that only the seed differs.
       Rollout other = play(*environment, options_.seed + i, 0);
       play_on(*environment, options_.seed, options_.steps, other);
       if (!first.difference(other, spec_).empty())
@@ -276,7 +277,7 @@ private:
       if (!refuses([&] { environment->step(wrong, observation); }))
         error("mistakes", "an action that is " + std::to_string(bad) + " is not refused" + kHow);
     }
-    play(*environment, options_.seed, 2); // usable after all of it
+    play(*environment, options_.seed, 2); // it must still work after all of this
   }
 
   void take_step(Environment& environment) const {

@@ -9,26 +9,31 @@
 
 namespace troupe::env {
 
-/// A breach of the contract in environment.hpp. A warning may be intended: every episode begins
-/// alike, actions have no effect.
+/// A violation of the contract in environment.hpp. A warning may be intended: all episodes begin
+/// alike, or actions have no effect.
 struct CheckFinding {
   bool error = true;
-  std::string rule; // one word or two: "seed", "save and load"
+  std::string rule; // one or two words: "seed", "save and load"
   std::string text; // one line
 };
 
 struct CheckOptions {
   std::uint64_t seed = 1;
-  std::int64_t steps = 40;             // of the rollouts that are compared
-  std::int64_t episode_steps = 20'000; // the most steps to wait for the end of an episode
+  std::int64_t steps = 40;             // of each compared rollout
+  std::int64_t episode_steps = 20'000; // how long to wait for the end of an episode
 };
 
-/// Plays environments from `make` and checks: the spec; one seed gives the same bits in a new
-/// environment, after another episode and beside another environment; other seeds give other
-/// episodes; every value is written, finite and of its type; actions at, within and beyond their
-/// bounds; an episode ends when the spec says, with a discount that fits; a loaded state continues
-/// bit for bit; bad arguments are refused as environment.hpp says. An exception of an environment
-/// is a finding. Makes about 10 environments and plays one episode to its end.
+/// Plays environments made by `make` and checks that
+///   - the spec is valid;
+///   - one seed gives the same bits in a new environment, after another episode and beside another
+///   environment, and other seeds give other episodes;
+///   - every value is written, finite and of its type;
+///   - actions at, within and beyond their bounds work;
+///   - an episode ends when the spec says, with a matching discount;
+///   - a loaded state continues bit for bit;
+///   - bad arguments are refused as environment.hpp says.
+/// An exception from an environment becomes a finding. Makes about 10 environments and plays one
+/// episode to its end.
 std::vector<CheckFinding>
 check_environment(const std::function<std::unique_ptr<Environment>()>& make,
                   const CheckOptions& options = {});

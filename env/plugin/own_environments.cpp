@@ -6,7 +6,7 @@
 #include "env/nearest_names.hpp"
 #include "env/plugin/shared_library.hpp"
 
-/// Defined by TROUPE_ENVIRONMENTS in programs with their own environments; otherwise absent.
+/// Defined by TROUPE_ENVIRONMENTS in programs with linked-in environments; otherwise null.
 extern "C" __attribute__((weak)) const troupe::env::PluginTable* troupe_environments();
 
 namespace troupe::env {

@@ -11,7 +11,7 @@
 
 #include "env/environment.hpp"
 
-/// A user's environment: a class that derives from Environment and one line that names it,
+/// A user's environment is a class that derives from Environment and one line that names it,
 ///
 ///     TROUPE_ENVIRONMENTS({"my_task", "one sentence", troupe::env::make_own<MyTask>})
 ///
@@ -19,15 +19,16 @@
 /// link) it is a plug-in: `environment { task: "my_task" plugin: "libmine.so" }`. Compiled into a
 /// program that links troupe::program it needs no plug-in. This header needs no library.
 ///
-/// Troupe checks, so that the class need not: the buffer's size; that an action has the right
-/// size, is finite and lies within the bounds (it is clipped); no step() outside an episode;
-/// rewards, discounts and floating-point observations that are not finite, or out of their range,
-/// stop the episode with an error; an exception of the class is an error of this environment only.
+/// Troupe checks the following, so that the class need not: the buffer has the right size; an
+/// action has the right size, is finite and within the bounds (it is clipped); step() is not called
+/// outside an episode. Rewards, discounts or floating-point observations that are not finite or out
+/// of range stop the episode with an error. An exception thrown by the class fails only this
+/// environment.
 namespace troupe::env {
 
-/// The `key=value` pairs of the experiment's environment.options. A getter throws
-/// std::invalid_argument on a value of another type; a key that no getter asked for is refused
-/// after the constructor.
+/// The `key=value` pairs in the experiment's environment.options. A getter throws
+/// std::invalid_argument on a value of another type. After the constructor has run, a key that no
+/// getter asked for is refused.
 class Options {
 public:
   using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -78,7 +79,7 @@ private:
   mutable std::set<std::string> asked_;
 };
 
-/// Raised with every change of Environment, its specs, Options or the declarations below.
+/// Incremented with every change of Environment, its specs, Options or the declarations below.
 inline constexpr std::uint32_t kPluginVersion = 1;
 inline constexpr std::uint64_t kPluginMagic = 0x65707572742d7872ULL;
 
@@ -89,7 +90,8 @@ inline constexpr std::uint64_t kPluginMagic = 0x65707572742d7872ULL;
 #else
 #define TROUPE_DEBUG_CONTAINERS ""
 #endif
-/// What must be equal for C++ objects to cross the boundary: the C++ ABI, the standard library.
+/// Must be equal on both sides for C++ objects to cross the boundary: the C++ ABI and the standard
+/// library.
 inline constexpr char kPluginFingerprint[] =
     "C++ ABI " TROUPE_VALUE_OF(__GXX_ABI_VERSION) ", libstdc++ " TROUPE_VALUE_OF(
         _GLIBCXX_RELEASE) ", new strings " TROUPE_VALUE_OF(_GLIBCXX_USE_CXX11_ABI)
@@ -102,8 +104,8 @@ struct PluginEnvironment {
   Environment* (*make)(const Options& options);
 };
 
-/// What the entry point returns. The first three members never change or move, so that any version
-/// recognises another.
+/// The result of the entry point. The first three members never change or move, so that any version
+/// recognises any other.
 struct PluginTable {
   std::uint64_t magic;
   std::uint32_t version;
@@ -116,7 +118,7 @@ struct PluginTable {
 inline constexpr std::uint32_t kInterfaceBytes =
     sizeof(EnvironmentSpec) + 1000 * sizeof(TimeStep) + 100'000 * sizeof(Options);
 
-/// For a class with a constructor that takes Options, or none.
+/// For a class whose constructor takes Options or nothing.
 template <typename T>
 Environment* make_own(const Options& options) {
   if constexpr (std::is_constructible_v<T, const Options&>)
@@ -127,7 +129,7 @@ Environment* make_own(const Options& options) {
 
 } // namespace troupe::env
 
-/// Defines the entry point; once per shared library or program.
+/// Defines the entry point. Use it once per shared library or program.
 #define TROUPE_ENVIRONMENTS(...)                                                                   \
   extern "C" __attribute__((visibility("default"))) const ::troupe::env::PluginTable*              \
   troupe_environments() {                                                                          \

@@ -6,7 +6,7 @@
 
 namespace troupe::env {
 
-/// What the table of every kind of plug-in begins with; it never changes or moves.
+/// The head of every plug-in's table; it never changes or moves.
 struct PluginHead {
   std::uint64_t magic = 0;
   std::uint32_t version = 0;
@@ -14,7 +14,7 @@ struct PluginHead {
   const char* fingerprint = "";
 };
 
-/// What a kind of plug-in is called in messages.
+/// Names for one kind of plug-in, for messages.
 struct PluginWords {
   const char* entry_point; // "troupe_environments"
   const char* macro;       // "TROUPE_ENVIRONMENTS(...)"
@@ -22,13 +22,13 @@ struct PluginWords {
   const char* things;      // "environments"
 };
 
-/// The entry point of a shared library, which stays loaded until the process ends. A name without a
-/// folder is searched in the working directory. Throws std::invalid_argument naming the file:
-/// missing, no shared library, no entry point.
+/// Loads a shared library, which stays loaded until the process ends, and returns its entry point.
+/// A file name without a folder is looked up in the working directory. Throws std::invalid_argument
+/// naming the file if it is missing, is not a shared library, or has no entry point.
 void* plugin_entry_point(const std::filesystem::path& library, const PluginWords& words);
 
-/// Throws std::invalid_argument if the table of `origin` is another build's: its magic number, the
-/// version of the interface, the compiler or the sizes of classes.
+/// Throws std::invalid_argument if the table of `origin` comes from another build: another magic
+/// number, interface version, compiler or class size.
 void check_plugin_head(const PluginHead& head, const PluginHead& own, const std::string& origin,
                        const PluginWords& words);
 
