@@ -5,14 +5,14 @@
 
 namespace troupe::env {
 
-/// The processors that this process may use.
+/// The CPUs that this process may use.
 std::vector<int> allowed_cpus();
 
-/// Throws std::invalid_argument, naming `key`, unless `cpus` is empty or has one allowed processor
-/// for each of `threads` threads, none twice.
+/// Throws std::invalid_argument naming `key` unless `cpus` is empty or has one allowed CPU for each
+/// of `threads` threads, without duplicates.
 void check_cpus(const char* key, const std::vector<int>& cpus, int threads);
 
-/// Keeps `thread` on processor `cpu`; throws std::runtime_error when the system refuses.
+/// Pins `thread` to `cpu`. Throws std::runtime_error if the system refuses.
 void pin_thread(std::jthread& thread, int cpu);
 
 } // namespace troupe::env

@@ -11,7 +11,7 @@ namespace troupe::env {
 
 namespace {
 
-/// std::atomic::wait() has no deadline, hence the system call.
+/// std::atomic::wait() has no deadline, hence the futex system call.
 std::uint32_t* word(std::atomic<std::uint32_t>& value) {
   static_assert(sizeof value == sizeof(std::uint32_t));
   return reinterpret_cast<std::uint32_t*>(&value);

@@ -20,8 +20,8 @@ public:
   using Clock = std::chrono::steady_clock;
 
   std::uint32_t announce() {
-    // The number first: a ring that takes `sleeping_` back must change it, or sleep() would not
-    // notice that ring, and later rings would find no sleeper.
+    // Read the number first: a ring that resets `sleeping_` must change the number. Otherwise
+    // sleep() would miss that ring, and later rings would find no sleeper.
     const std::uint32_t key = rings_.load(std::memory_order_seq_cst);
     sleeping_.store(true, std::memory_order_seq_cst);
     return key;
@@ -40,7 +40,7 @@ private:
   std::atomic<std::uint32_t> rings_ = 0;
 };
 
-/// What a thread does between two looks at memory that another one will write.
+/// Pauses the processor between two reads of memory that another thread will write.
 inline void spin_pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

@@ -107,7 +107,7 @@ void EnvironmentPool::seed(std::span<const std::int32_t> environments,
   check_rows("seeds", seeds, environments.size());
   for (const std::int32_t id : environments)
     check_exists(id);
-  const HeldSpares held(*engine_); // they are episodes of other seeds
+  const HeldSpares held(*engine_); // spares hold episodes of other seeds
   for (std::size_t i = 0; i < environments.size(); ++i) {
     PoolSlot& slot = engine_->slot(static_cast<std::size_t>(environments[i]));
     slot.seed = seeds[i];
@@ -115,7 +115,7 @@ void EnvironmentPool::seed(std::span<const std::int32_t> environments,
   }
 }
 
-/// The destination of an environment's next observation.
+/// Sets the destination of an environment's next observation.
 void EnvironmentPool::direct(std::size_t environment, std::byte* otherwise) {
   engine_->write_to(environment, places_.empty() ? otherwise : places_[environment]);
 }

@@ -18,39 +18,41 @@ namespace troupe::env {
 class PoolEngine;
 
 /// Which threads may play an environment. `bound`: always the same one, as rendering requires (a GL
-/// context belongs to a thread). `shared`: any; an idle thread takes work from the others.
-/// `automatic`: bound if an observation contains pictures (uint8), else shared.
+/// context belongs to a thread). `shared`: any thread; an idle one takes work from the others.
+/// `automatic`: bound if an observation contains pictures (uint8), otherwise shared.
 enum class PoolThreads : std::uint8_t { automatic, shared, bound };
 
 struct PoolOptions {
   int environments = 1; // 1 to 65536
 
-  /// Threads that play, 1 to 1024 and at most one per environment. With `caller_plays` the thread
-  /// in reset(), step() and receive() is one of them (1: no thread is started at all).
+  /// Number of threads that play, 1 to 1024 and at most one per environment. With `caller_plays`
+  /// the thread that calls reset(), step() or receive() is one of them (with 1, no thread is
+  /// started).
   int threads = 1;
   bool caller_plays = true;
   PoolThreads binding = PoolThreads::automatic;
   std::vector<int> cpus{}; // one per started thread; empty: not pinned
 
   std::uint64_t seed = 1;
-  /// Seed of an episode (0, 1, …) of an environment; empty: split from `seed`. Pure, any thread.
+  /// Returns the seed of an episode (0, 1, …) of an environment. Empty: derived from `seed`. It
+  /// must be a pure function; any thread calls it.
   std::function<std::uint64_t(int environment, std::uint64_t episode)> episode_seed{};
 
-  /// A spare environment behind each, in which the next episode begins ahead of time: the end of an
-  /// episode then costs nothing, for twice the memory. Episodes must depend only on their seed.
-  /// Empty: yes with more than one shared thread, else no.
+  /// Whether each environment has a spare, in which the next episode begins ahead of time. The end
+  /// of an episode then causes no delay, for twice the memory. Episodes must depend only on their
+  /// seed. Empty: yes with more than one shared thread, otherwise no.
   std::optional<bool> spares{};
 
-  /// Most consecutive episodes of an environment that may fail; one more takes it out of service.
+  /// How many consecutive episodes of an environment may fail; one more takes it out of service.
   int failure_budget = 3;
 };
 
-/// `failed`: the environment threw, and error() returns the message; the row is a last step with
-/// reward 0, discount 1 and zero observations, which must not be learned from; the next step begins
-/// a new episode. `out_of_service`: the same, and the failure budget is exhausted.
+/// `failed`: the environment threw, and error() returns the message. The row is a last step with
+/// reward 0, discount 1 and zero observations; it must not be used for learning. The next step
+/// begins a new episode. `out_of_service`: the same, and the failure budget is exhausted.
 enum class RowStatus : std::uint8_t { ok, failed, out_of_service };
 
-/// The caller's memory for results, one row each.
+/// The caller's memory for results, one row per environment.
 struct PoolBatch {
   std::span<std::byte> observations; // [rows, spec().observation_bytes()]
   std::span<double> rewards;
@@ -58,13 +60,13 @@ struct PoolBatch {
   std::span<StepType> step_types;
   std::span<RowStatus> statuses;
   std::span<std::int32_t> environments;
-  std::span<std::int64_t> episode_steps; // of the episode so far; its length on the last step
-  std::span<double> episode_returns;     // sum of its rewards so far
+  std::span<std::int64_t> episode_steps; // in the episode so far; on the last step its length
+  std::span<double> episode_returns;     // sum of the episode's rewards so far
 
   std::size_t rows() const { return rewards.size(); }
 };
 
-/// Memory for a batch.
+/// Owns the memory of a batch.
 class PoolRows {
 public:
   PoolRows(const EnvironmentSpec& spec, std::size_t rows);
@@ -82,21 +84,22 @@ public:
   std::vector<double> episode_returns;
 };
 
-/// Plays many environments on several threads. As in dm_env the step after a last step is the
+/// Plays many environments on several threads. As in dm_env, the step after a last step is the
 /// reset: its action is ignored and its result is the first step of the next episode.
 ///
-/// Synchronous: reset(), then step() for all at once; row i is environment i, and observations are
-/// written into the caller's rows. Asynchronous: send() for some, receive() the first results, in
-/// any order; each observation is copied once, unless observe_in() has given every environment a
-/// place. The two modes must not mix while a request is in flight.
+/// Synchronous mode: reset(), then step() for all environments at once; row i is environment i, and
+/// observations are written into the caller's rows. Asynchronous mode: send() actions for some,
+/// then receive() the first results, in any order; each observation is copied once, unless
+/// observe_in() has given every environment a destination. The two modes must not be mixed while a
+/// request is in flight.
 ///
 /// Results depend only on the episodes' seeds and the actions, never on the number of threads or
-/// their order. An environment that throws, receives a non-finite action or a choice that is not
-/// one of its whole numbers, or returns a non-finite reward fails alone: its row reports the
-/// failure and the others continue.
+/// their order. An environment that throws, receives an invalid action (a number that is not
+/// finite, a choice that is not one of its whole numbers), or returns a reward that is not finite
+/// fails alone: its row reports the failure and the others continue.
 ///
-/// One thread calls, always the same one when environments are bound and the caller plays. No
-/// allocation and no lock per step. A reset delays only callers that wait for its environment, and
+/// Only one thread may call; if environments are bound and the caller plays, always the same one.
+/// Steps neither allocate nor lock. A reset delays only callers that wait for its environment, and
 /// none while there is a spare. Throws std::invalid_argument on wrong sizes and on environments
 /// that do not exist, are in flight or are out of service; the pool is then unchanged.
 class EnvironmentPool {
@@ -104,7 +107,7 @@ public:
   using Clock = std::chrono::steady_clock;
   using Make = std::function<std::unique_ptr<Environment>(int environment)>;
 
-  /// Calls `make` for every environment and spare, on this thread; their specs must be equal.
+  /// Calls `make` for every environment and spare on this thread. Their specs must be equal.
   EnvironmentPool(const PoolOptions& options, const Make& make);
   EnvironmentPool(const PoolOptions& options, const EnvironmentConfig& config);
   ~EnvironmentPool();
@@ -116,23 +119,24 @@ public:
   bool bound() const;
   bool spares() const;
 
-  /// From now on environment i writes its observation of spec().observation_bytes() to places[i]
-  /// and no batch's observations are used (they may be empty); nothing is copied. The pointers are
-  /// read when a reset or step of the environment is requested, so that the caller may exchange
-  /// them in between. Empty: as before. Throws std::invalid_argument on another number of places,
-  /// or while a request is in flight.
+  /// From now on environment i writes its observation of spec().observation_bytes() to places[i],
+  /// and the observations of batches are not used (they may be empty). Nothing is copied. The
+  /// pointers are read when a reset or step of the environment is requested; the caller may
+  /// exchange them in between. An empty span restores the default. Throws std::invalid_argument on
+  /// a wrong number of places, or while a request is in flight.
   void observe_in(std::span<std::byte* const> places);
 
-  /// From now on the episodes of `environment` depend on `seed` alone: the next one begins with it,
-  /// those after it with seeds split from it. Throws std::invalid_argument while a request is in
-  /// flight, and std::runtime_error when the reset of a spare takes longer than 60 s.
+  /// From now on the episodes of environments[i] depend only on seeds[i]: the next one uses that
+  /// seed, later ones use seeds derived from it. Throws std::invalid_argument while a request is in
+  /// flight, and std::runtime_error if the reset of a spare takes longer than 60 s.
   void seed(std::span<const std::int32_t> environments, std::span<const std::uint64_t> seeds);
 
-  /// New episodes in `environments`, whatever they were doing. False when the deadline passes
-  /// first: then finish() continues to wait, and the rows must stay in place until it returns true.
+  /// Begins new episodes in `environments`, whatever their state. Returns false if the deadline
+  /// passes first; then finish() continues to wait, and the rows must stay in place until it
+  /// returns true.
   bool reset(std::span<const std::int32_t> environments, const PoolBatch& all,
              Clock::time_point deadline);
-  /// A step in every environment that is in service; actions are [environments, action size].
+  /// Takes a step in every environment in service; actions are [environments, action size].
   bool step(std::span<const double> actions, const PoolBatch& all, Clock::time_point deadline);
   bool step(std::span<const float> actions, const PoolBatch& all, Clock::time_point deadline);
   bool finish(Clock::time_point deadline);
@@ -140,20 +144,21 @@ public:
   void send_reset(std::span<const std::int32_t> environments);
   void send(std::span<const std::int32_t> environments, std::span<const double> actions);
   void send(std::span<const std::int32_t> environments, std::span<const float> actions);
-  /// The first batch.rows() results. False, and nothing received, when the deadline passes first.
+  /// Receives the first batch.rows() results. Returns false, with nothing received, if the deadline
+  /// passes first.
   bool receive(const PoolBatch& batch, Clock::time_point deadline);
-  std::size_t in_flight() const; // sent and not yet received
+  std::size_t in_flight() const; // requests sent and not yet received
 
-  /// The message of the environment's last failure, or "". Not while it is in flight.
+  /// The message of the environment's last failure, or "". Not allowed while it is in flight.
   const std::string& error(int environment) const;
   bool in_service(int environment) const;
-  /// What the environment simulates at present, or nullptr, for renderers; the next step or reset
-  /// may be of another. Not while it is in flight.
+  /// For renderers: the physics that the environment simulates at present, or nullptr. It may
+  /// change with the next step or reset. Not allowed while the environment is in flight.
   Physics* physics(int environment);
 
-  /// The complete state, for a pool of the same options. Throws std::invalid_argument while a
-  /// request is in flight, or when the bytes do not fit; the pool must then be loaded or reset
-  /// again.
+  /// Saves or restores the complete state, for a pool with the same options. Both throw
+  /// std::invalid_argument while a request is in flight. load_state() also throws it if the bytes
+  /// do not fit; the pool must then be loaded again or reset.
   void save_state(std::vector<std::byte>& out) const;
   std::span<const std::byte> load_state(std::span<const std::byte> in);
 
@@ -178,10 +183,10 @@ private:
   std::vector<std::uint8_t> on_its_way_;
   std::vector<std::uint8_t> out_of_service_;
   std::size_t in_flight_ = 0;
-  std::vector<std::int32_t> in_service_; // of the present step()
+  std::vector<std::int32_t> in_service_; // environments of the present step()
   std::size_t waited_for_ = 0;           // rows of an unfinished reset() or step()
   PoolBatch in_place_;
-  std::span<std::byte* const> places_; // of each environment's observation, where given
+  std::span<std::byte* const> places_; // destination of each environment's observation, if given
 };
 
 } // namespace troupe::env

@@ -14,7 +14,7 @@ namespace troupe::env {
 
 namespace {
 
-constexpr int kSpins = 400; // some 10 µs: a sleeping thread takes as long to wake
+constexpr int kSpins = 400; // some 10 µs, the time that a sleeping thread takes to wake
 constexpr std::size_t kCacheLineBytes = 64;
 constexpr std::int64_t kGuessedEpisodeSteps = 1000; // if the spec sets no limit
 constexpr std::chrono::seconds kPoolNap{1};
@@ -101,7 +101,7 @@ void PoolEngine::start_threads(const PoolOptions& options) {
   }
   const bool one_each =
       threads + (caller_plays_ ? 0 : 1) <= std::max<std::size_t>(1, allowed_cpus().size());
-  spins_ = one_each ? kSpins : 0; // else a spinning thread would take a working one's processor
+  spins_ = one_each ? kSpins : 0; // otherwise a spinning thread would occupy a working thread's CPU
   for (std::size_t t = caller_plays_ ? 1 : 0; t < threads; ++t) {
     threads_.emplace_back([this, t](const std::stop_token& stop) { run(t, stop); });
     pthread_setname_np(threads_.back().native_handle(),

@@ -1,4 +1,4 @@
-// How episodes begin: in place, or in a spare that is prepared ahead of time.
+// How episodes begin: in place, or in a spare that was prepared ahead of time.
 #include <cstring>
 #include <stdexcept>
 #include <utility>
@@ -47,7 +47,7 @@ void PoolEngine::begin(std::size_t worker, std::uint32_t environment) {
         settled = true;
       }
       break;
-    case SpareState::preparing: // by another thread, which continues the step
+    case SpareState::preparing: // by another thread, which will finish the step
       if (state.compare_exchange_weak(seen, SpareState::awaited, std::memory_order_acq_rel,
                                       std::memory_order_acquire))
         return;
@@ -171,7 +171,7 @@ bool PoolEngine::prepare(std::size_t worker, std::uint32_t environment, SpareSta
   const bool first =
       state.compare_exchange_strong(seen, SpareState::ready, std::memory_order_acq_rel);
   preparing_.fetch_sub(1, std::memory_order_relaxed);
-  if (!first) { // awaited: this thread finishes its step
+  if (!first) { // awaited: this thread finishes the environment's step
     begin_from_spare(environment);
     publish(worker, environment);
   }

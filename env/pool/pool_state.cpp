@@ -1,5 +1,5 @@
-// Saved states of a pool. An environment between two episodes needs no state: the next episode
-// depends only on its seed.
+// Saved states of a pool. An environment between two episodes needs no state, because the next
+// episode depends only on its seed.
 #include <cstring>
 #include <stdexcept>
 
@@ -92,7 +92,7 @@ std::span<const std::byte> EnvironmentPool::load_state(std::span<const std::byte
     throw std::invalid_argument("saved state of a pool has " + std::to_string(count)
                                 + " environments and this pool " + std::to_string(engine_->size())
                                 + "; load it with as many as it was saved with");
-  const HeldSpares held(*engine_); // they are episodes of the previous state
+  const HeldSpares held(*engine_); // spares hold episodes of the previous state
   for (std::size_t i = 0; i < engine_->size(); ++i) {
     load_slot(in, engine_->slot(i));
     out_of_service_[i] = engine_->slot(i).phase == PoolPhase::out_of_service ? 1 : 0;

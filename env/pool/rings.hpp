@@ -9,19 +9,19 @@
 
 namespace troupe::env {
 
-/// Numbers of environments with a step to make, in order. One thread pushes, any thread takes.
-/// Never full: an environment is in at most once, and there is room for all.
+/// The environments that wait for a step, in order. One thread pushes, any thread takes. It never
+/// becomes full: it has room for all environments, and each is in it at most once.
 class WorkRing {
 public:
   explicit WorkRing(std::size_t environments)
       : mask_(std::bit_ceil(environments) - 1),
         items_(std::make_unique<std::atomic<std::uint32_t>[]>(mask_ + 1)) {}
 
-  /// Visible to others from commit() on.
+  /// Other threads see the environment after commit().
   void push(std::uint32_t environment) {
     items_[pushed_++ & mask_].store(environment, std::memory_order_relaxed);
   }
-  /// True when there was something to commit.
+  /// Returns whether there was something to commit.
   bool commit() {
     if (tail_.load(std::memory_order_relaxed) == pushed_)
       return false;
@@ -36,7 +36,7 @@ public:
   std::optional<std::uint32_t> take() {
     std::uint64_t head = head_.load(std::memory_order_acquire);
     while (head < tail_.load(std::memory_order_acquire)) {
-      // Read first, then claim: once head_ has moved on the place may be written again.
+      // Read first, then claim: once head_ has advanced, the entry may be overwritten.
       const std::uint32_t environment = items_[head & mask_].load(std::memory_order_relaxed);
       if (head_.compare_exchange_weak(head, head + 1, std::memory_order_acq_rel,
                                       std::memory_order_acquire))
@@ -53,7 +53,7 @@ private:
   alignas(64) std::atomic<std::uint64_t> tail_ = 0;
 };
 
-/// Numbers of environments whose step is made. One thread pushes, one takes; never full either.
+/// The environments whose step is done. One thread pushes, one takes. It never becomes full either.
 class DoneRing {
 public:
   explicit DoneRing(std::size_t environments)
