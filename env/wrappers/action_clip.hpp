@@ -4,9 +4,9 @@
 
 namespace troupe::env {
 
-/// Narrows the bounds of the actions to [minimum, maximum] where the inner ones are wider, and
-/// clips to them; choices stay as they are. Throws std::invalid_argument when nothing of a
-/// dimension's range is left.
+/// Narrows the bounds of the actions to [minimum, maximum] where the inner bounds are wider, and
+/// clips actions to them. Choices are unchanged. Throws std::invalid_argument if a dimension's
+/// range becomes empty.
 class ActionClip final : public Wrapper {
 public:
   ActionClip(std::unique_ptr<Environment> inner, double minimum, double maximum);

@@ -6,10 +6,10 @@
 namespace troupe::env {
 
 /// Adds Gaussian noise to every action that is not a choice, as a worn actuator would; the sum is
-/// clipped to the bounds. `deviation` is in halves of each dimension's range: with bounds [-1, 1]
-/// it is the standard deviation itself. The noise is drawn from the episode's seed and part of the
-/// saved state. Throws std::invalid_argument when the deviation is not from 0 to 10 or an action
-/// has no finite bounds.
+/// clipped to the bounds. `deviation` is the standard deviation in halves of each dimension's
+/// range: with bounds [-1, 1] it is the standard deviation itself. The noise is drawn from the
+/// episode's seed, and its state is part of the saved state. Throws std::invalid_argument if the
+/// deviation is not from 0 to 10 or if an action has no finite bounds.
 class ActionNoise final : public Wrapper {
 public:
   ActionNoise(std::unique_ptr<Environment> inner, double deviation);

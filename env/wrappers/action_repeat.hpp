@@ -4,8 +4,9 @@
 
 namespace troupe::env {
 
-/// Repeats each action `count` times or until the episode ends: rewards are added up, discounts
-/// multiplied, the last observation is kept. 1 <= count <= 1000, else std::invalid_argument.
+/// Repeats each action `count` times or until the episode ends. Rewards are added, discounts are
+/// multiplied, and the last observation is returned. Throws std::invalid_argument unless 1 <= count
+/// <= 1000.
 class ActionRepeat final : public Wrapper {
 public:
   ActionRepeat(std::unique_ptr<Environment> inner, int count);

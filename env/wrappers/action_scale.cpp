@@ -35,7 +35,7 @@ TimeStep ActionScale::step(std::span<const double> action, std::span<std::byte> 
     const double low = bounds.minimum[i];
     const double high = bounds.maximum[i];
     const double clipped = std::clamp(action[i], minimum_, maximum_);
-    const bool same = (low == minimum_ && high == maximum_) // exact where no scaling is needed
+    const bool same = (low == minimum_ && high == maximum_) // exact if no scaling is needed
                       || !std::isfinite(low) || !std::isfinite(high);
     scaled_[i] = same ? clipped : low + (clipped - minimum_) / (maximum_ - minimum_) * (high - low);
   }

@@ -4,10 +4,10 @@
 
 namespace troupe::env {
 
-/// Actions in [minimum, maximum], by default [-1, 1], mapped linearly onto the inner bounds; other
-/// values are clipped. An inner dimension without finite bounds is passed on as it is, in the
-/// task's own unit, and so is a choice. Throws std::invalid_argument unless minimum < maximum, both
-/// finite.
+/// Maps actions from [minimum, maximum], by default [-1, 1], linearly onto the inner bounds; other
+/// values are clipped. A dimension without finite inner bounds is passed on unchanged, in the
+/// task's unit, and so is a choice. Throws std::invalid_argument unless minimum < maximum and both
+/// are finite.
 class ActionScale final : public Wrapper {
 public:
   explicit ActionScale(std::unique_ptr<Environment> inner, double minimum = -1, double maximum = 1);

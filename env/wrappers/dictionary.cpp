@@ -98,7 +98,7 @@ Dictionary::Part Dictionary::make_part(const std::string& name, const PixelOptio
   return part;
 }
 
-/// "position[0,2]": numbers of an array.
+/// Parses "position[0,2]": some numbers of an array.
 Dictionary::Part Dictionary::make_chosen(const std::string& name, std::size_t bracket,
                                          const PixelOptions& options, ArraySpec& array) {
   Part part = make_part(name.substr(0, bracket), options, array);

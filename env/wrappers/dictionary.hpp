@@ -27,9 +27,9 @@ public:
 
 private:
   struct Part {
-    std::vector<std::size_t> arrays;   // of the inner environment
-    std::vector<PixelOptions> cameras; // of a picture
-    std::vector<std::size_t> chosen;   // numbers of the arrays; empty: all
+    std::vector<std::size_t> arrays;   // indices of the inner environment's arrays
+    std::vector<PixelOptions> cameras; // for a picture
+    std::vector<std::size_t> chosen;   // indices of the shown numbers; empty: all
     std::size_t offset = 0;            // in the observation
   };
   Part make_chosen(const std::string& name, std::size_t bracket, const PixelOptions& options,
@@ -40,8 +40,8 @@ private:
 
   std::vector<Part> parts_;
   std::vector<std::byte> inner_observation_;
-  std::vector<float> whole_;                         // of a part, whose chosen numbers are shown
-  std::vector<std::unique_ptr<Renderer>> renderers_; // made by the thread of the first reset()
+  std::vector<float> whole_;                         // all numbers of a part that shows only some
+  std::vector<std::unique_ptr<Renderer>> renderers_; // made on the thread of the first reset()
 };
 
 } // namespace troupe::env

@@ -8,20 +8,20 @@
 
 namespace troupe::env {
 
-/// An episode as the wrapper below it plays it, before rewards are changed further out.
+/// An episode as the inner environment plays it, before outer wrappers change its rewards.
 struct EpisodeSummary {
   std::uint64_t seed = 0;
   double episode_return = 0; // undiscounted
   std::int64_t steps = 0;    // of the inner environment
   double seconds = 0;        // of simulated time
-  bool terminated = false;   // by the task; false: running, or cut off by a time limit
+  bool terminated = false;   // by the task; false: still running, or cut off by a time limit
   bool operator==(const EpisodeSummary&) const = default;
 };
 
 using EpisodeFunction = std::function<void(const EpisodeSummary&)>;
 
-/// Counts steps and rewards; calls `on_end` within the step() that ends an episode. The running
-/// sums are part of the saved state.
+/// Counts steps and sums rewards. Calls `on_end` within the step() that ends an episode. The
+/// running sums are part of the saved state.
 class EpisodeStatistics final : public Wrapper {
 public:
   explicit EpisodeStatistics(std::unique_ptr<Environment> inner, EpisodeFunction on_end = {});
@@ -31,9 +31,12 @@ public:
   void save_state(std::vector<std::byte>& out) const override;
   std::span<const std::byte> load_state(std::span<const std::byte> in) override;
 
-  const EpisodeSummary& running() const { return running_; } // the latest, also when it has ended
-  const std::optional<EpisodeSummary>& last() const { return last_; } // that ended
-  std::int64_t episodes() const { return episodes_; }                 // that ended
+  const EpisodeSummary& running() const {
+    return running_;
+  } // the latest episode, even after its
+    // end
+  const std::optional<EpisodeSummary>& last() const { return last_; } // the last one that ended
+  std::int64_t episodes() const { return episodes_; }                 // number that ended
 
 private:
   EpisodeFunction on_end_;
@@ -42,10 +45,10 @@ private:
   std::int64_t episodes_ = 0;
 };
 
-/// Appends one line of JSON per episode to `path`, each by one write, so that any number of
-/// environments and processes share the file. Throws std::runtime_error naming the file when it
-/// cannot be opened (here), or when too many lines wait for room on the disk (when an episode
-/// ends).
+/// Returns a function that appends one line of JSON per episode to `path`. Each line is one write,
+/// so that any number of environments and processes may share the file. Throws std::runtime_error
+/// naming the file if it cannot be opened; the returned function throws it if too many lines wait
+/// for room on the disk.
 EpisodeFunction append_to_log(const std::filesystem::path& path, std::string environment);
 
 } // namespace troupe::env

@@ -4,9 +4,9 @@
 
 namespace troupe::env {
 
-/// All observations, which must be float64 or float32, one after another as one array "state"
-/// float32 [n]. A number that is not finite, or leaves the range of float32, is a
-/// std::runtime_error naming its array.
+/// Concatenates all observations, which must be float64 or float32, into one array "state" float32
+/// [n]. A number that is not finite or exceeds the range of float32 causes a std::runtime_error
+/// naming its array.
 class FlatState final : public Wrapper {
 public:
   explicit FlatState(std::unique_ptr<Environment> inner);

@@ -7,7 +7,7 @@
 
 namespace troupe::env {
 
-/// A picture of an episode, as videos take them.
+/// A picture of an episode, for a video.
 struct Frame {
   std::span<const std::uint8_t> rgb; // [height, width, 3], top row first; valid during the call
   std::int64_t episode = 0;          // since the wrapper was made, from 0
@@ -16,14 +16,14 @@ struct Frame {
 };
 
 struct FrameSinkOptions {
-  PixelOptions pixels{.height = 480, .width = 480}; // grey and cameras are not looked at
-  std::int64_t every = 1; // step whose pictures are drawn, from the reset on; see steps_per_frame
-  std::int64_t episodes = 0; // how many are drawn, from the first on; 0: all
+  PixelOptions pixels{.height = 480, .width = 480}; // grey and cameras are ignored
+  std::int64_t every = 1; // draws every n-th step, starting with the reset; see steps_per_frame()
+  std::int64_t episodes = 0; // number of first episodes to draw; 0: all
 };
 
-/// Hands pictures of the simulation to `sink` within reset() and step(): video recording without
-/// changing what the agent sees. Pictures belong to the thread of the first reset(). The
-/// constructor throws what Pixels' throws; what the sink throws passes through.
+/// Passes pictures of the simulation to `sink` during reset() and step(), to record videos without
+/// changing the agent's observations. The renderer belongs to the thread of the first reset(). The
+/// constructor throws what Pixels' constructor throws; exceptions of the sink are passed on.
 class FrameSink final : public Wrapper {
 public:
   FrameSink(std::unique_ptr<Environment> inner, const FrameSinkOptions& options,
@@ -43,8 +43,8 @@ private:
   std::int64_t step_ = 0;
 };
 
-/// The least number of steps between pictures with which a video at the simulation's own speed has
-/// no more than `frames_per_second`.
+/// The smallest number of steps between pictures such that a video at the simulation's own speed
+/// has at most `frames_per_second`.
 std::int64_t steps_per_frame(const EnvironmentSpec& spec, double frames_per_second);
 
 } // namespace troupe::env

@@ -4,10 +4,11 @@
 
 namespace troupe::env {
 
-/// The last `count` frames of every observation array, oldest first along its first axis; at the
-/// start of an episode the first frame fills them all. Where there are pictures, they alone are
-/// stacked: states beside them have velocities of their own. 1 <= count <= 64 and arrays with at
-/// least one axis, else std::invalid_argument. step() copies frames and does not allocate.
+/// Stacks the last `count` frames of every observation array, oldest first along its first axis. At
+/// the start of an episode the first frame fills the whole stack. If there are pictures, only they
+/// are stacked, because states beside them contain velocities. Throws std::invalid_argument unless
+/// 1 <= count <= 64 and all stacked arrays have at least one axis. step() copies frames and does
+/// not allocate.
 class FrameStack final : public Wrapper {
 public:
   FrameStack(std::unique_ptr<Environment> inner, int count);
@@ -18,7 +19,7 @@ public:
   std::span<const std::byte> load_state(std::span<const std::byte> in) override;
 
 private:
-  struct Part { // one array: in a frame, and in the stack
+  struct Part { // one array: its place in a frame and in the stack
     std::size_t bytes;
     std::size_t from;
     std::size_t to;
@@ -28,8 +29,8 @@ private:
 
   std::size_t count_;
   std::vector<Part> parts_;
-  std::vector<std::byte> frame_; // the newest, as the inner environment gives it
-  std::vector<std::byte> stack_; // of the last step, in the order of the observation
+  std::vector<std::byte> frame_; // the newest, from the inner environment
+  std::vector<std::byte> stack_; // after the last step, in the order of the observation
 };
 
 } // namespace troupe::env

@@ -62,7 +62,7 @@ void Normalize::normalize(std::size_t array, std::byte* numbers) {
     T number = 0;
     std::memcpy(&number, numbers + i * sizeof(T), sizeof number);
     const auto value = static_cast<double>(number);
-    if (!std::isfinite(value)) // before it enters the statistics
+    if (!std::isfinite(value)) // checked before it enters the statistics
       throw std::runtime_error("environment " + spec_.name + ": observation '" + known.name + "'["
                                + std::to_string(i) + "] is " + std::to_string(value)
                                + "; it cannot be normalised");

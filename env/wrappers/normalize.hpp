@@ -8,16 +8,17 @@
 namespace troupe::env {
 
 struct NormalizeOptions {
-  double clip = 10;   // normalised numbers are clipped to ±clip, above 0
-  bool update = true; // every observation of reset() and step() counts; false: frozen
-  std::optional<ObservationStatistics> statistics{}; // to begin with
+  double clip = 10;   // normalised numbers are clipped to ±clip; must be above 0
+  bool update = true; // update the statistics with every observation; false: frozen
+  std::optional<ObservationStatistics> statistics{}; // initial statistics
 };
 
-/// Floating-point observations as (x - mean) / sqrt(variance + 1e-8), clipped; other arrays stay.
-/// While it updates, the statistics belong to this environment, not to the episode: an observation
-/// then depends on what was seen before, and two environments differ. For training freeze
-/// statistics that were saved (write_statistics). They are part of the saved state. step() does not
-/// allocate. Throws std::invalid_argument: nothing to normalise, statistics of other arrays.
+/// Normalises floating-point observations to (x - mean) / sqrt(variance + 1e-8), clipped; other
+/// arrays are unchanged. While the statistics are updated they belong to the environment, not to
+/// the episode: an observation then depends on earlier ones, and two environments differ. For
+/// training, use frozen statistics from a file (write_statistics()). The statistics are part of the
+/// saved state. step() does not allocate. Throws std::invalid_argument if there is nothing to
+/// normalise or if the statistics are for other arrays.
 class Normalize final : public Wrapper {
 public:
   Normalize(std::unique_ptr<Environment> inner, NormalizeOptions options);

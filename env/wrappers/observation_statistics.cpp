@@ -75,7 +75,7 @@ ObservationStatistics read_statistics(const std::filesystem::path& path) {
                              array.at("sum_of_squares").get<std::vector<double>>()});
     check(read);
     return read;
-  } catch (const std::exception& problem) { // also those of nlohmann::json
+  } catch (const std::exception& problem) { // including those of nlohmann::json
     throw std::runtime_error(where + problem.what()
                              + "; write it again with `troupe check environment … --statistics`");
   }

@@ -5,14 +5,14 @@
 
 namespace troupe::env {
 
-/// A picture instead of the inner observations: "pixels" uint8 [cameras*channels, height, width],
-/// the cameras in the order of the options. Drawn once per step, straight into the caller's buffer.
-/// The constructor checks size, cameras and that the renderer can draw here; the renderers
-/// themselves are made by the thread of the first reset().
+/// Replaces the inner observations by pictures: "pixels" uint8 [cameras*channels, height, width],
+/// the cameras in the order of the options. They are drawn once per step, directly into the
+/// caller's buffer. The constructor checks sizes, cameras and whether the renderer works in this
+/// process; the renderers themselves are made on the thread of the first reset().
 class Pixels final : public Wrapper {
 public:
   /// Throws std::invalid_argument (size, camera, no physics behind `inner`) or std::runtime_error
-  /// (no OpenGL where it draws).
+  /// (OpenGL is needed and not available).
   Pixels(std::unique_ptr<Environment> inner, const PixelOptions& options);
 
   TimeStep reset(std::uint64_t seed, std::span<std::byte> observation) override;
@@ -26,10 +26,10 @@ private:
   std::vector<std::unique_ptr<Renderer>> renderers_;
 };
 
-/// The options once per camera: `cameras`, or `camera` alone when it is empty.
+/// One copy of the options per camera: for each of `cameras`, or for `camera` if that is empty.
 std::vector<PixelOptions> per_camera(const PixelOptions& options);
 
-/// Throws what Pixels' constructor throws when `environment` cannot be drawn with these options.
+/// Throws what Pixels' constructor throws if `environment` cannot be drawn with these options.
 void check_can_be_drawn(Environment& environment, const PixelOptions& options);
 
 } // namespace troupe::env

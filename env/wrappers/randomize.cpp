@@ -16,12 +16,12 @@ void check_amount(const char* key, double value, double most) {
                                 + " is out of range; it must be from 0 to " + std::to_string(most));
 }
 
-/// A factor from [1 - amount, 1 + amount).
+/// A random factor in [1 - amount, 1 + amount).
 double factor(Random& random, double amount) {
   return random.uniform(1 - amount, 1 + amount);
 }
 
-/// The first three numbers of each row moved by up to ± amount within [0, 1]; alpha stays.
+/// Moves the first three numbers of a row by up to ± amount within [0, 1]; alpha is unchanged.
 void move_colour(std::span<float> rgba, std::size_t row, Random& random, double amount) {
   for (std::size_t c = 0; c < 3; ++c) {
     float& level = rgba[4 * row + c];
@@ -35,7 +35,7 @@ bool has_default_colour(std::span<const float> rgba,
   return rgba[4 * row] == 0.5F && rgba[4 * row + 1] == 0.5F && rgba[4 * row + 2] == 0.5F;
 }
 
-/// Row `row` of all of these [n, 3] arrays moved by one offset of up to ± amount along each axis.
+/// Moves row `row` of all these [n, 3] arrays by the same offset of up to ± amount along each axis.
 template <std::size_t N>
 void move_rows(Physics& physics, const char* const (&fields)[N], std::size_t row, Random& random,
                double amount) {
@@ -92,8 +92,8 @@ Randomization random_cameras(double metres, double field_of_view) {
             for (std::size_t i = 0; i < angles.size(); ++i) {
               const bool orthographic = physics.model().cam_projection[i] == mjPROJ_ORTHOGRAPHIC;
               const double wider = angles[i] * factor(random, field_of_view);
-              angles[i] =
-                  orthographic ? wider : std::min(wider, 170.0); // degrees; 180 sees nothing
+              angles[i] = orthographic ? wider : std::min(wider, 170.0); // degrees; nothing would
+                                                                         // be visible at 180
               move_rows(physics, {"cam_pos", "cam_poscom0", "cam_pos0"}, i, random, metres);
             }
           }};
@@ -115,7 +115,7 @@ Randomization random_masses(double amount) {
                 inertias[3 * i + axis] *= times;
             }
             std::copy(masses.begin(), masses.end(), subtrees.begin());
-            for (std::size_t i = masses.size(); i-- > 1;) // parents come before children
+            for (std::size_t i = masses.size(); i-- > 1;) // parents precede their children
               subtrees[static_cast<std::size_t>(physics.model().body_parentid[i])] += subtrees[i];
           }};
 }

@@ -4,7 +4,8 @@
 
 namespace troupe::env {
 
-/// reward * scale + shift. Throws std::invalid_argument unless both are finite and scale is not 0.
+/// Changes rewards to reward * scale + shift. Throws std::invalid_argument unless both are finite
+/// and scale is not 0.
 class RewardScale final : public Wrapper {
 public:
   explicit RewardScale(std::unique_ptr<Environment> inner, double scale, double shift = 0);
@@ -16,7 +17,7 @@ private:
   double shift_;
 };
 
-/// Rewards clipped to [minimum, maximum]. Throws std::invalid_argument unless minimum < maximum.
+/// Clips rewards to [minimum, maximum]. Throws std::invalid_argument unless minimum < maximum.
 class RewardClip final : public Wrapper {
 public:
   RewardClip(std::unique_ptr<Environment> inner, double minimum, double maximum);

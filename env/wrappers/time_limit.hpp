@@ -4,10 +4,10 @@
 
 namespace troupe::env {
 
-/// Cuts an episode off after `steps` steps of the inner environment: that step is the last, and its
-/// discount stays what it is, so that the value of the state behind it still counts (truncation; a
-/// termination on the same step keeps its 0). An inner limit that comes earlier stands. Throws
-/// std::invalid_argument unless 1 <= steps <= 1e9; step() outside an episode is a mistake, too.
+/// Ends an episode after `steps` steps of the inner environment. That step becomes the last one and
+/// keeps its discount, so that the value of the following state still counts (truncation; a
+/// termination on the same step keeps its 0). An earlier inner limit still applies. Throws
+/// std::invalid_argument unless 1 <= steps <= 1e9, and if step() is called outside an episode.
 class TimeLimit final : public Wrapper {
 public:
   TimeLimit(std::unique_ptr<Environment> inner, std::int64_t steps);

@@ -7,7 +7,7 @@
 
 namespace troupe::env {
 
-/// An environment around another: forwards everything; derived classes change what they are for.
+/// An environment around another. It forwards all calls; derived classes override some.
 class Wrapper : public Environment {
 public:
   explicit Wrapper(std::unique_ptr<Environment> inner)
@@ -30,7 +30,7 @@ protected:
   Environment& inner() { return *inner_; }
   const EnvironmentSpec& inner_spec() const { return inner_->spec(); }
 
-  EnvironmentSpec spec_; // the inner one's, to be changed by the derived constructor
+  EnvironmentSpec spec_; // the inner spec, which derived constructors change
 
 private:
   std::unique_ptr<Environment> inner_;
