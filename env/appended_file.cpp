@@ -49,7 +49,7 @@ const std::string& AppendedFile::flush() {
       continue;
     }
     bytes_ -= static_cast<std::size_t>(written);
-    first.erase(0, static_cast<std::size_t>(written)); // a part, where the disk became full in it
+    first.erase(0, static_cast<std::size_t>(written)); // a part if the disk filled up
     if (first.empty())
       waiting_.pop_front();
   }

@@ -9,27 +9,28 @@
 
 namespace troupe::env {
 
-/// A file that grows by whole records. While the disk is full they wait in memory and are written,
-/// in their order, once there is room; what is more than kMostWaiting is dropped and counted. One
-/// thread. Several processes may append to one file, each record at once.
+/// A file to which whole records are appended. While the disk is full, records wait in memory; they
+/// are written in order once there is room. Records that would exceed kMostWaiting are dropped and
+/// counted. One thread at a time. Several processes may append to the same file; each record is
+/// written by one call unless the disk fills up.
 class AppendedFile {
 public:
   static constexpr std::size_t kMostWaiting = std::size_t{4} << 20; // bytes
 
-  /// Opens or makes it. Throws std::runtime_error naming path and reason.
+  /// Opens or creates the file. Throws std::runtime_error naming the path and the reason.
   explicit AppendedFile(std::filesystem::path path);
   ~AppendedFile();
   AppendedFile(const AppendedFile&) = delete;
   AppendedFile& operator=(const AppendedFile&) = delete;
 
-  /// False: it was dropped.
+  /// Writes the record or lets it wait. Returns false if it was dropped.
   bool append(std::string record);
 
-  /// Tries to write what waits; the reason why it cannot, or empty.
+  /// Tries to write the waiting records. Returns why that failed, or an empty string.
   const std::string& flush();
 
-  /// Flushes; a sentence for a log when the file has stopped taking records since the last call, or
-  /// takes them again.
+  /// Flushes. Returns a line for the log if the file has stopped or resumed taking records since
+  /// the last call.
   std::optional<std::string> news();
 
   const std::filesystem::path& path() const { return path_; }
@@ -37,11 +38,11 @@ public:
 private:
   std::filesystem::path path_;
   int file_;
-  std::deque<std::string> waiting_; // of the first, what is still to be written
-  std::size_t bytes_ = 0;           // of them
+  std::deque<std::string> waiting_; // of the first record, only the part not yet written
+  std::size_t bytes_ = 0;           // in waiting_
   std::string problem_;
-  bool told_ = false;                     // news() said that records wait
-  std::int64_t waited_ = 0, dropped_ = 0; // since then
+  bool told_ = false;                     // news() has reported the problem
+  std::int64_t waited_ = 0, dropped_ = 0; // not yet reported by news()
 };
 
 } // namespace troupe::env

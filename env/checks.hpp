@@ -7,8 +7,9 @@
 
 namespace troupe::env {
 
-/// Throws std::invalid_argument naming the environment when the action has another size, a number
-/// that is not finite or a choice that is not one of its whole numbers, or the buffer another size.
+/// Both throw std::invalid_argument naming the environment: check_action() if the action has the
+/// wrong size, contains a number that is not finite, or a choice that is not one of its whole
+/// numbers; check_observation_buffer() if the buffer has the wrong size.
 void check_action(const EnvironmentSpec& spec, std::span<const double> action);
 void check_observation_buffer(const EnvironmentSpec& spec, std::span<const std::byte> observation);
 

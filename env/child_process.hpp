@@ -1,6 +1,6 @@
 #pragma once
-// A child process whose lines are read and which may be killed or frozen, for tests and benchmarks
-// of faults.
+// A child process whose output lines can be read and which can be killed or frozen. For tests and
+// benchmarks that inject faults.
 
 #include <array>
 #include <csignal>
@@ -19,10 +19,10 @@
 
 namespace troupe {
 
-/// Killed (-9) when the object ends.
+/// The destructor kills the process (SIGKILL).
 class ChildProcess {
 public:
-  /// Throws std::runtime_error when it cannot be started.
+  /// Throws std::runtime_error if the process cannot be started.
   ChildProcess(std::string path, std::vector<std::string> words) {
     std::array<int, 2> ends{-1, -1};
     if (pipe2(ends.data(), O_CLOEXEC) != 0)
@@ -56,7 +56,7 @@ public:
     signal(SIGKILL);
     exit_status();
   }
-  /// The status of waitpid() once it has ended; 0 in later calls.
+  /// Waits until the process ends and returns the status from waitpid(); later calls return 0.
   int exit_status() {
     int status = 0;
     if (id_ > 0)
@@ -64,7 +64,8 @@ public:
     return status;
   }
 
-  /// Its next line, "" after its end. Throws when no line comes for a minute.
+  /// The next line of its standard output, "" at the end. Throws if no line arrives within a
+  /// minute.
   std::string line() const {
     std::string text;
     for (char c = 0;; text += c) {

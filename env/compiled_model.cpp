@@ -51,8 +51,8 @@ std::shared_ptr<const CompiledModel> load_file(const std::filesystem::path& path
   return compile(name, path.string(), std::move(spec), error, edit);
 }
 
-/// The process's table of live models: MuJoCo's compiler is not thread-safe, and a live model is
-/// not compiled twice.
+/// All live models of the process. MuJoCo's compiler is not thread-safe, and a live model is not
+/// compiled twice.
 struct Loaded {
   std::mutex mutex;
   std::map<std::tuple<std::string, std::string, std::string>, std::weak_ptr<const CompiledModel>>
@@ -82,7 +82,7 @@ std::filesystem::path models_folder(const std::string& name, const std::filesyst
   const auto beside = (object.parent_path() / ".." / name).lexically_normal();
   const bool moved = !std::filesystem::is_directory(built, ignored)
                      && std::filesystem::is_directory(beside, ignored);
-  return moved ? beside : built; // if neither exists, messages name the build's
+  return moved ? beside : built; // if neither exists, messages name the build's folder
 }
 
 std::filesystem::path suite_folder() {

@@ -12,8 +12,8 @@
 
 namespace troupe::env {
 
-/// A compiled MuJoCo model. Immutable: any number of Physics on any threads share it (the suite's
-/// textures alone are 12 MB).
+/// A compiled MuJoCo model. It is immutable, so any number of Physics on any threads may share it
+/// (the suite's textures alone take 12 MB).
 class CompiledModel {
 public:
   CompiledModel(std::string name, mjModel* model, std::vector<std::string> warnings); // takes model
@@ -23,7 +23,7 @@ public:
 
   const std::string& name() const { return name_; } // "cheetah", for messages
   const mjModel& get() const { return *model_; }
-  const std::vector<std::string>& warnings() const { return warnings_; } // of the compiler
+  const std::vector<std::string>& warnings() const { return warnings_; } // from the compiler
 
 private:
   std::string name_;
@@ -31,30 +31,31 @@ private:
   std::vector<std::string> warnings_;
 };
 
-/// "3.17.0": the MuJoCo in this process.
+/// The version of the MuJoCo library in this process, "3.17.0".
 std::string mujoco_version();
 
 /// Changes a parsed model before it is compiled, e.g. adds poles.
 using ModelEdit = std::function<void(mjSpec&)>;
 
-/// The folder of models `name`: `share/troupe/<name>` of the package that the code in `object`, a
-/// program or a library, belongs to; else `built`, the folder that the build found, if it exists;
-/// else `<name>` beside the folder of `object`, the layout of programs copied to other hosts.
+/// The folder of models `name`. `object` is a program or library. The first folder that exists is
+/// returned: `share/troupe/<name>` of the package that `object` belongs to; `built`, the folder
+/// found when Troupe was built; `<name>` beside the folder of `object`, which is where programs
+/// copied to other hosts have it. If none exists, `built`.
 std::filesystem::path models_folder(const std::string& name, const std::filesystem::path& built,
                                     const std::filesystem::path& object = own_file());
 
-/// That of the control suite's models, "suite".
+/// The folder of the control suite's models: models_folder("suite").
 std::filesystem::path suite_folder();
 
-/// The model of <folder>/<file>, included files taken from the same folder, then edited. Models
-/// that are still in use are shared: (folder, file, variant) is the identity, so `variant` names
-/// the edit. An empty folder means suite_folder(). Any thread. Throws std::runtime_error (missing
-/// file, malformed XML) naming the file.
+/// Loads <folder>/<file>, resolves included files in the same folder, and applies `edit`. Models in
+/// use are shared; (folder, file, variant) identifies a model, so `variant` must name the edit. An
+/// empty folder means suite_folder(). Any thread may call this. Throws std::runtime_error naming
+/// the file if it is missing or malformed.
 std::shared_ptr<const CompiledModel> load_model(const std::string& folder, const std::string& file,
                                                 const std::string& variant = {},
                                                 const ModelEdit& edit = {});
 
-/// The same from XML text, not shared.
+/// Compiles a model from XML text. The result is not shared.
 std::shared_ptr<const CompiledModel> compile_model(const std::string& name, const std::string& xml);
 
 } // namespace troupe::env

@@ -5,7 +5,8 @@
 
 namespace troupe {
 
-/// The words as execve() takes them: a pointer to each, then null. The words must outlive these.
+/// Converts the words for execve(): a pointer to each, then a null pointer. The words must outlive
+/// the pointers.
 inline std::vector<char*> exec_words(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (const std::string& word : words)

@@ -16,7 +16,7 @@
 
 namespace troupe::env {
 
-/// What a step of a game gives.
+/// The result of one step of a game.
 struct GameStep {
   double reward = 0;
   bool terminated = false;

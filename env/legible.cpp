@@ -9,8 +9,8 @@ std::size_t byte(char c) {
   return static_cast<unsigned char>(c);
 }
 
-/// Bytes of the character at the beginning, by the table of RFC 3629; 0 for a control character
-/// (U+0080 to U+009F too) and for what is not UTF-8.
+/// The size in bytes of the first character, by the table of RFC 3629; 0 for a control character
+/// (including U+0080 to U+009F) or an invalid sequence.
 std::size_t character(std::string_view text) {
   const std::size_t first = byte(text[0]);
   if (first < 0x80)

@@ -14,9 +14,9 @@ thread_local MujocoScope* innermost = nullptr;
 mjfLogHandler outer_handler = nullptr; // what was installed before
 } // namespace
 
-/// What MuJoCo calls. An error must not return, so it throws through MuJoCo's own C frames:
-/// libmujoco carries unwind tables for all of its code (section .eh_frame), and mj_resetData brings
-/// the arena of the interrupted mjData back into order.
+/// The handler that MuJoCo calls. After an error it must not return, so it throws through MuJoCo's
+/// C frames: libmujoco carries unwind tables for all of its code (section .eh_frame), and
+/// mj_resetData restores the arena of the interrupted mjData.
 struct MujocoHandler {
   static void handle(const mjLogMessage* message) {
     MujocoScope* scope = innermost;

@@ -6,8 +6,8 @@
 
 namespace troupe::env {
 
-/// For messages, "did you mean …": the one of `names` that is nearest to `name` by edit distance,
-/// and what is at most one edit farther; `count` in all.
+/// For "did you mean …" messages: the one of `names` that is nearest to `name` by edit distance,
+/// and others at most one edit farther away. Returns at most `count` names, the nearest first.
 std::vector<std::string> nearest_names(const std::string& name,
                                        const std::vector<std::string>& names,
                                        std::size_t count = 3);

@@ -93,7 +93,7 @@ private:
   const std::string& source_;
 };
 
-/// Fortran's order, the first index fastest, to C's.
+/// Converts from Fortran order (the first index varies fastest) to C order.
 void to_c_order(NpyArray& array, std::size_t element) {
   const std::size_t dimensions = array.shape.size();
   std::vector<std::size_t> strides(dimensions, element), index(dimensions, 0);
@@ -175,7 +175,8 @@ NpyArray parse_npy(std::span<const std::byte> file, const std::string& source) {
   std::size_t bytes = element;
   if (std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end())
     bytes = 0;
-  for (const std::int64_t n : array.shape) { // never exceeds the available bytes: no overflow
+  for (const std::int64_t n : array.shape) { // the product never exceeds the available bytes, so it
+                                             // cannot overflow
     if (n > 0 && bytes > data.size() / static_cast<std::size_t>(n))
       fail_npy(source, "it has fewer numbers than its shape says");
     bytes *= static_cast<std::size_t>(n);

@@ -21,8 +21,8 @@ using Bytes = std::span<const std::byte>;
   throw std::runtime_error(source + " is not an .npz archive we can read: " + what);
 }
 
-/// Deflate packs at most 1032 bytes into one. An archive that unpacks to more has entries that
-/// share their bytes, or uses another compression than .npz files do.
+/// Deflate packs at most 1032 bytes into one. An archive with a higher ratio has entries that share
+/// their bytes, or uses a compression method that .npz files do not.
 constexpr std::size_t kMaxExpansion = 1100; // unpacked bytes per byte of the file
 
 /// An archive ends with a record of 22 bytes whose last two give the length of the comment that
@@ -65,8 +65,8 @@ public:
     return name == nullptr ? "" : name;
   }
 
-  /// The entry unpacked. Memory grows with the bytes that are there, whatever size the archive
-  /// claims; libarchive checks size and checksum.
+  /// Unpacks the entry. Memory grows only with the bytes that are really there, whatever size the
+  /// archive claims; libarchive checks size and checksum.
   std::vector<std::byte> read(std::size_t most) {
     std::vector<std::byte> bytes;
     const void* block = nullptr;
@@ -90,7 +90,7 @@ public:
   }
 
 private:
-  void must(int result) const { // a wrong checksum is only a warning of libarchive
+  void must(int result) const { // libarchive reports a wrong checksum only as a warning
     if (result == ARCHIVE_OK)
       return;
     const char* why = archive_error_string(archive_.get());
@@ -103,7 +103,7 @@ private:
 
   const std::string& source_;
   std::unique_ptr<archive, Free> archive_;
-  archive_entry* entry_ = nullptr; // the archive's
+  archive_entry* entry_ = nullptr; // owned by the archive
 };
 
 } // namespace

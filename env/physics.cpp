@@ -18,7 +18,8 @@ namespace {
 constexpr int kSavedState = mjSTATE_INTEGRATION;
 constexpr std::size_t kLongestField = 64; // characters of a model array's name
 
-/// The pointer of `m` called `field`, if its elements are of type T; sets how many there are.
+/// The pointer member of `m` called `field` if its elements are of type T; sets `count` to their
+/// number.
 template <typename T>
 T** find_array(mjModel* m, std::string_view field, std::size_t& count) {
   MJMODEL_POINTERS_PREAMBLE(m)
@@ -138,7 +139,7 @@ void Physics::step(int count) {
       mj_step(&model_, data_);
   } else {
     for (int i = 0; i < count; ++i) {
-      // mj_step() for RK4, without computing again what the last mj_step1() left behind.
+      // mj_step() for RK4, but without recomputing what the last mj_step1() left behind.
       mj_checkPos(&model_, data_);
       mj_checkVel(&model_, data_);
       mj_forwardSkip(&model_, data_, i == 0 ? mjSTAGE_VEL : mjSTAGE_NONE, 0);
@@ -289,7 +290,7 @@ std::span<const std::byte> Physics::load_state(std::span<const std::byte> in) {
   const MujocoScope scope(name());
   mj_resetData(&model_, data_);
   mj_setState(&model_, data_, state.data(), kSavedState);
-  mj_step1(&model_, data_); // step() and renderers need only what follows from the state
+  mj_step1(&model_, data_); // everything else that step() and renderers need follows from the state
   std::copy(sensors.begin(), sensors.end(), data_->sensordata);
   check(scope.last_warning());
   return in;

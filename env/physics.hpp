@@ -14,10 +14,10 @@
 namespace troupe::env {
 
 /// One simulation: its own mjData over a shared compiled model. Its mjModel is a view of the
-/// compiled one (sizes, options, pointers into the shared arrays); an array that an episode changes
-/// is copied for this Physics alone by own_array().
-/// One thread at a time. A MuJoCo error, or a warning raised while stepping (bad numbers, full
-/// buffers), is a std::runtime_error that names the model; after it only reset() is allowed.
+/// compiled one (sizes, options, pointers to the shared arrays); own_array() gives this Physics a
+/// private copy of an array that an episode changes.
+/// Used by one thread at a time. A MuJoCo error, or a warning raised while stepping (bad numbers,
+/// full buffers), is a std::runtime_error that names the model; after it only reset() is allowed.
 /// step() and forward() do not allocate (MuJoCo uses the arena of its mjData).
 class Physics {
 public:
@@ -32,42 +32,42 @@ public:
   mjData& data() { return *data_; }
   const mjData& data() const { return *data_; }
 
-  /// The default state, then forward_without_actuation(), as dm_control resets.
+  /// Sets the default state, then calls forward_without_actuation(), as dm_control resets.
   void reset();
-  void forward();                   // derived quantities of the present state and control
-  void forward_without_actuation(); // the same while there is no meaningful control yet
+  void forward();                   // derived quantities of the present state and controls
+  void forward_without_actuation(); // the same while there are no meaningful controls yet
 
-  /// For initial states that are drawn until they fit: positions of all bodies and the number of
-  /// contacts (a full contact buffer is no error), a small part of forward(). All other derived
-  /// quantities are stale until the next forward().
+  /// For tasks that draw initial states until one fits: computes the positions of all bodies and
+  /// the number of contacts (a full contact buffer is not an error), a small part of forward(). All
+  /// other derived quantities are stale until the next forward().
   void place();
   int contacts();
 
-  /// `count` physics steps in dm_control's order: position- and velocity-dependent quantities are
-  /// those of the new state afterwards. They must be those of the present state before, as after
-  /// reset(), forward(), step() and load_state().
+  /// Takes `count` physics steps in dm_control's order: afterwards all position- and
+  /// velocity-dependent quantities are those of the new state. Before the call they must be those
+  /// of the present state, as they are after reset(), forward(), step() and load_state().
   void step(int count);
 
-  /// mj_step alone, `count` times: derived quantities are then those of the state before the last
-  /// step. Benchmarks compare step() with it.
+  /// Calls mj_step `count` times and nothing else: derived quantities are then those of the state
+  /// before the last step. Benchmarks compare step() with it.
   void step_plain(int count);
 
-  /// Number of the named object; throws std::invalid_argument with the names there are.
+  /// The number of the named object. Throws std::invalid_argument listing the existing names.
   int id(mjtObj type, std::string_view object) const;
   std::vector<std::string> names(mjtObj type) const; // "" for an object without a name
   std::span<const mjtNum> sensor(int sensor_id) const;
 
-  /// This Physics's own copy of the model's array `field`, e.g. "geom_pos"; from the first call on
-  /// the simulation uses it. Throws std::invalid_argument when there is no such array of numbers.
+  /// A private copy of the model's array `field`, e.g. "geom_pos". The simulation uses it from the
+  /// first call on. Throws std::invalid_argument if there is no such array of numbers.
   std::span<mjtNum> own_array(std::string_view field);
   std::span<float> own_float_array(std::string_view field);
-  /// The option `field`, e.g. "gravity" (3 numbers), of this Physics alone. Throws
-  /// std::invalid_argument when there is no such option, or not of that many numbers.
+  /// Sets the option `field`, e.g. "gravity" (3 numbers), for this Physics alone. Throws
+  /// std::invalid_argument if there is no such option, or if it has another number of values.
   void set_option(std::string_view field, std::span<const double> values);
-  void share_arrays(); // arrays and options back to the compiled model's
+  void share_arrays(); // restores the compiled model's arrays and options
 
-  /// The integration state, sensors, options and own arrays: after load_state() the simulation
-  /// continues bit for bit as the saved one.
+  /// Saves the integration state, sensors, options and private arrays. After load_state() the
+  /// simulation continues bit for bit as the saved one.
   void save_state(std::vector<std::byte>& out) const;
   std::span<const std::byte> load_state(std::span<const std::byte> in);
 

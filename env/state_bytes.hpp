@@ -11,7 +11,8 @@
 
 namespace troupe::env {
 
-/// Appends the bytes of `value` to a saved state. Saved states are for the same machine and build.
+/// Appends the bytes of `value` to a saved state. A saved state can only be loaded on the same
+/// machine by the same build.
 template <typename T>
 void save_value(std::vector<std::byte>& out, const T& value) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -19,7 +20,7 @@ void save_value(std::vector<std::byte>& out, const T& value) {
   out.insert(out.end(), bytes, bytes + sizeof(T));
 }
 
-/// Appends a count and the elements.
+/// Appends the number of elements, then the elements.
 template <typename T>
 void save_array(std::vector<std::byte>& out, std::span<const T> values) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -28,8 +29,8 @@ void save_array(std::vector<std::byte>& out, std::span<const T> values) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-/// Reads back what save_value() wrote and moves `in` past it; throws std::invalid_argument when the
-/// state ends too early.
+/// Reads a value written by save_value() and moves `in` past it. Throws std::invalid_argument if
+/// the state ends too early.
 template <typename T>
 void load_value(std::span<const std::byte>& in, T& value, const char* what) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -50,7 +51,7 @@ void load_array(std::span<const std::byte>& in, std::span<T> values, const char*
                                 + " numbers of " + what + " and this environment "
                                 + std::to_string(values.size())
                                 + ": it is truncated, or was saved by another configuration");
-  if (!values.empty()) // memcpy wants no null pointer, not even for nothing
+  if (!values.empty()) // memcpy must not get a null pointer, even for 0 bytes
     std::memcpy(values.data(), in.data(), values.size_bytes());
   in = in.subspan(values.size_bytes());
 }

@@ -7,10 +7,10 @@
 
 namespace troupe::env {
 
-/// Writes a file completely or not at all: as `<path>.partial`, synchronised to the disk, then
-/// renamed by commit(), which synchronises the folder too, so that the new name survives a power
-/// cut. Without commit() an old file stays as it was. Throws std::system_error naming the file and
-/// the system's reason (a full disk, no permission).
+/// Writes a file completely or not at all. The bytes go to `<path>.partial`. commit() synchronises
+/// that file to the disk, renames it, and synchronises the folder so that the new name survives a
+/// power cut. Without commit() an existing file stays as it was. Throws std::system_error naming
+/// the file and the system's reason (a full disk, no permission).
 class WholeFileWriter {
 public:
   explicit WholeFileWriter(std::filesystem::path path);
@@ -21,7 +21,7 @@ public:
   void write(const void* data, std::size_t size);
   void commit();
 
-  /// The file that is written before it is renamed.
+  /// The temporary file, before it is renamed.
   const std::filesystem::path& partial() const { return partial_; }
 
 private:
@@ -30,8 +30,8 @@ private:
   int descriptor_ = -1;
 };
 
-/// Continues a file at its end, or begins it. Throws std::system_error naming the file and the
-/// system's reason.
+/// Appends to a file, which is created if it does not exist. Throws std::system_error naming the
+/// file and the system's reason.
 class FileAppender {
 public:
   explicit FileAppender(std::filesystem::path path);
@@ -39,7 +39,7 @@ public:
   FileAppender(const FileAppender&) = delete;
   FileAppender& operator=(const FileAppender&) = delete;
 
-  /// The bytes are on the disk when it returns.
+  /// When this returns, the bytes are on the disk.
   void append(const void* data, std::size_t size);
 
 private:
@@ -47,17 +47,17 @@ private:
   int descriptor_ = -1;
 };
 
-/// Writes over the bytes of an existing file, from its beginning. They are on the disk when it
-/// returns. Throws std::system_error naming the file and the system's reason; the file is then
-/// partly overwritten.
+/// Overwrites an existing file from its beginning. When this returns, the bytes are on the disk.
+/// Throws std::system_error naming the file and the system's reason; the file is then partly
+/// overwritten.
 void overwrite_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 /// Waits until the names in `folder` are on the disk, for instance after a rename. Throws
-/// std::system_error naming it.
+/// std::system_error naming the folder.
 void write_folder_to_disk(const std::filesystem::path& folder);
 
-/// Reads a file from its beginning to its end. Throws std::system_error naming the file and the
-/// system's reason.
+/// Reads a file from beginning to end. Throws std::system_error naming the file and the system's
+/// reason.
 class FileReader {
 public:
   explicit FileReader(std::filesystem::path path);
@@ -67,10 +67,11 @@ public:
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Bytes not yet read, by the file's size when it was opened.
+  /// The number of bytes not yet read, judged by the file's size when it was opened.
   std::uint64_t left() const { return left_; }
 
-  /// Reads exactly `size` bytes; false, with `data` unspecified, when the file ends before.
+  /// Reads exactly `size` bytes. Returns false, with `data` unspecified, if the file ends before
+  /// that.
   [[nodiscard]] bool read(void* data, std::uint64_t size);
 
 private:
