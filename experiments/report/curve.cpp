@@ -48,7 +48,7 @@ std::string coordinates(double x, double y) {
   return text;
 }
 
-/// Data to picture.
+/// Maps data to coordinates in the picture.
 struct Axes {
   double x0, x1, y0, y1;
   double x(double value) const {
@@ -184,7 +184,7 @@ std::vector<CurvePoint> finite(const std::vector<CurvePoint>& all) {
   return curve;
 }
 
-/// The line, its band and a dot for each of a few points.
+/// Draws the line, its band and, if there are few points, a dot for each.
 std::string drawn(const std::vector<CurvePoint>& curve, const Axes& axes,
                   const std::string& colour) {
   constexpr std::size_t kMostDots = 100;
@@ -211,8 +211,8 @@ std::string drawn(const std::vector<CurvePoint>& curve, const Axes& axes,
   return out;
 }
 
-/// Distinguishable also by people who do not see all colours (Okabe and Ito 2008), the first as
-/// other pictures have it.
+/// Colours that people with colour blindness can distinguish, too (Okabe and Ito 2008). The first
+/// is the colour of single curves.
 std::string colour_of(std::size_t number) {
   static const std::vector<std::string> kColours = {"#1f77b4", "#d55e00", "#009e73", "#cc79a7",
                                                     "#e69f00", "#56b4e9", "#000000", "#b2a800"};

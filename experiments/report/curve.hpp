@@ -6,8 +6,8 @@
 
 namespace troupe::experiments {
 
-/// A point of a return curve: environment steps and mean return, with its least and greatest. Of a
-/// run on data: updates and what was measured then.
+/// A point of a return curve: environment steps and the mean, least and greatest return. For a run
+/// on data: updates and the value measured there.
 struct CurvePoint {
   double environment_steps = 0;
   double value = 0;
@@ -15,32 +15,32 @@ struct CurvePoint {
   double maximum = 0;
 };
 
-/// The evaluations in a metrics.csv: column `value` along another one. A resumed run's rows replace
-/// those it had already been past. Throws std::runtime_error when the file cannot be read or has no
-/// such columns.
+/// Reads the evaluations of a metrics.csv: column `value` over column `along`. A resumed run's rows
+/// replace earlier rows at the same or later steps. Throws std::runtime_error if the file cannot be
+/// read or lacks one of the columns.
 std::vector<CurvePoint> read_curve(const std::filesystem::path& metrics_csv,
                                    const std::string& value = "evaluation_return",
                                    const std::string& along = "environment_steps");
 
-/// A self-contained SVG of 640 x 360: the line, a band from least to greatest, axes with round
-/// numbers. `title` and `unit` are escaped. Points that are not finite are left out.
+/// Draws a self-contained SVG of 640 x 360: the line, a band from least to greatest, axes with
+/// round numbers. `title` and `unit` are escaped. Points that are not finite are left out.
 std::string curve_svg(const std::vector<CurvePoint>& curve, const std::string& title,
                       const std::string& unit = "environment steps");
 
-/// One of several lines in a picture.
+/// One of several curves in a plot.
 struct CurveLine {
   std::string name;
   std::vector<CurvePoint> points;
 };
 
-/// The same for several lines, each in a colour of its own, with a legend.
+/// As curve_svg(), but for several lines in different colours, with a legend.
 std::string curves_svg(const std::vector<CurveLine>& lines, const std::string& title,
                        const std::string& unit = "environment steps");
 
-/// Text as it stands in HTML or XML.
+/// Escapes text for HTML or XML.
 std::string escaped(const std::string& text);
 
-/// Round numbers that cover [low, high], about `count` of them.
+/// About `count` round numbers that cover [low, high].
 std::vector<double> round_ticks(double low, double high, int count);
 
 } // namespace troupe::experiments

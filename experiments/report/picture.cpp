@@ -27,7 +27,7 @@ void check_picture_size(int width, int height, std::span<const std::uint8_t> rgb
 std::string encode_jpeg(int width, int height, std::span<const std::uint8_t> rgb, int quality) {
   check_picture_size(width, height, rgb);
   const std::unique_ptr<void, int (*)(tjhandle)> encoder(tjInitCompress(), tjDestroy);
-  std::string bytes(tjBufSize(width, height, TJSAMP_420), '\0'); // what it has at most
+  std::string bytes(tjBufSize(width, height, TJSAMP_420), '\0'); // the maximum size
   auto* out = reinterpret_cast<unsigned char*>(bytes.data());
   unsigned long size = bytes.size();
   if (!encoder
@@ -47,7 +47,7 @@ std::vector<std::byte> encode_png(int width, int height, std::span<const std::ui
   image.width = static_cast<png_uint_32>(width);
   image.height = static_cast<png_uint_32>(height);
   image.format = PNG_FORMAT_RGB;
-  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image); // what it has at most
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image); // the maximum size
   std::vector<std::byte> bytes(size);
   if (png_image_write_to_memory(&image, bytes.data(), &size, 0, rgb.data(), 0, nullptr) == 0) {
     const std::string reason = image.message;

@@ -9,14 +9,14 @@
 
 namespace troupe::experiments {
 
-/// One picture as PNG; `rgb` is [height, width, 3], top row first. Throws std::invalid_argument on
-/// a wrong size.
+/// Encodes a picture as PNG; `rgb` is [height, width, 3], top row first. Throws
+/// std::invalid_argument if the size is wrong.
 std::vector<std::byte> encode_png(int width, int height, std::span<const std::uint8_t> rgb);
 
-/// The same as JPEG, `quality` from 1 to 100.
+/// As encode_png(), but JPEG with `quality` from 1 to 100.
 std::string encode_jpeg(int width, int height, std::span<const std::uint8_t> rgb, int quality);
 
-/// Writes a PNG to a file. Throws std::runtime_error naming path and reason, too.
+/// Writes a PNG file. Throws as encode_png(), and std::runtime_error naming path and reason.
 void write_png(const std::filesystem::path& path, int width, int height,
                std::span<const std::uint8_t> rgb);
 

@@ -36,7 +36,7 @@ std::string rate(double value) {
 
 struct Part {
   std::string text;
-  int importance; // 0 stays longest
+  int importance; // 0 is dropped last
 };
 
 } // namespace
@@ -60,7 +60,7 @@ double seconds_left(const actors::Progress& progress, const actors::RunConfig::S
 
 namespace {
 
-/// The figures of a run in an environment, the most important first.
+/// The figures of a run in an environment, most important first.
 std::vector<Part> parts_of_play(const actors::Progress& progress,
                                 const actors::RunConfig::Stop& stop,
                                 std::optional<double> evaluation_return) {

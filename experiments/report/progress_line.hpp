@@ -9,19 +9,20 @@
 
 namespace troupe::experiments {
 
-/// What a run's progress says in one line: steps, frames/s, updates/s, episode return, time left.
-/// Parts are dropped from the least important until it has at most `width` columns.
+/// A run's progress in one line: steps, frames/s, updates/s, episode return, time left. The least
+/// important parts are dropped until it has at most `width` columns.
 std::string progress_text(const actors::Progress& progress, const actors::RunConfig::Stop& stop,
                           std::optional<double> evaluation_return, std::size_t width);
 
-/// Seconds until the first limit of `stop` is met at the present rate; NaN when unknown.
+/// Seconds until the first limit of `stop` is reached at the present rate; NaN if unknown.
 double seconds_left(const actors::Progress& progress, const actors::RunConfig::Stop& stop);
 
-/// Shows it: on a terminal one line that is redrawn in place, else a plain line every ten seconds
-/// of training. One thread.
+/// Prints progress: on a terminal one line that is redrawn in place, otherwise a plain line for
+/// every ten seconds of training. One thread at a time.
 class ProgressPrinter {
 public:
-  /// `out` belongs to the caller; `columns` 0: asks the terminal at every line.
+  /// `out` belongs to the caller. If `columns` is 0, the terminal's width is queried for every
+  /// line.
   ProgressPrinter(std::FILE* out, bool terminal, std::size_t columns = 0);
   ~ProgressPrinter();
 
@@ -29,7 +30,7 @@ public:
             std::optional<double> evaluation_return);
   /// Prints a permanent line above the progress line.
   void line(const std::string& text);
-  void finish(); // leaves the last progress line where it is
+  void finish(); // keeps the last progress line on the screen
 
 private:
   std::size_t width() const;

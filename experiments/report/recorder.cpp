@@ -8,7 +8,7 @@
 
 namespace troupe::experiments {
 namespace {
-constexpr std::size_t kMostEpisodes = 10'000; // of a histogram
+constexpr std::size_t kMostEpisodes = 10'000; // per histogram
 constexpr std::uintmax_t kMostPictureBytes = 64UL << 20;
 } // namespace
 
@@ -35,7 +35,7 @@ actors::RunCallbacks Recorder::callbacks() {
           .distributions = [this](const actors::Distributions& d) { distributions(d); }};
 }
 
-/// Of the files that stopped taking what is written since the last call, or take it again.
+/// Logs which files have stopped or resumed taking data since the last call.
 void Recorder::tell_of_disk() {
   for (const auto& news : {metrics_.file().news(), events_.file().news(), log_.news()}) {
     if (news) {
@@ -173,7 +173,7 @@ void Recorder::episode(std::int64_t environment_steps, double episode_return, st
   }
 }
 
-/// With the episodes that ended since the last ones.
+/// Adds histograms of the episodes that ended since the last distributions.
 void Recorder::distributions(const actors::Distributions& made) {
   auto histograms = made.histograms;
   histograms.emplace("episode/returns", learner::histogram_of(returns_));

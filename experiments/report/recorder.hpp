@@ -17,9 +17,9 @@
 
 namespace troupe::experiments {
 
-/// Everything that a run tells goes through here to metrics.csv, the event file, log.txt and the
-/// screen. Called on one thread at a time. While the disk is full what a file should get waits in
-/// memory, which is logged once, and once more when the file is written again.
+/// Writes everything that a run reports to metrics.csv, the event file, log.txt and the screen. One
+/// thread at a time. While the disk is full, data for a file wait in memory; this is logged once,
+/// and again when the file can be written.
 class Recorder {
 public:
   struct Options {
@@ -30,7 +30,7 @@ public:
     std::FILE* screen = nullptr;      // nullptr: silent
     bool terminal = false;
     std::function<UtcTime()> now;
-    /// Gets the lines of the log, too; may be empty.
+    /// Also gets the lines of the log; may be empty.
     std::function<void(const std::string& level, const std::string& text)> listener = {};
   };
 
@@ -38,22 +38,22 @@ public:
   explicit Recorder(Options options);
 
   actors::RunCallbacks callbacks();
-  void log(const std::string& level, const std::string& text); // file and screen
+  void log(const std::string& level, const std::string& text); // to the file and the screen
   void finish() { printer_.finish(); }
 
-  /// Shows a file, PNG or GIF, in TensorBoard; of a run's pictures as many as 64 MiB hold. Width
-  /// and height in pixels.
+  /// Adds a PNG or GIF file to the event file, for TensorBoard; a run's pictures are limited to 64
+  /// MiB in total. Width and height are in pixels.
   void picture(const std::string& tag, std::int64_t step, const std::filesystem::path& file,
                int width, int height);
-  void ended(bool success); // not of a run that was interrupted: it can be resumed
+  void ended(bool success); // not called for an interrupted run, which can be resumed
 
-  /// What could not be written at the end; empty: nothing.
+  /// Describes what could not be written by the end of the run; empty if nothing is missing.
   std::string unwritten();
 
 private:
   void progress(const actors::Progress& progress);
   void evaluated(const actors::Evaluated& evaluated);
-  void measured(const actors::Evaluated& evaluated); // on data
+  void measured(const actors::Evaluated& evaluated); // for a run on data
   void episode(std::int64_t environment_steps, double episode_return, std::int64_t length);
   void distributions(const actors::Distributions& made);
   void pictures(const actors::Evaluated& evaluated);
@@ -67,8 +67,8 @@ private:
   ProgressPrinter printer_;
   std::uintmax_t picture_bytes_ = 0;
   std::optional<double> last_evaluation_;
-  std::vector<double> returns_, lengths_; // of episodes since the last distributions, the newest
-  std::size_t next_episode_ = 0;          // that is replaced where they are full
+  std::vector<double> returns_, lengths_; // of the newest episodes since the last distributions
+  std::size_t next_episode_ = 0;          // once they are full: the entry replaced next
 };
 
 } // namespace troupe::experiments

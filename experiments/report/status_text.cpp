@@ -37,7 +37,7 @@ std::string bytes_text(double bytes) {
   return number(bytes, unit == 0 ? "%.0f " : "%.1f ") + units[unit];
 }
 
-/// Columns as wide as their widest word.
+/// Makes each column as wide as its widest cell.
 std::string table(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths;
   for (const Row& row : rows) {
@@ -156,7 +156,7 @@ std::string processes_text(const wire::RunStatus& status) {
   return table(rows);
 }
 
-/// JSON has no infinities or NaN; the library writes null.
+/// JSON has no infinities or NaN; the library writes null for them.
 Json counters_json(const wire::RunCounters& counters) {
   return {{"environment_steps", counters.environment_steps()},
           {"agent_steps", counters.agent_steps()},

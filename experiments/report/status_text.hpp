@@ -7,14 +7,13 @@
 
 namespace troupe::experiments {
 
-/// What `troupe status` and `troupe top` print of a run.
+/// The text that `troupe status` and `troupe top` print about a run.
 std::string status_text(const HeadPlace& head, const actors::wire::RunStatus& status);
 
-/// The same as one JSON object. Numbers that are not finite are null.
+/// As status_text(), but one JSON object. Numbers that are not finite are null.
 std::string status_json(const HeadPlace& head, const actors::wire::RunStatus& status);
 
-/// The part of a text that a screen shows: its first `rows` lines, each cut to `columns`
-/// characters.
+/// Cuts a text to a screen: its first `rows` lines, each with at most `columns` characters.
 std::string cut_to_screen(const std::string& text, int rows, int columns);
 
 } // namespace troupe::experiments

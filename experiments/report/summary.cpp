@@ -46,8 +46,8 @@ std::string return_text(const std::vector<double>& returns) {
   return text;
 }
 
-/// The time of one kind of actor by stage, longest first: seconds over all its actors since the
-/// start or the resumption, and their share.
+/// The time that one kind of actor spent per stage, longest first: seconds over all its actors
+/// since the start or the resumption, and the share of each stage.
 std::string time_text(const actors::Progress& progress, const std::string& kind) {
   std::vector<std::pair<std::string, double>> stages;
   for (const auto& [name, seconds] : progress.seconds) {
@@ -88,7 +88,7 @@ void add_times(Summary& out, const actors::Progress& progress) {
   }
 }
 
-/// Adds output files of the run.
+/// Adds the output files of the run.
 void add_end(Summary& out, const Finished& finished) {
   if (!finished.result.checkpoint.empty()) {
     out.emplace_back("checkpoint", finished.result.checkpoint.string());

@@ -8,7 +8,7 @@
 namespace troupe::experiments {
 namespace {
 
-/// Loaded once; it stays for the rest of the process.
+/// Loads the module at the first call; it stays loaded for the rest of the process.
 const collectives::ModuleFile<VideoModule>& module_file() {
   static const auto loaded = collectives::load_module<VideoModule>("troupe_video", "");
   return loaded;

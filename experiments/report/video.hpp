@@ -8,17 +8,17 @@
 
 namespace troupe::experiments {
 
-/// Greatest width and height of a GIF.
+/// Maximum width and height of a GIF.
 inline constexpr int kMostGifPixels = 256;
 
-/// Writes an MP4: H.264 where libx264 is there, else MPEG-4 part 2. A path that ends with ".gif"
-/// gets an animated GIF of 256 fixed colours. The file is complete after finish(); one that was not
-/// finished is removed. One thread. Throws std::invalid_argument (sizes) or std::runtime_error
-/// naming path and reason.
+/// Writes an MP4: H.264 if libx264 is available, otherwise MPEG-4 part 2. A path that ends in
+/// ".gif" produces an animated GIF of 256 fixed colours. The file is complete after finish();
+/// otherwise the destructor removes it. One thread at a time. Throws std::invalid_argument (sizes)
+/// or std::runtime_error naming path and reason.
 class VideoWriter {
 public:
-  /// Width and height from 2 to 4096 pixels, rounded up to even numbers in an MP4, divided by a
-  /// whole number in a GIF.
+  /// Width and height are 2 to 4096 pixels. An MP4 rounds them up to even numbers; a GIF divides
+  /// them by a whole number.
   VideoWriter(const std::filesystem::path& path, int width, int height,
               double frames_per_second = 30);
   ~VideoWriter();
@@ -37,7 +37,7 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// What a video file holds, by decoding all of it.
+/// Properties of a video file, found by decoding all of it.
 struct VideoInfo {
   int width = 0;
   int height = 0;
@@ -52,8 +52,8 @@ struct VideoInfo {
 /// Throws std::runtime_error naming path and reason.
 VideoInfo read_video(const std::filesystem::path& path);
 
-/// Why no video can be written or read here, and what to do; "" if they can. FFmpeg is in a module,
-/// libtroupe_video.so, which is loaded when it is first needed.
+/// Why videos cannot be written or read in this installation, and the remedy; "" if they can.
+/// FFmpeg is used only by a module, libtroupe_video.so, which is loaded when it is first needed.
 std::string video_unavailable_reason();
 
 } // namespace troupe::experiments

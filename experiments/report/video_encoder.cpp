@@ -122,7 +122,7 @@ private:
     return result >= 0;
   }
 
-  /// A GIF is dithered by a fixed pattern, so that what stands still costs no bytes.
+  /// A GIF is dithered by a fixed pattern, so that areas without motion cost no bytes.
   void make_scaler() {
     scaler_.reset(sws_alloc_context());
     av_opt_set_int(scaler_.get(), "srcw", width_, 0);

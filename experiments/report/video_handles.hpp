@@ -12,7 +12,7 @@ extern "C" {
 #include <stdexcept>
 #include <string>
 
-/// One owner for each of libav's handles; only the video files of this folder include this.
+/// RAII owners of libav's handles. Only the video files of this folder include this header.
 namespace troupe::experiments::video {
 
 struct Free {
@@ -32,7 +32,7 @@ inline std::string reason(int error) {
   return text;
 }
 
-/// Throws std::runtime_error when `result` is one of libav's errors.
+/// Throws std::runtime_error if `result` is one of libav's error codes.
 inline int check(int result, const std::string& path, const char* what) {
   if (result < 0) {
     throw std::runtime_error(path + ": " + what + ": " + reason(result));

@@ -10,7 +10,7 @@
 
 namespace troupe::experiments {
 
-/// What a VideoWriter writes to; the functions are those of VideoWriter.
+/// A video file that is being written; the functions are those of VideoWriter.
 class VideoFile {
 public:
   virtual ~VideoFile() = default;
@@ -20,8 +20,8 @@ public:
   virtual std::string codec() const = 0;
 };
 
-/// The export "troupe_video_module" of libtroupe_video.so: a separate module, so that programs
-/// start on machines without FFmpeg. Its functions are those of VideoWriter and read_video().
+/// The export "troupe_video_module" of libtroupe_video.so. FFmpeg is in a separate module so that
+/// programs start on machines without it. The functions are those of VideoWriter and read_video().
 struct VideoModule {
   static constexpr std::int32_t kVersion = 1;
 

@@ -5,7 +5,7 @@
 
 #include "experiments/report/video_module.hpp"
 
-/// What the module libtroupe_video.so is made of.
+/// The parts of the module libtroupe_video.so.
 namespace troupe::experiments::video {
 
 std::unique_ptr<VideoFile> write(const std::filesystem::path& path, int width, int height,
