@@ -18,11 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kDeepest = 4; // folders below the one that is named
+constexpr int kDeepest = 4; // levels of folders searched below the given one
 constexpr std::uint64_t kSeed = 1;
 constexpr std::size_t kCurvePoints = 200;
 
-/// Folders with a config.textproto and a metrics.csv, sorted.
+/// Finds folders with a config.textproto and a metrics.csv, sorted.
 void find_runs(const fs::path& folder, int depth, std::vector<fs::path>& found) {
   std::error_code ignored;
   if (fs::exists(folder / "config.textproto", ignored)) {
@@ -39,7 +39,7 @@ void find_runs(const fs::path& folder, int depth, std::vector<fs::path>& found) 
       find_runs(one, depth - 1, found);
 }
 
-/// The value of a curve at a step between its points.
+/// The value of a curve at a step, interpolated between its points.
 double value_at(const std::vector<CurvePoint>& curve, double step) {
   const auto behind = std::find_if(curve.begin(), curve.end(), [&](const CurvePoint& point) {
     return point.environment_steps >= step;

@@ -11,7 +11,7 @@
 
 namespace troupe::experiments {
 
-/// A run that is compared.
+/// A run in a comparison.
 struct ComparedRun {
   std::filesystem::path folder;
   std::string method;
@@ -21,47 +21,49 @@ struct ComparedRun {
   double final_score = 0;        // of the last evaluation
 };
 
-/// Published or agreed scores of a task, by who reached them. "low" and "high" set its scale.
+/// Published or agreed scores by task and by name of their source. "low" and "high" define the
+/// task's scale.
 using References = std::map<std::string, std::map<std::string, double>>;
 
-/// The runs below folders: "folder" or "method=folder", a run's own, a sweep's or one above them.
-/// Without a method its name is the agent's. A run without an evaluation is named in `without`.
-/// Throws std::invalid_argument naming a folder without runs, a run on data, or a damaged file.
+/// Finds the runs below folders, each given as "folder" or "method=folder": a run's folder, a
+/// sweep's, or one above them. The default method name is the agent's. Runs without an evaluation
+/// are listed in `without`. Throws std::invalid_argument naming a folder without runs, a run on
+/// data, or a damaged file.
 std::vector<ComparedRun> find_compared(const std::vector<std::string>& places,
                                        std::vector<std::string>& without);
 
-/// Reads "task,name,score" lines, with this head. Throws std::invalid_argument naming file and
+/// Reads a CSV file with the header "task,name,score". Throws std::invalid_argument naming file and
 /// line.
 References read_references(const std::filesystem::path& csv);
 
-/// Runs by method and task, their scores between a task's low (0) and high (1).
+/// Runs by method and task. Scores are scaled to 0 at a task's low and 1 at its high.
 class Comparison {
 public:
-  static constexpr int kRepetitions = 2000; // of every bootstrap
+  static constexpr int kRepetitions = 2000; // of each bootstrap
 
-  /// `runs`: at least one. A task's scale is that of the references, 0 to 1000 of the control
-  /// suite, else from the least to the greatest final score.
+  /// `runs`: at least one. A task's scale comes from the references; without them it is 0 to 1000
+  /// for the control suite, otherwise the range of the final scores.
   Comparison(std::vector<ComparedRun> runs, References references);
 
   const std::vector<ComparedRun>& runs() const { return runs_; }
   const std::vector<std::string>& methods() const { return methods_; }
   const std::vector<std::string>& tasks() const { return tasks_; }
   const References& references() const { return references_; }
-  /// "0 to 1000", for a reader.
+  /// The scale as text for a reader, "0 to 1000".
   std::string scale_text(const std::string& task) const;
 
-  /// Final scores as they are; empty: there is no such run.
+  /// Unscaled final scores; empty if there is no such run.
   std::vector<double> finals(const std::string& method, const std::string& task) const;
-  /// On all tasks that the method has, on the scale from 0 to 1.
+  /// Scaled final scores on all tasks that the method has.
   Scores scores(const std::string& method) const;
   Estimate estimate(const std::string& method, double (*statistic)(const Scores&)) const;
-  /// Of the mean final score on a task, as it is.
+  /// The mean final score on a task, unscaled.
   Estimate task_mean(const std::string& method, const std::string& task) const;
-  /// On the tasks that both have; NaN if they have none.
+  /// The probability of improvement on the tasks that both methods have; NaN if there are none.
   Estimate improvement(const std::string& method, const std::string& other) const;
 
-  /// The mean of a method's runs on a task over environment steps, with its bootstrap interval, at
-  /// most 200 points; up to the steps that all of them reached.
+  /// The mean of a method's runs on a task over environment steps, with its bootstrap interval. It
+  /// has at most 200 points and ends where the shortest run ends.
   std::vector<CurvePoint> mean_curve(const std::string& method, const std::string& task) const;
 
 private:

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using Row = std::vector<std::string>;
 
-constexpr std::uintmax_t kMostVideoBytes = 8 << 20; // of a video that is taken along
+constexpr std::uintmax_t kMostVideoBytes = 8 << 20; // larger videos are not embedded
 constexpr int kProfilePoints = 101;
 
 std::string number(double value, const char* format) {
@@ -180,7 +180,7 @@ std::string base64(const std::string& bytes) {
   return out;
 }
 
-/// The newest video of a run, as part of the page; empty: none that is small enough.
+/// The newest video of a run, embedded in the page; empty if none is small enough.
 std::string video(const ComparedRun& run) {
   std::error_code ignored;
   fs::path newest;
@@ -205,7 +205,7 @@ std::set<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Each method's first run on a task: its video, and its configuration.
+/// For each task, the video and the configuration of the method's first run.
 std::string method_part(const Comparison& comparison, const std::string& method) {
   std::string out;
   std::set<std::string> shown;

@@ -28,7 +28,7 @@ std::vector<double> task_means(const Scores& scores) {
   return means;
 }
 
-/// Linear between the two values beside it, as NumPy's percentile.
+/// Interpolates linearly between the two neighbouring values, as NumPy's percentile does.
 double quantile(const std::vector<double>& sorted, double part) {
   const double place = part * static_cast<double>(sorted.size() - 1);
   const auto before = static_cast<std::size_t>(place);
@@ -42,13 +42,13 @@ void draw_again(const Scores& scores, env::Random& random, Scores& drawn) {
       score = scores[task][random.bits() % scores[task].size()];
 }
 
-/// The 97.5 % quantile of Student's distribution.
+/// The 97.5 % quantile of Student's t distribution.
 double student_quantile(std::size_t degrees) {
   constexpr double kFirst[] = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646,
                                2.3060,  2.2622, 2.2281, 2.2010, 2.1788, 2.1604, 2.1448};
   if (degrees <= std::size(kFirst))
     return kFirst[degrees - 1];
-  return 1.95996 + 2.37227 / static_cast<double>(degrees) // to 0.001
+  return 1.95996 + 2.37227 / static_cast<double>(degrees) // within 0.001
          + 2.82 / static_cast<double>(degrees * degrees);
 }
 

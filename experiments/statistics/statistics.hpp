@@ -8,24 +8,24 @@
 
 namespace troupe::experiments {
 
-/// The final scores of one method: [task][run]. Tasks may have different numbers of runs, each at
-/// least one. What follows is Agarwal et al. 2021 ("Deep reinforcement learning at the edge of the
-/// statistical precipice") as their package rliable computes it.
+/// The final scores of one method: [task][run]. Tasks may have different numbers of runs, at least
+/// one each. The statistics below are those of Agarwal et al. 2021 ("Deep reinforcement learning at
+/// the edge of the statistical precipice"), as computed by their package rliable.
 using Scores = std::vector<std::vector<double>>;
 
-/// The mean of the middle half of all runs: a quarter of them, rounded down, is left out at both
+/// The mean of the middle half of all runs: a quarter of them, rounded down, is discarded at both
 /// ends.
 double interquartile_mean(const Scores& scores);
-double mean_score(const Scores& scores);   // of the tasks' means
-double median_score(const Scores& scores); // of the tasks' means
-/// How far scores stay below `target` on average; more than the target does not count.
+double mean_score(const Scores& scores);   // mean of the tasks' means
+double median_score(const Scores& scores); // median of the tasks' means
+/// How far scores fall below `target` on average; the part above the target does not count.
 double optimality_gap(const Scores& scores, double target);
 
-/// The part of all runs with more than each threshold: a performance profile.
+/// The fraction of runs whose score exceeds each threshold: a performance profile.
 std::vector<double> performance_profile(const Scores& scores, std::span<const double> thresholds);
 
 /// The probability that a run of `x` beats one of `y` on a random task; equal scores count half.
-/// Both have the same tasks.
+/// Both must have the same tasks.
 double probability_of_improvement(const Scores& x, const Scores& y);
 
 struct Interval {
@@ -37,11 +37,11 @@ struct Estimate {
   Interval interval; // 95 %
 };
 
-/// The 95 % interval of a statistic by the stratified bootstrap: runs are drawn again within each
-/// task, `repetitions` times. Depends only on the arguments.
+/// The 95 % interval of a statistic by the stratified bootstrap: runs are resampled within each
+/// task, `repetitions` times. The result depends only on the arguments.
 Interval bootstrap(const Scores& scores, const std::function<double(const Scores&)>& statistic,
                    int repetitions, std::uint64_t seed);
-/// The same of two methods, each drawn on its own.
+/// As above for two methods, which are resampled independently.
 Interval bootstrap(const Scores& x, const Scores& y,
                    const std::function<double(const Scores&, const Scores&)>& statistic,
                    int repetitions, std::uint64_t seed);
@@ -52,16 +52,17 @@ struct WithError {
   double error = 0;
 };
 /// The 95 % interval of a statistic of `count` things by the studentised bootstrap (Efron 1982),
-/// which corrects for a skewed distribution: `statistic` gets the numbers of things that are drawn
-/// again. Depends only on the arguments.
+/// which corrects for a skewed distribution. `statistic` gets the indices of the resampled things.
+/// The result depends only on the arguments.
 Interval
 studentised_bootstrap(std::size_t count,
                       const std::function<WithError(std::span<const std::size_t>)>& statistic,
                       int repetitions, std::uint64_t seed);
 
-/// The 95 % interval of a statistic whose estimate is the mean of a few replicates of a bootstrap,
-/// at least two: Student's for their deviation times sqrt(1 + 1/count). The replicates' own
-/// quantiles would be too narrow: the range of five misses the truth in every third case.
+/// The 95 % interval of a statistic whose estimate is the mean of a few bootstrap replicates, at
+/// least two: Student's interval for their standard deviation times sqrt(1 + 1/count). The
+/// replicates' own quantiles would be too narrow: the range of five misses the truth in every third
+/// case.
 Interval replicate_interval(double estimate, std::span<const double> replicates);
 
 } // namespace troupe::experiments
