@@ -37,7 +37,7 @@ std::vector<std::vector<Assignment>> combinations(const Sweep& sweep) {
   return all;
 }
 
-/// "n_step" of "replay.n_step", the whole key where two end alike.
+/// "n_step" for "replay.n_step"; the whole key if two keys end alike.
 std::string short_key(const std::string& key, const Sweep& sweep) {
   const auto tail = [](const std::string& k) { return k.substr(k.rfind('.') + 1); };
   const auto alike = std::count_if(sweep.vary().begin(), sweep.vary().end(),
@@ -45,7 +45,8 @@ std::string short_key(const std::string& key, const Sweep& sweep) {
   return alike > 1 ? key : tail(key);
 }
 
-/// Letters, digits and "._+-=" stay; what a shell or a path would read differently becomes "_".
+/// Keeps letters, digits and "._+-="; replaces other characters, which a shell or a path might
+/// interpret, by "_".
 std::string folder_word(std::string text) {
   for (char& c : text) {
     const bool plain = (std::isalnum(static_cast<unsigned char>(c)) != 0)
@@ -67,8 +68,8 @@ fs::path find_run_file(const std::string& name, const fs::path& source,
   return find_config(name, folders);
 }
 
-/// "dqn_cartpole" of games/dqn_cartpole.textproto; "games_dqn_cartpole" where another experiment of
-/// the sweep has that name in another folder.
+/// "dqn_cartpole" for games/dqn_cartpole.textproto; "games_dqn_cartpole" if another experiment of
+/// the sweep has that file name in another folder.
 std::string group_of(const std::string& name, const Sweep& sweep) {
   const auto stem = [](const std::string& one) { return fs::path(one).stem().string(); };
   const auto alike = std::count_if(
@@ -78,12 +79,13 @@ std::string group_of(const std::string& name, const Sweep& sweep) {
                                 : fs::path(name).replace_extension().relative_path().string());
 }
 
-/// Whether a goal of experiment `named` is of that `listed`: as it is listed, or by its name alone.
+/// Whether the goal for experiment `named` applies to `listed`, given as listed or by its file name
+/// alone.
 bool is_goal_of(const std::string& named, const std::string& listed) {
   return named == listed || named == fs::path(listed).stem().string();
 }
 
-/// Complaints name the run.
+/// Complaints contain the name of the run.
 Experiment load_run(const SweepRun& run) try {
   return load_experiment(run.file, run.overrides);
 } catch (const ConfigError& mistake) {

@@ -35,7 +35,8 @@ const char* kind_text(Kind kind) {
   return "";
 }
 
-/// The latest run in a run's part of the sweep's folder: <part>/<name>/<time>; empty: none.
+/// The latest run in a run's part of the sweep's folder, <part>/<name>/<time>; empty if there is
+/// none.
 fs::path latest_run(const fs::path& part, const std::string& name) {
   fs::path latest;
   std::error_code ignored;
@@ -47,7 +48,7 @@ fs::path latest_run(const fs::path& part, const std::string& name) {
   return latest;
 }
 
-/// "replay.n_step: 5 -> 3", the first difference; empty when there is none.
+/// The first difference, "replay.n_step: 5 -> 3"; empty if there is none.
 std::string difference(const Experiment& there, const Experiment& here) {
   google::protobuf::util::MessageDifferencer differencer;
   std::string text;
@@ -61,7 +62,7 @@ std::string difference(const Experiment& there, const Experiment& here) {
 struct Group {
   std::string name;
   std::size_t runs = 0;
-  std::vector<double> values = {}; // of the finished runs
+  std::vector<double> values = {}; // of finished runs
   std::optional<double> goal = {};
   std::string headline = {};
   bool less_is_better = false;
@@ -107,7 +108,7 @@ std::string number(double value) {
   return std::isfinite(value) ? text : "-";
 }
 
-/// The cells of the table, its head first.
+/// The cells of the table, header first.
 std::vector<std::vector<std::string>> cells(const std::vector<SweepRun>& runs,
                                             const std::vector<RunState>& states) {
   std::vector<std::vector<std::string>> rows = {
@@ -167,7 +168,7 @@ bool read_result(const std::string& text, const Experiment& experiment, RunState
   state.training_seconds = result.at("training_seconds").get<double>();
   state.kind = Kind::done;
   return true;
-} catch (const Json::exception&) { // no JSON, or a key of another type
+} catch (const Json::exception&) { // not JSON, or a key of another type
   return false;
 }
 
