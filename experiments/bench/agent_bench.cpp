@@ -13,8 +13,9 @@ namespace troupe::experiments {
 
 namespace {
 
-/// cheetah_run from states, end to end, one update of 256 transitions per agent step, networks of
-/// 256-256 as in the DDPG script beside which it runs. `threads` are the learner's.
+/// cheetah_run from states, end to end, with one update of 256 transitions per agent step and
+/// networks of 256-256, as in the DDPG script that it is compared with. `threads` is the learner's
+/// number of threads.
 actors::RunConfig cheetah(const BenchOptions& options, int threads) {
   actors::RunConfig config;
   config.environment.task = "cheetah_run";

@@ -9,7 +9,8 @@
 
 namespace troupe::experiments {
 
-/// An empty folder in that for temporary files (TMPDIR), for a benchmark; goes with the object.
+/// An empty folder for a benchmark in the folder for temporary files (TMPDIR). The destructor
+/// removes it.
 struct BenchFolder {
   BenchFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "troupe_bench_XXXXXX").string();

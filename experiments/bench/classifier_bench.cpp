@@ -1,8 +1,8 @@
-// Training images per second of the classifier's ResNet-50, one replica, on batches that lie ready
-// on the device: uint8 pictures of 224x224, normalised in the step; label smoothing, backward, SGD
-// with momentum and weight decay, metrics. On the CPU 8 pictures in a batch; where a GPU is
-// visible, on the first one also batches of 8, 64 and 256, captured as a CUDA graph and eager. And
-// steps per second of optimizers over its parameters, on the CPU.
+// Training images per second of the classifier's ResNet-50 with one replica, on batches that are
+// already on the device: uint8 images of 224x224, normalised in the step; label smoothing, backward
+// pass, SGD with momentum and weight decay, metrics. On the CPU a batch has 8 images. If there is a
+// GPU, the first one is measured with batches of 8, 64 and 256, both eager and captured as a CUDA
+// graph. Also optimizer steps per second over the same parameters, on the CPU.
 
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/rand.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::int64_t kCpuBatch = 8;
 constexpr std::int64_t kGpuBatches[] = {8, 64, 256};
-constexpr int kGpuWarmUp = 5; // updates on a GPU, of which the fourth is captured
+constexpr int kGpuWarmUp = 5; // updates on a GPU; the fourth one is captured
 constexpr std::int64_t kPixels = 224;
 constexpr std::int64_t kClasses = 1000;
 
@@ -54,7 +54,7 @@ void bench_training(const BenchOptions& options, const Report& report,
     classifier->step_fn(context, batch);
   auto figure = measure_rate(options, "classifier", "ResNet-50 training", "images/s", [&] {
     classifier->step_fn(context, batch);
-    return static_cast<double>(training.batch); // the step ends by reading its metrics
+    return static_cast<double>(training.batch); // reading the metrics ends the step
   });
   figure.config = {{"type", training.type},
                    {"batch", std::to_string(training.batch)},
@@ -95,7 +95,7 @@ void bench_optimizer(const BenchOptions& options, const Report& report, const ch
 } // namespace
 
 void bench_classifier(const BenchOptions& options, const Report& report) {
-  learner::prepare_compute_thread(1); // as a learner's does
+  learner::prepare_compute_thread(1); // as the learner does
   if (wants_gpu(options))
     bench_gpu_training(options, report);
   if (options.device == "cuda")

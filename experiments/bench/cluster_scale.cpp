@@ -1,16 +1,17 @@
-// How many nodes one head holds: its supervisor with --nodes simulated nodes and as many
-// environments, a shard, a learner and an evaluator on them, all with the real SupervisorActor
-// behind the real Remoting on the loopback interface, plain and with a deployment's keys. Every
-// node has its own actor system and connection in one of a few processes (simulated_nodes.hpp).
-// Nodes and roles send a heartbeat every second and count as lost after 15 s, as in every run.
+// How many nodes one head can manage. Its supervisor gets --nodes simulated nodes with as many
+// environments, a shard, a learner and an evaluator on them. The real SupervisorActor runs behind
+// the real Remoting on the loopback interface, first without and then with a deployment's keys.
+// Every node has its own actor system and connection in one of a few processes
+// (simulated_nodes.hpp). As in every run, nodes and roles send a heartbeat every second and count
+// as lost after 15 s.
 // Measured:
-//   - from the first connection until all nodes have joined and all roles are up;
-//   - while all beat for --seconds: this process's CPU per heartbeat; then, for the same time, the
-//   latency of a request from another process to the supervisor;
-//   - a fiftieth of the nodes falls silent, up to a second after the last heartbeat: until the head
-//   notices;
-//   - as many are killed with their connections: from the signal until the head notices;
-//   - until their roles run elsewhere, and until the nodes have joined again;
+//   - the time from the first connection until all nodes have joined and all roles are up;
+//   - for --seconds of heartbeats from all: this process's CPU time per heartbeat; then, for the
+//   same time, the latency of a request from another process to the supervisor;
+//   - the time until the head notices that a fiftieth of the nodes fell silent (up to a second
+//   after their last heartbeat);
+//   - the time until the head notices that as many nodes were killed with their connections;
+//   - the time until their roles run elsewhere, and until the nodes have joined again;
 //   - this process's memory and descriptors with all of them.
 #include <algorithm>
 #include <chrono>
@@ -68,10 +69,10 @@ double descriptors() {
 struct Options {
   int nodes = 1000;
   double seconds = 20;
-  std::string join{}; // the seat of a process that the program started
+  std::string join{}; // the seat of a process that this program started
 };
 
-/// One line of JSON: the median, the least and the greatest.
+/// Prints one line of JSON with the median, the least and the greatest value.
 void print(const Options& options, bool encrypted, const std::string& metric,
            std::vector<double> values, const std::string& unit) {
   std::sort(values.begin(), values.end());
@@ -104,7 +105,7 @@ SupervisorOptions options_of(int nodes, const caf::actor& listener, const std::s
           .epoch = random_life()};
 }
 
-/// The head's side in this process, the nodes' in others.
+/// Plays the head in this process and the nodes in other processes.
 class Trial {
 public:
   Trial(const Options& options, const std::string& keys)
@@ -160,13 +161,13 @@ private:
     print(options_, !keys_.empty(), metric, std::move(values), unit);
   }
 
-  static int number_of(const std::string& line) { // of "joined 12": how many tries it took
+  static int number_of(const std::string& line) { // number of join attempts: 12 in "joined 12"
     if (!line.starts_with("joined "))
       throw std::runtime_error("a process of simulated nodes says \"" + line + "\"");
     return std::stoi(line.substr(7));
   }
 
-  /// "role environment 3 12345.6" … "end".
+  /// Reads lines "role environment 3 12345.6" up to "end".
   static std::map<Key, double> roles_told(const ChildProcess& child) {
     std::map<Key, double> told;
     for (std::string line = child.line(); line != "end"; line = child.line()) {
@@ -180,7 +181,7 @@ private:
     return told;
   }
 
-  /// The first few_ nodes are the mortal process's, the next few_ fall silent.
+  /// The first few_ nodes belong to the process that will be killed; the next few_ fall silent.
   void join() {
     const double memory = resident_bytes(), cpu = cpu_seconds(), begin = now();
     mortal_ = child(0, few_);
@@ -214,7 +215,7 @@ private:
     tell("this process's CPU per sign of life", {1e6 * used / beats}, "us");
     asker_ = child(0, 0);
     number_of(asker_->line());
-    tell_answers(0); // of the start
+    tell_answers(0); // from the start
     listener_.look(std::chrono::duration<double>(options_.seconds));
     tell_answers(1);
   }
@@ -295,7 +296,7 @@ private:
   std::vector<std::unique_ptr<ChildProcess>> children_;
 };
 
-/// Plain, then encrypted.
+/// Runs the trial without, then with encryption.
 void run_trials(const Options& options) {
   raise_descriptor_limit(); // as a head does
   const BenchFolder folder;

@@ -1,9 +1,9 @@
-// How long until every surviving rank of 3 knows, by name, of a rank that is killed, frozen (with a
-// deadline of 2 s) or makes another call, in the middle of all_reduces of 25 MiB: from the signal
-// or the wrong call to the last survivor's exception. And of a rank whose gradient is not finite:
-// from before its backward pass to the refusal of the update on all. Processes over shared memory,
-// TCP and both (two hosts in name: ranks 0 and 2, and rank 1), and threads, where there is nothing
-// to kill: a rank leaves.
+// How long it takes until every surviving rank of 3 knows by name the rank that failed in the
+// middle of all_reduces of 25 MiB: it is killed, frozen (with a deadline of 2 s) or makes another
+// call. The time runs from the signal or the wrong call to the last survivor's exception. Also how
+// long it takes until all ranks refuse an update after one rank's gradient was not finite, from
+// before its backward pass. The ranks are processes over shared memory, TCP and both (ranks 0 and 2
+// on one nominal host, rank 1 on another), and threads, where a rank cannot be killed but leaves.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -47,7 +47,7 @@ const std::vector<std::string> kOtherCalls = {"another collective", "another sha
 
 const std::string kNotFinite = "NaN in a gradient";
 
-/// What rank 1 does instead of the all_reduce of the others.
+/// Makes rank 1's call in place of the all_reduce of the other ranks.
 void call_otherwise(Communicator& communicator, const std::string& fault) {
   auto half = at::ones({kFaultElements / 2}, at::kFloat);
   auto wide = at::ones({kFaultElements}, at::kDouble);
@@ -67,7 +67,7 @@ struct End {
   std::string message;
 };
 
-/// Sums until a rank fails.
+/// Repeats all_reduce until a rank fails.
 End sum_until_failure(Communicator& communicator) {
   auto tensor = at::ones({kFaultElements}, at::kFloat);
   try {
@@ -99,7 +99,7 @@ void say_running() {
   std::fflush(stdout);
 }
 
-/// Trains until an update is refused: rank 1's gradient of one is not finite.
+/// Trains until an update is refused. One of rank 1's gradients is not finite.
 End train_until_refused(Communicator& communicator) {
   auto parameter = at::ones({kFaultElements}, at::kFloat).requires_grad_();
   learner::WrappedOptimizer optimizer(
@@ -120,7 +120,7 @@ End train_until_refused(Communicator& communicator) {
   }
 }
 
-/// A rank's process: says "running", and the end when it comes. The note is the fault.
+/// The process of a rank. Prints "running", and its end when that comes. The note names the fault.
 void be_rank(const Seat& seat) {
   at::set_num_threads(1);
   const auto communicator =
@@ -148,7 +148,7 @@ void be_rank(const Seat& seat) {
 }
 
 struct Outcome {
-  double seconds = 0; // until both know
+  double seconds = 0; // until both survivors know
   std::string message;
 };
 

@@ -1,7 +1,7 @@
-// all_reduce of float32 between 2, 4 and 8 ranks: threads of this process, and processes over
-// shared memory, over TCP on the loopback interface and over both (two hosts in name,
-// the even and the odd ranks), in turns. Latency: the median over the iterations of rank 0's time
-// in the call, one computing thread per rank. Bus bandwidth: bytes * 2 (n - 1) / n / latency. All
+// all_reduce of float32 between 2, 4 and 8 ranks, interleaved: threads of this process, and
+// processes over shared memory, over TCP on the loopback interface and over both (the even and the
+// odd ranks on two nominal hosts). Latency: the median over iterations of rank 0's time in the
+// call, with one computing thread per rank. Bus bandwidth: bytes * 2 (n - 1) / n / latency. All
 // calls are checked across ranks.
 #include <algorithm>
 #include <chrono>
@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Size {
   std::int64_t bytes;
-  int iterations; // of a repetition, at one second each for all sizes together, about
+  int iterations; // per repetition; about one second for all sizes together
 };
 constexpr Size kSizes[] = {
     {1024, 400}, {65536, 300}, {1 << 20, 100}, {25 << 20, 12}, {100 << 20, 4}};
@@ -38,7 +38,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// A wrong sum must not be fast.
+/// Checks a sum, so that a wrong one does not count as fast.
 void verify(Communicator& communicator, std::int64_t elements) {
   auto tensor = at::full({elements}, communicator.rank() + 1, at::kFloat);
   communicator.all_reduce(tensor, collectives::ReduceOp::sum);
@@ -67,7 +67,7 @@ double latency(Communicator& communicator, const Size& size, double seconds) {
   return median(std::move(taken));
 }
 
-/// latencies[size] of rank 0, which a process says in a line.
+/// latencies[size] of rank 0, which its process prints in one line.
 using Latencies = std::vector<double>;
 
 Latencies measure_all(Communicator& communicator, double seconds) {

@@ -11,14 +11,15 @@
 
 namespace troupe::experiments {
 
-/// Bytes that memcpy and memmove calls of at least 1 KiB copy during `work`, on all threads. The
-/// program must link copied_bytes.cpp with --wrap=memcpy and --wrap=memmove.
+/// The number of bytes that memcpy and memmove calls of at least 1 KiB copy during `work`, over all
+/// threads. The program must link copied_bytes.cpp with --wrap=memcpy and --wrap=memmove.
 std::int64_t copied_bytes(const std::function<void()>& work);
 
-/// Paints a frame per step without copying it, as a renderer does: bytes of the step's number.
+/// Paints one frame per step directly into the buffer, as a renderer does. All bytes of a frame are
+/// the number of the step.
 class PaintedEnvironment final : public env::Environment {
 public:
-  /// `painted`, if given, gets the address of each frame.
+  /// `painted`, if given, receives the address of each frame.
   explicit PaintedEnvironment(env::ArraySpec frame, int episode_steps = 1000,
                               std::vector<const std::byte*>* painted = nullptr)
       : painted_(painted) {

@@ -1,5 +1,5 @@
-// Pictures per second of one thread: from JPEGs in the page cache to augmented rows of a batch, and
-// libjpeg-turbo's decoding alone of the same files, in turns.
+// Images per second of one thread, from JPEGs in the page cache to augmented rows of a batch,
+// interleaved with libjpeg-turbo's decoding of the same files alone.
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -24,10 +24,10 @@ using Clock = std::chrono::steady_clock;
 constexpr int kPictures = 64;
 constexpr int kHeight = 256; // pixels
 constexpr int kWidth = 320;
-constexpr int kSize = 224; // of what comes out
+constexpr int kSize = 224; // of the resulting images
 constexpr std::int64_t kLoaderBatch = 32;
 
-/// Slopes, edges and noise: as many bytes a pixel as a photograph has.
+/// Gradients, edges and noise, with as many bytes per pixel as a photograph.
 data::Picture photograph(int number) {
   data::Picture picture{kHeight, kWidth, {}};
   picture.rgb.resize(static_cast<std::size_t>(kHeight) * picture.row_bytes());

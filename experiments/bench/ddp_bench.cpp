@@ -1,11 +1,12 @@
-// Data-parallel training of ResNet-50: pictures of 224x224, 8 per process and step, SGD with
-// momentum 0.9 and weight decay 1e-4, float32, one computing thread per process, random data that
-// lie ready. Images/s: those of all processes over the time of kTrainSteps steps between two
-// barriers, after kWarmUp steps (the first learns in which order gradients become ready). Scaling
-// efficiency: images/s of 2 processes over twice that of 1, of the same repetition; beside it, over
-// that of two processes at once that exchange nothing: cores that share caches, memory and clock
-// allow no more. The processes are this program again, under torchrun's variables, with replicas
-// over shared memory; run under a launcher it measures the group that it is in.
+// Data-parallel training of ResNet-50: images of 224x224, 8 per process and step, SGD with momentum
+// 0.9 and weight decay 1e-4, float32, one computing thread per process, random data prepared
+// beforehand. Images/s: the images of all processes divided by the time of kTrainSteps steps
+// between two barriers, after kWarmUp steps (the first one learns the order in which gradients
+// become ready). Scaling efficiency: images/s of 2 processes over twice that of 1 in the same
+// repetition. It is also given relative to two simultaneous processes that exchange nothing,
+// because cores that share caches, memory and clock allow no more. The processes run this program
+// under torchrun's variables, with replicas over shared memory. Under a launcher, the program
+// measures the group that it belongs to.
 #include <array>
 #include <chrono>
 #include <stdexcept>
@@ -47,8 +48,8 @@ constexpr std::int64_t kPictureSize = 224;
 constexpr int kTrainSteps = 4;
 constexpr int kWarmUp = 3;
 
-/// Activations come and go in hundreds of megabytes each step: freed memory is kept, not returned
-/// to the system page by page.
+/// Each step allocates and frees activations of hundreds of megabytes. This keeps freed memory
+/// instead of returning it to the system page by page.
 void keep_freed_memory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -104,7 +105,7 @@ Figure rate_figure(std::vector<double> values, int processes) {
   return figure;
 }
 
-/// One process of a group.
+/// The work of one process of a group.
 void train(const BenchOptions& options, const collectives::ProcessTopology& place,
            const Report& report) {
   keep_freed_memory();
@@ -135,7 +136,7 @@ void train(const BenchOptions& options, const collectives::ProcessTopology& plac
     report(rate_figure(std::move(rates), place.size));
 }
 
-/// This program again as rank `rank` of `size`; what it prints goes to `output` if that is not -1.
+/// Starts this program as rank `rank` of `size`. Its output goes to `output` unless that is -1.
 pid_t start(const BenchOptions& options, int rank, int size, int port, int output) {
   std::vector<std::string> arguments{"troupe bench", "ddp", "--repetitions", "1", "--json"};
   if (!options.timeline.empty() && size > 1)
@@ -162,7 +163,7 @@ pid_t start(const BenchOptions& options, int rank, int size, int port, int outpu
 }
 
 struct Group {
-  collectives::Socket out; // of its rank 0
+  collectives::Socket out; // output of its rank 0
   std::vector<pid_t> processes;
 };
 
@@ -178,7 +179,7 @@ Group start_group(const BenchOptions& options, int size) {
   return group;
 }
 
-/// Images/s of a group, when it has ended.
+/// Waits until the group has ended and returns its images/s.
 double rate_of(const Group& group) {
   std::string text;
   std::array<char, 4096> block{};
@@ -196,7 +197,8 @@ double rate_of(const Group& group) {
   return figure["value"].get<double>();
 }
 
-/// Of two processes at the same time that know nothing of each other: what the machine allows.
+/// Images/s of two simultaneous processes that are independent of each other: what the machine
+/// allows.
 double rate_apart(const BenchOptions& options) {
   const auto first = start_group(options, 1), second = start_group(options, 1);
   return rate_of(first) + rate_of(second);

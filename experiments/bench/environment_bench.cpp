@@ -14,9 +14,9 @@ namespace troupe::experiments {
 
 namespace {
 
-constexpr int kChunk = 2000; // control steps of one thread between two looks at the clock
+constexpr int kChunk = 2000; // control steps of one thread between two readings of the clock
 
-/// A task of the control suite wrapped for states, or one of Gym's as it is.
+/// A task of the control suite with observations as states, or one of Gym's tasks unchanged.
 std::unique_ptr<env::Environment> make_player(const std::string& task, const std::string& models) {
   const std::vector<std::string> gym = env::gym_names();
   if (std::find(gym.begin(), gym.end(), task) != gym.end())
@@ -24,7 +24,7 @@ std::unique_ptr<env::Environment> make_player(const std::string& task, const std
   return env::make_environment({.task = task, .models = models});
 }
 
-/// Plays one environment with prepared random actions, beginning a new episode where one ends.
+/// Plays one environment with prepared random actions. When an episode ends, a new one begins.
 class Player {
 public:
   Player(const std::string& task, const std::string& models, std::uint64_t seed)
@@ -40,7 +40,7 @@ public:
         reset();
   }
 
-  /// The same with nothing but mj_step, as many physics steps per control step.
+  /// As play(), but calls only mj_step, with as many physics steps per control step.
   void play_plain(int steps, int physics_steps) {
     env::Physics& physics = *environment_->physics();
     for (int i = 0; i < steps; ++i) {

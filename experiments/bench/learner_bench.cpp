@@ -1,6 +1,6 @@
-// Updates per second of D4PG, DrQ-v2, MR.Q, TD3 and SAC on batches that lie ready: prepare, losses
-// and their gradients, optimizers, target networks. No replay, no environment. And the acting
-// policy's latency. Where there is a GPU, updates on it, too, from pinned memory.
+// Updates per second of D4PG, DrQ-v2, MR.Q, TD3 and SAC on prepared batches: preparation, losses
+// and their gradients, optimizers, target networks; without replay or environment. Also the latency
+// of the acting policy. If there is a GPU, also updates on it, from pinned memory.
 #include <algorithm>
 #include <ctime>
 #include <stdexcept>
@@ -34,7 +34,7 @@ struct Problem {
   D4pgConfig config;
   TransitionSpec spec;
   std::int64_t batch = 256;
-  learner::AgentPtr other = nullptr; // in place of D4PG
+  learner::AgentPtr other = nullptr; // instead of D4PG
   std::string agent = "D4PG";
 };
 
@@ -84,7 +84,7 @@ std::vector<Problem> problems() {
   mrq.other = learner::make_mrq_agent({});
   mrq.agent = "MR.Q";
   mrq.spec = learner::stored_by(*mrq.other, mrq.spec);
-  Problem narrow = mrq; // the sizes of Fujimoto et al.; ours are DR.Q's
+  Problem narrow = mrq; // the sizes of Fujimoto et al.; our defaults are DR.Q's
   narrow.name = "24 states, 6 actions, MR.Q 512 wide";
   narrow.spec = states(24, 6);
   narrow.other = learner::make_mrq_agent(
@@ -163,11 +163,11 @@ std::map<std::string, std::string> described(const Problem& problem, int threads
           {"threads", std::to_string(threads)}};
 }
 
-/// By a replica on `context`'s device, from batches as a run has them.
+/// Measures updates by a replica on `context`'s device, from batches as in a run.
 void bench_updates(const BenchOptions& options, const Report& report, const Problem& problem,
                    int threads, learner::Replica& replica, learner::ReplicaContext& context,
                    const std::map<std::string, std::string>& config) {
-  learner::prepare_compute_thread(threads); // as a learner's does
+  learner::prepare_compute_thread(threads); // as the learner does
   replica.build(context);
   std::vector<TensorMap> ready = batches(problem);
   for (TensorMap& batch : ready)
@@ -188,7 +188,8 @@ void bench_updates(const BenchOptions& options, const Report& report, const Prob
   report(figure);
   Figure busy = median_of({static_cast<double>(next) * CLOCKS_PER_SEC / static_cast<double>(used)});
   busy.bench = figure.bench;
-  busy.metric = metric(problem) + " per processor second"; // comparable beside other programs
+  busy.metric = metric(problem) + " per processor second"; // comparable even while other programs
+                                                           // run
   busy.unit = "updates/s";
   busy.config = figure.config;
   report(busy);
@@ -201,8 +202,8 @@ void bench_processor(const BenchOptions& options, const Report& report, const Pr
   bench_updates(options, report, problem, threads, *replica, context, described(problem, threads));
 }
 
-/// On the first GPU, as a CUDA graph where the agent's updates are captured, and as kernels one by
-/// one.
+/// Measures on the first GPU, once with CUDA graphs where the agent's updates are captured and once
+/// with separate kernels.
 void bench_gpu(const BenchOptions& options, const Report& report, const Problem& problem) {
   using enum learner::UpdateCapture;
   for (const auto capture : {where_it_pays, never}) {

@@ -17,7 +17,7 @@ struct Stage {
   void (*run)(const BenchOptions&, const Report&);
 };
 
-/// In the order in which data flows.
+/// The stages, in the order of the data flow.
 constexpr Stage kStages[] = {
     {"environment", bench_environment},
     {"pool", bench_pool},
@@ -139,7 +139,7 @@ int run(int argc, char** argv) {
 } // namespace
 } // namespace troupe::experiments
 
-// Exit codes as those of `troupe`, which starts this program for `troupe bench`.
+// The exit codes are those of `troupe`, which starts this program for `troupe bench`.
 int main(int argc, char** argv) {
   troupe::env::draw_on_calling_thread();
   google::protobuf::SetLogHandler(nullptr);

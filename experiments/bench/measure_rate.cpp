@@ -22,7 +22,7 @@ Figure measure_rate(const BenchOptions& options, const std::string& bench,
                     const std::function<double()>& chunk) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> rates;
-  chunk(); // caches, lazily made buffers
+  chunk(); // fills caches and lazily allocated buffers
   for (int i = 0; i < std::max(options.repetitions, 1); ++i) {
     const auto begin = Clock::now();
     double work = 0;

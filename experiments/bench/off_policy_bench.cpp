@@ -14,23 +14,23 @@
 namespace troupe::experiments {
 namespace {
 
-constexpr int kPlaces = 6;          // of a corridor; the last one ends an episode
-constexpr std::int64_t kSteps = 12; // after which an episode is cut
+constexpr int kPlaces = 6;          // in a corridor; the last one ends an episode
+constexpr std::int64_t kSteps = 12; // length at which an episode is cut off
 constexpr double kDiscount = 0.95;
 constexpr double kBehaviour = 0.5; // probability of a step to the right
 constexpr double kTarget = 0.7;
-constexpr int kTrials = 20; // for each repetition
+constexpr int kTrials = 20; // per repetition
 
 int next_place(int place, int choice) {
   return std::clamp(place + (choice == 1 ? 1 : -1), 0, kPlaces - 1);
 }
 
-/// Each step costs 1, and twice as much at the left end.
+/// Each step costs 1, or 2 at the left end.
 double reward(int place) {
   return place == 0 ? -2 : -1;
 }
 
-/// What follows at a place after so many steps, by dynamic programming.
+/// The expected return from a place after `step` steps, by dynamic programming.
 double value(int place, std::int64_t step) {
   if (place == kPlaces - 1 || step == kSteps)
     return 0;
@@ -82,7 +82,7 @@ learner::RecordedSteps recorded(int episodes, std::uint64_t seed) {
   return {std::move(made), transitions()};
 }
 
-/// Goes right with the probability kTarget.
+/// A policy that goes right with probability kTarget.
 class Target : public learner::Policy {
 public:
   std::int64_t parameter_count() const override { return 0; }
@@ -103,10 +103,10 @@ public:
   }
 };
 
-/// What trials said of one estimator.
+/// The results of all trials of one estimator.
 struct Trials {
   int count = 0;
-  int hits = 0; // intervals with the truth
+  int hits = 0; // number of intervals that contain the true value
   double errors = 0;
   double squares = 0;
   double widths = 0;
@@ -122,8 +122,9 @@ struct Trials {
 
 } // namespace
 
-/// Recordings of a corridor whose values are known: how often the 95 % intervals hold the truth.
-/// "range of the networks": of the means of five networks of episodes drawn again.
+/// Recordings of a corridor whose values are known: how often do the 95 % intervals contain the
+/// true value? "range of the networks": the range of the means of five networks, each trained on
+/// resampled episodes.
 void bench_off_policy(const BenchOptions& options, const Report& report) {
   learner::prepare_compute_thread(1);
   const double wanted = truth();

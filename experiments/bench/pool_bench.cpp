@@ -17,10 +17,10 @@
 #include "experiments/bench/bench.hpp"
 #include "experiments/bench/random_actions.hpp"
 
-// Steps of N environments on T threads, the calling one among them. Every figure in control steps
-// counts resets as steps that take their time. "sync N": one step() for all. "async N/M": N are on
-// their way, the first M are received and sent again. The floor: mj_step alone, as many physics
-// steps per control step, on as many threads without any pool.
+// Steps of N environments on T threads, including the calling one. Figures in control steps count a
+// reset as a step, with the time that it takes. "sync N": one step() for all environments. "async
+// N/M": N are in flight, the first M are received and sent again. The floor is mj_step alone, with
+// as many physics steps per control step, on as many threads and without a pool.
 
 namespace troupe::experiments {
 
@@ -34,7 +34,7 @@ Clock::time_point pool_deadline() {
 
 struct Setting {
   int environments;
-  int batch; // equal to environments: synchronous
+  int batch; // if equal to environments: synchronous
   int threads;
   env::PoolThreads binding = env::PoolThreads::automatic;
 };
@@ -45,7 +45,7 @@ std::string mode(const Setting& setting) {
                                                : "async " + n + "/" + std::to_string(setting.batch);
 }
 
-/// A pool and the loop of one who plays it with prepared actions.
+/// A pool and a caller's loop that plays it with prepared actions.
 class PoolPlayer {
 public:
   PoolPlayer(const Setting& setting, const env::EnvironmentPool::Make& make)
@@ -88,13 +88,13 @@ private:
   env::EnvironmentPool pool_;
   bool synchronous_;
   env::PoolRows rows_;
-  static constexpr std::size_t kActions = 61; // batches of them, others every step
-  std::size_t size_;                          // of one
+  static constexpr std::size_t kActions = 61; // number of prepared batches, which are used in turn
+  std::size_t size_;                          // of a batch
   std::vector<double> actions_;
   std::size_t turn_ = 0;
 };
 
-/// mj_step alone on one thread.
+/// Calls mj_step alone, on one thread.
 class Floor {
 public:
   explicit Floor(const env::EnvironmentConfig& config)
@@ -127,7 +127,7 @@ private:
   std::int64_t steps_ = 0;
 };
 
-/// Does nothing: what is left is the pool.
+/// Does nothing, so that only the cost of the pool remains.
 class NoEnvironment final : public env::Environment {
 public:
   NoEnvironment() {
@@ -194,7 +194,8 @@ void bench_floors(const BenchOptions& options, const Report& report, const std::
   }
 }
 
-/// The slowest step of two episodes divided by the median step: 1 if resets cost no time.
+/// The duration of the slowest step in two episodes divided by that of the median step: 1 if resets
+/// cost no time.
 void bench_stall(const BenchOptions& options, const Report& report, const Setting& setting) {
   const std::string task = "cheetah_run";
   std::vector<double> slowest;
@@ -221,7 +222,7 @@ void bench_stall(const BenchOptions& options, const Report& report, const Settin
           .config = described(task, setting)});
 }
 
-/// "256/128/2". Throws std::invalid_argument.
+/// Parses "256/128/2". Throws std::invalid_argument.
 Setting setting_of(const std::string& text) {
   Setting setting{};
   int end = 0;

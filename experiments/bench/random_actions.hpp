@@ -7,8 +7,8 @@
 
 namespace troupe::experiments {
 
-/// So many random actions one after the other: within their bounds, [-1, 1] where these are
-/// infinite, choices as whole numbers.
+/// Returns `count` random actions, concatenated: within their bounds ([-1, 1] where these are
+/// infinite), choices as whole numbers.
 std::vector<double> random_actions(const env::ActionSpec& spec, std::size_t count,
                                    std::uint64_t seed);
 

@@ -38,7 +38,7 @@ std::unique_ptr<collectives::Communicator> take(const Seat& seat,
   if (seat.backend == "tcp")
     return collectives::make_tcp_communicator("127.0.0.1", seat.port, seat.rank, seat.size,
                                               options);
-  if (seat.backend == "hierarchical") // two hosts in name: the even ranks and the odd
+  if (seat.backend == "hierarchical") // two nominal hosts: the even ranks and the odd ones
     return collectives::hierarchical_over_store(collectives::shared_memory_over_store(),
                                                 collectives::tcp_over_store(),
                                                 seat.rank % 2 == 0 ? "even" : "odd")(

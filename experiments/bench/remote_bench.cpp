@@ -27,10 +27,10 @@ namespace troupe::experiments {
 namespace {
 
 constexpr std::size_t kObservation = 17; // float64, and 6 actions: HalfCheetah's
-constexpr int kRemoteTurns = 50;         // between two looks at the clock
+constexpr int kRemoteTurns = 50;         // between two readings of the clock
 constexpr int kPatienceMilliseconds = 20'000;
 
-/// Does nothing: what is measured is the protocol.
+/// Does nothing, so that only the protocol is measured.
 class IdlePeer : public env::Environment {
 public:
   IdlePeer() {
@@ -50,7 +50,7 @@ private:
   env::EnvironmentSpec spec_;
 };
 
-/// `python3 -m troupe_env serve python troupe_env.idle:make`, which ends when it does.
+/// The process `python3 -m troupe_env serve python troupe_env.idle:make`; the destructor ends it.
 class PythonServer {
 public:
   PythonServer(const std::string& endpoint, std::size_t count) {
@@ -112,7 +112,7 @@ private:
   int from_ = -1;
 };
 
-/// Microseconds per step of one environment, and of the whole turn.
+/// Measures microseconds per step of one environment, and per round trip of the whole batch.
 void measure(const BenchOptions& options, const Report& report, const std::string& who,
              const std::string& endpoint, std::size_t batch) {
   env::RemoteEnvironments remote({.endpoint = endpoint, .environments = batch});

@@ -13,13 +13,14 @@
 #include "env/render/cast_renderer.hpp"
 #include "experiments/bench/bench.hpp"
 
-// Pictures per second, by the ray caster and by OpenGL. "picture alone": of the processor time that
-// the thread spends within draw() (software OpenGL draws on it, too), so that other programs on the
-// machine disturb little; of states that differ, each forwarded just before (not timed). Several
-// threads have a simulation and a renderer each, and their rates are added. "batch on a GPU" (where
-// there is one): draw() of a batch caster, which builds the frames, sends them and draws; the
-// pictures stay there. "step and picture": control steps with a picture each, resets included,
-// as dm_control's pixel wrapper makes them; of the five tasks that are measured when none is named.
+// Pictures per second by the ray caster and by OpenGL. "picture alone": per second of processor
+// time that the thread spends in draw(), including software OpenGL, so that other programs on the
+// machine have little influence. The states differ, and each is forwarded just before (not timed).
+// With several threads, each has a simulation and a renderer, and the rates are added. "batch on a
+// GPU" (if there is one): draw() of a batch caster, which builds the frames, sends them and draws;
+// the pictures stay on the GPU. "step and picture": control steps with one picture each, resets
+// included, as with dm_control's pixel wrapper; only for the five tasks that are measured by
+// default.
 
 namespace troupe::experiments {
 
@@ -57,14 +58,14 @@ double seconds_since(SteadyClock::time_point begin) {
   return std::chrono::duration<double>(SteadyClock::now() - begin).count();
 }
 
-/// Seconds that this thread has had a processor.
+/// The processor time of this thread in seconds.
 double processor_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// One thread's simulation, its renderer and states along an episode.
+/// The simulation of one thread, its renderer, and states along an episode.
 class Drawer {
 public:
   Drawer(const RenderSetting& setting, const std::string& models, std::uint64_t seed)
@@ -84,7 +85,7 @@ public:
     draw_next();
   }
 
-  /// Pictures per second of processor time within draw(), over `seconds` of the clock.
+  /// Pictures per second of processor time in draw(), measured over `seconds` of wall-clock time.
   double rate(double seconds) {
     const auto begin = SteadyClock::now();
     double drawing = 0;
@@ -158,7 +159,7 @@ void bench_stepping(const BenchOptions& options, const Report& report,
   report(figure);
 }
 
-/// Pictures per second of batches on the first GPU; nothing without a GPU.
+/// Measures pictures per second of batches on the first GPU; does nothing without a GPU.
 void bench_batches(const BenchOptions& options, const Report& report, const RenderSetting& setting,
                    int environments, int threads) {
   if (!env::BatchCaster::unavailable().empty())
@@ -219,7 +220,7 @@ void bench_render(const BenchOptions& options, const Report& report) {
       for (const int threads : {1, 2})
         bench_alone(options, report, {.task = task, .side = side, .threads = threads});
       if (!options.vectors.empty())
-        continue; // OpenGL chooses its own
+        continue; // the instruction set does not matter to OpenGL
       bench_batches(options, report, {.task = task, .side = side});
       bench_alone(options, report, {.task = task, .side = side, .renderer = opengl});
       if (!brief)

@@ -12,12 +12,13 @@
 
 namespace troupe::experiments {
 
-/// What Head does about its supervisor, and no more: starts everybody and brings back the lost.
+/// The part of Head that deals with its supervisor, and no more: starts all roles and restarts lost
+/// ones.
 class Listener {
 public:
   using Key = std::pair<actors::Role, std::int32_t>;
 
-  static double now() { // seconds, the same for all processes of the host
+  static double now() { // seconds, on a clock shared by all processes of the host
     return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
   }
 
@@ -36,7 +37,8 @@ public:
   void wait_until_up() {
     wait([this] { return up_.size() == roles(); }, "all roles are up");
   }
-  /// Until all of these were lost once since the last call of forget(). Gives when.
+  /// Waits until each of these has been lost at least once since the last forget(). Returns the
+  /// times.
   std::map<Key, double> wait_until_lost(const std::set<Key>& whom) {
     wait(
         [&] {

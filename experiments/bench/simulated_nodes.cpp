@@ -23,14 +23,14 @@ using Clock = SimulatedLife::Clock;
 using Shared = std::shared_ptr<SimulatedLife>;
 
 constexpr std::chrono::seconds kAnswer{60};
-constexpr std::chrono::seconds kRetry{1}; // as a real node
-constexpr int kJoinThreads = 48;          // of one process
+constexpr std::chrono::seconds kRetry{1}; // as a real node does
+constexpr int kJoinThreads = 48;          // per process
 
 auto first_beat(const SimulatedLife& shared) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(shared.period * shared.phase);
 }
 
-/// A role's actor and the handle of its process in one.
+/// Stands in for a role's actor and for the handle of its process.
 caf::behavior role_stand_in(caf::event_based_actor* self, const SupervisorActor& head,
                             const Shared& shared, const ProtoBytes& life) {
   self->request(head, kAnswer, hello_atom_v, life)
@@ -50,7 +50,7 @@ caf::behavior role_stand_in(caf::event_based_actor* self, const SupervisorActor&
           [self](stop_atom) { self->quit(); }};
 }
 
-/// What NodeActor does, without processes.
+/// Stands in for NodeActor, without processes.
 caf::behavior node_stand_in(caf::event_based_actor* self, const SupervisorActor& head,
                             const Shared& shared) {
   const auto end = [=](const std::string& role, std::int32_t index) {
@@ -73,7 +73,7 @@ caf::behavior node_stand_in(caf::event_based_actor* self, const SupervisorActor&
           [](stop_atom) { return done_atom_v; }};
 }
 
-/// What the node's own process says and hears.
+/// Stands in for the node's own process.
 caf::behavior agent_stand_in(caf::event_based_actor* self, const SupervisorActor& head,
                              const Shared& shared) {
   self->delayed_send(self, first_beat(*shared), tick_atom_v);
@@ -92,7 +92,7 @@ NodeResources resources_of(const std::string& name) {
           .memory_bytes = std::int64_t{16} << 30};
 }
 
-double now_seconds() { // the same for all processes of the host
+double now_seconds() { // on a clock shared by all processes of the host
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
@@ -104,7 +104,8 @@ void say(const char* format, Parts... parts) {
 
 using Nodes = std::vector<std::unique_ptr<SimulatedNode>>;
 
-/// Those of [from, to) join, many at once, each as often as it takes. Gives how often that was.
+/// Lets nodes [from, to) join, many at once, each with as many attempts as it needs. Returns the
+/// number of attempts.
 int join(Nodes& nodes, const SimulatedSeat& seat, int from, int to,
          const std::shared_ptr<const ClusterKeys>& keys) {
   std::atomic<int> next = from, tries = 0;
@@ -152,14 +153,14 @@ void play_nodes(const SimulatedSeat& seat, const sigset_t& signals,
       tell(seat.silent, true);
     }
   }
-  // Killed with its sockets open, as a host that goes away; ending a thousand actor systems takes
-  // longer than all the rest.
+  // End as if killed with open sockets, like a host that disappears. Shutting down a thousand actor
+  // systems would take longer than everything else.
   std::fflush(stdout);
   std::_Exit(0);
 }
 
-/// Sends a request that the head refuses, over a separate connection: the round trip through the
-/// mailbox of the supervisor.
+/// Sends a request that the head refuses, over a separate connection. Measures the round trip
+/// through the supervisor's mailbox.
 double ask(caf::scoped_actor& self, const SupervisorActor& head) {
   const auto begin = Clock::now();
   self->request(head, kAnswer, hello_atom_v, encode(wire::Life()))
@@ -196,7 +197,8 @@ void play_asker(const SimulatedSeat& seat, const sigset_t& signals,
 } // namespace
 
 SimulatedNode::Config::Config() : SystemConfig(true) {
-  set("scheduler.policy", caf::atom("sharing")); // whose threads wait, where others look for work
+  set("scheduler.policy", caf::atom("sharing")); // its threads block, while those of other policies
+                                                 // search for work
   set("scheduler.max-threads", 1);
 }
 
@@ -272,13 +274,13 @@ std::string simulated_name(int number) {
 }
 
 void play_simulated_seat(const SimulatedSeat& seat) {
-  ::setsid(); // a system that shares its processors among sessions takes us for what we play:
-              // others
+  ::setsid(); // the kernel may share out CPU time by session; give this process, which plays other
+              // hosts, its own
   sigset_t signals;
   sigemptyset(&signals);
   for (const int number : {SIGUSR1, SIGUSR2, SIGTERM})
     sigaddset(&signals, number);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr); // of all threads that come
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr); // for all threads started later
   std::shared_ptr<const ClusterKeys> keys;
   if (!seat.keys.empty())
     keys = std::make_shared<ClusterKeys>(read_cluster_keys(seat.keys, WallClock::now()));

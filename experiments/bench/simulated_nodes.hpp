@@ -15,25 +15,26 @@
 
 namespace troupe::experiments {
 
-/// What a simulated node and its roles share.
+/// State shared by a simulated node and its roles.
 struct SimulatedLife {
   using Clock = std::chrono::steady_clock;
   std::string name = {};
   std::uint64_t life = 0;
-  std::chrono::milliseconds period{1000}; // between signs of life
-  double phase = 0;                       // of a period, before the first
+  std::chrono::milliseconds period{1000}; // between heartbeats
+  double phase = 0;                       // delay of the first heartbeat, as a fraction of `period`
   std::atomic<bool> silent = false;
-  std::mutex mutex = {}; // of what follows
+  std::atomic<bool> given_up = false; // by the head, or because the run is over
+  std::mutex mutex = {};              // guards the members below
   std::map<std::pair<std::string, std::int32_t>, caf::actor> roles = {};
 };
 
-/// A node as its head sees it: its own actor system and connection, the messages of a join,
-/// heartbeats at the head's rate, and stand-ins for the roles placed on it, which join and send
-/// heartbeats (over the node's connection; a real process has its own). One thread for its actors,
-/// one for its clock, one for its connection.
+/// A node as its head sees it. It has its own actor system and connection, sends the messages of a
+/// join, and sends heartbeats at the head's rate. Stand-ins for the roles placed on it also join
+/// and send heartbeats (over the node's connection, whereas a real process has its own). It uses
+/// one thread for its actors, one for its clock and one for its connection.
 class SimulatedNode {
 public:
-  /// Joins. Throws std::runtime_error when the head cannot be reached or refuses.
+  /// Joins the run. Throws std::runtime_error if the head cannot be reached or refuses.
   SimulatedNode(std::string name, std::uint16_t head_port,
                 const std::shared_ptr<const actors::ClusterKeys>& keys);
   ~SimulatedNode();
@@ -43,7 +44,7 @@ public:
   /// Stops the heartbeats of the node and its roles; its connection stays open.
   void fall_silent() { shared_->silent = true; }
   const std::string& name() const { return shared_->name; }
-  std::vector<std::pair<std::string, std::int32_t>> roles() const; // that are placed on it
+  std::vector<std::pair<std::string, std::int32_t>> roles() const; // roles placed on it
 
 private:
   struct Config : actors::SystemConfig {
@@ -56,25 +57,25 @@ private:
   caf::actor agent_, node_;
 };
 
-/// Which nodes a process of the benchmark plays: "PORT:FIRST:COUNT:SILENT:KEYS".
+/// The nodes that a process of the benchmark plays: "PORT:FIRST:COUNT:SILENT:KEYS".
 struct SimulatedSeat {
   std::uint16_t head_port = 0;
   int first = 0;
-  int count = 0;      // 0: it asks the head for something all the time
-  int silent = 0;     // of them, when told so
-  std::string keys{}; // folder; empty: none
+  int count = 0;      // 0: it keeps sending requests to the head instead
+  int silent = 0;     // how many nodes fall silent at SIGUSR1
+  std::string keys{}; // folder of the keys; empty: none
 };
 std::string seat_text(const SimulatedSeat& seat);
 /// Throws std::invalid_argument.
 SimulatedSeat parse_simulated_seat(const std::string& text);
-/// "node-0017"
+/// The name of a node, "node-0017".
 std::string simulated_name(int number);
 
-/// The body of such a process. Prints "joined N" when all its nodes have joined. SIGUSR2 prints
-/// "role NAME INDEX" of each role, then "end". The first SIGUSR1 silences its silent nodes ("role
-/// NAME INDEX SECONDS" of their roles, then "end"), the next restarts them ("joined N"). SIGTERM
-/// ends it. A process that sends requests prints quantiles at SIGUSR2 ("asked COUNT P50 P99 MOST",
-/// milliseconds), over the time since the previous ones.
+/// The main function of such a process. It prints "joined N" when all its nodes have joined, after
+/// N attempts. At SIGUSR2 it prints "role NAME INDEX SECONDS" for each role, then "end". The first
+/// SIGUSR1 makes its silent nodes fall silent (it prints the same lines for their roles); the next
+/// one restarts them ("joined N"). SIGTERM ends it. A process that sends requests prints at SIGUSR2
+/// the quantiles of the time since the previous ones: "asked COUNT P50 P99 MOST", in milliseconds.
 void play_simulated_seat(const SimulatedSeat& seat);
 
 } // namespace troupe::experiments

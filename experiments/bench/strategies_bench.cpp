@@ -1,13 +1,14 @@
 // Strategies of learner/. Two questions:
-// 1. What a slow replica costs. 5 replicas are threads whose step is a wait of 20 ms on a timer (so
-//    that they need no core) and an exchange of 200,000 float32 parameters; one of them may wait 5
-//    times as long. Step time: the median time between two versions that replica 0 receives.
-// 2. What staleness costs. By a hand-turned order, no threads: a regression (a network of 20 inputs
-//    and 32 tanh units learns a fixed one of 8 units, SGD on batches of 16 with noise) after a
-//    fixed number of updates. Its error is the mean squared one on 2048 other samples, over 3
-//    seeds; not a finite number, or above 10: 10. "staleness": every gradient is on the parameters
-//    of so many updates ago. "groups": 8 replicas of random step times (log-normal, mean about 1,
-//    one step in 20 five times as long) in 1, 2, 4 or 8 sync groups, along virtual time.
+// 1. What does a slow replica cost? 5 replicas are threads. A step is a wait of 20 ms on a timer
+// (so that it needs no core) and an exchange of 200,000 float32 parameters; one replica may wait 5
+// times as long. Step time: the median time between two versions that replica 0 receives.
+// 2. What does staleness cost? Without threads, in a scripted order: a regression (a network of 20
+// inputs and 32 tanh units learns a fixed network of 8 units by SGD on batches of 16 with noise),
+// evaluated after a fixed number of updates. Its error is the mean squared error on 2048 other
+// samples, over 3 seeds; an error that is not finite or above 10 counts as 10. "staleness": every
+// gradient is computed on the parameters of that many updates ago. "groups": 8 replicas with random
+// step times (log-normal, mean about 1, one step in 20 five times as long) in 1, 2, 4 or 8 sync
+// groups, in virtual time.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -42,7 +43,7 @@ constexpr int kReplicas = 5;
 constexpr Seconds kCompute{0.020};
 constexpr int kGroupSteps = 40;
 
-/// Waits without a core, and no longer than asked.
+/// Waits for exactly this time without occupying a core.
 void compute(Seconds time) {
   std::mutex mutex;
   std::condition_variable never;
@@ -51,7 +52,7 @@ void compute(Seconds time) {
                    [] { return false; });
 }
 
-/// Median seconds of a step of replica 0; replica 4 is `slower` times as slow.
+/// The median duration in seconds of replica 0's steps; replica 4 is `slower` times as slow.
 double step_time(const std::function<UpdateRuleFactory(int replica)>& rules, double slower) {
   std::vector<double> times;
   std::atomic<bool> over = false;
@@ -105,7 +106,7 @@ void bench_slow_replica(const BenchOptions& options, const Report& report) {
     for (const auto& [name, server] : strategies) {
       std::vector<double> even;
       std::vector<double> slowed;
-      for (int i = 0; i < options.repetitions; ++i) { // in turns
+      for (int i = 0; i < options.repetitions; ++i) { // interleaved
         even.push_back(step_time(way, server, 1) * 1e3);
         slowed.push_back(step_time(way, server, 5) * 1e3);
       }
@@ -140,13 +141,14 @@ public:
         begin_(torch::randn({kGroupElements}, generator_) * 0.15) {}
 
   const at::Tensor& begin() const { return begin_; }
-  /// On a separate batch.
+  /// The gradient on another random batch.
   at::Tensor gradient(const at::Tensor& parameters) {
     const auto x = torch::randn({16, kInputs}, generator_);
     const auto y = truth(x) + 0.1 * torch::randn({16, 1}, generator_);
     auto leaf = parameters.clone().requires_grad_();
     loss(leaf, x, y).backward();
-    return leaf.grad().nan_to_num(0, 0, 0).clamp(-1e3, 1e3); // a server takes finite ones only
+    return leaf.grad().nan_to_num(0, 0, 0).clamp(-1e3, 1e3); // a server accepts finite gradients
+                                                             // only
   }
   double error(const at::Tensor& parameters) const {
     const double value = loss(parameters, test_, truth(test_)).item<double>();
@@ -194,7 +196,7 @@ double error_with_staleness(std::int64_t staleness, StalenessRate rate, std::uin
   const auto server = server_of({.staleness_rate = rate}, problem);
   std::deque<at::Tensor> past{problem.begin()};
   for (std::int64_t update = 0; update < kUpdates; ++update) {
-    // The first ones are as old as they can be.
+    // The first gradients have the greatest possible age.
     const std::int64_t version = std::max<std::int64_t>(0, update - staleness);
     server->push(push_of(0, update + 1, version, problem.gradient(past.front())), {});
     past.push_back(server->parameters().clone());
@@ -226,7 +228,7 @@ void bench_staleness(const Report& report) {
 struct GroupsResult {
   double error = 0;
   double staleness = 0; // mean
-  double time = 0;      // virtual, in mean steps of a replica
+  double time = 0;      // virtual time, in mean steps of a replica
 };
 
 GroupsResult run_groups(int groups, std::uint64_t seed) {
@@ -245,7 +247,7 @@ GroupsResult run_groups(int groups, std::uint64_t seed) {
   std::vector<std::int64_t> version(has.size());
   std::vector<std::int64_t> steps(has.size());
   const auto start = [&](int group, double now) {
-    double longest = 0; // the group waits for its slowest
+    double longest = 0; // the group waits for its slowest replica
     for (int i = 0; i < kAll / groups; ++i)
       longest = std::max(longest, ordinary(random) * (random() % 20 == 0 ? 5 : 1));
     queue.push({now + longest, group});

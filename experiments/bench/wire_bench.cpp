@@ -32,12 +32,13 @@ constexpr std::array<std::size_t, 7> kFrameSizes{1 << 10,   4 << 10, 16 << 10, 6
 env::wire::SocketOptions options_of(bool shares) {
   env::wire::SocketOptions options;
   if (shares)
-    options.shared_memory = env::wire::SharedMemory{.least_frame_bytes = 1}; // also the small ones
+    options.shared_memory = env::wire::SharedMemory{.least_frame_bytes = 1}; // shares small frames,
+                                                                             // too
   return options;
 }
 
-/// A process that copies what it gets out of its messages, as a batch is filled, and answers those
-/// with a header. Ended with this object.
+/// A process that copies data out of the messages it receives, as if filling a batch, and answers
+/// each with a header. The destructor ends it.
 class Sink {
 public:
   Sink(const std::string& endpoint, bool shares) {
@@ -112,7 +113,8 @@ struct Transport {
   Socket socket;
 };
 
-/// Messages of one frame, each filled as a batch is gathered; gives messages per second.
+/// Sends messages of one frame, each filled as when a batch is gathered. Returns messages per
+/// second.
 double exchange_rate(Transport& transport, const std::vector<std::byte>& source, double seconds) {
   Socket& socket = transport.socket;
   const auto window = std::clamp<std::size_t>(kInFlight / source.size(), 4, 512);
@@ -158,7 +160,7 @@ void bench_wire(const BenchOptions& options, const Report& report) {
     const std::vector<std::byte> source(size, std::byte{7});
     std::vector<std::vector<double>> rates(transports.size());
     for (int repetition = 0; repetition < options.repetitions; ++repetition)
-      for (std::size_t i = 0; i < transports.size(); ++i) // in turns
+      for (std::size_t i = 0; i < transports.size(); ++i) // interleaved
         rates[i].push_back(exchange_rate(*transports[i], source, options.seconds));
     for (std::size_t i = 0; i < transports.size(); ++i) {
       Figure figure = median_of(rates[i]);

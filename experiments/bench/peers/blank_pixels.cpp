@@ -1,4 +1,4 @@
-// A plug-in environment whose pixels cost nothing, for measuring what moves them
+// A plug-in environment whose pixels cost nothing, to measure the transport of pixels
 // (actor_inserts.sh).
 #include <cstring>
 

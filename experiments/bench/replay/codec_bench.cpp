@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::size_t kChunkRows = 16;
 constexpr std::size_t kChunks = 8;
-constexpr std::size_t kWindow = 6; // 3 stacked frames and those 3 steps later
+constexpr std::size_t kWindow = 6; // 3 stacked frames, and the same 3 steps later
 constexpr int kActionRepeat = 1;
 
-/// Time steps of one task under random actions, by column.
+/// Time steps of one task under random actions, stored by column.
 struct Recording {
   struct Column {
     replay::ColumnShape shape;
@@ -77,7 +77,7 @@ public:
       report_(figure);
     };
     const std::vector<replay::EncodedColumn> frames = encode(recording_.frame, wanted);
-    std::size_t bytes = kChunks * kChunkRows; // a byte of flags for each row
+    std::size_t bytes = kChunks * kChunkRows; // one byte of flags per row
     for (const auto& column : frames)
       bytes += column.bytes();
     for (const Recording::Column* small :
@@ -94,7 +94,7 @@ public:
     }));
     std::mt19937 random(2);
     const std::size_t row_bytes = recording_.frame.shape.row_bytes;
-    std::vector<std::byte> out(64 * kWindow * row_bytes); // more than a cache holds
+    std::vector<std::byte> out(64 * kWindow * row_bytes); // exceeds the caches
     std::size_t turn = 0;
     give(measure_rate(options_, "replay_disk", "decoding random windows of 6 frames", "GB/s", [&] {
       decode(frames, random() % (kChunks * kChunkRows - kWindow + 1),

@@ -22,9 +22,9 @@ using namespace replay_setup;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kDeadline{60};
-constexpr int kTurns = 512; // steps of each side before the other's turn
+constexpr int kTurns = 512; // steps of one side before the other's turn
 
-/// A full table: every further item removes one.
+/// A full table, in which every further item removes one.
 struct FullTable {
   FullTable(const Kind& kind, const replay::TableConfig& config)
       : table(config, kind.spec, 1), stream(kind, 1) {
@@ -44,8 +44,8 @@ struct FullTable {
   Stream stream;
 };
 
-/// With priorities as cpprb's and TorchRL's prioritized buffers: a batch with its importance
-/// weights, then new priorities for all of it.
+/// With priorities the work is that of cpprb's and TorchRL's prioritized buffers: a batch with its
+/// importance weights, then new priorities for the whole batch.
 void bench_table(const BenchOptions& options, const Report& report, const Kind& kind,
                  bool by_priority) {
   const std::string name = by_priority ? "prioritized " : "";
@@ -125,8 +125,8 @@ void bench_remote_table(const BenchOptions& options, const Report& report, const
   });
 }
 
-/// What writing costs per environment step in a full table, the frame's copy into its place
-/// included, in turns with memcpy of the same frames into a ring as large as the table.
+/// The cost of writing per environment step into a full table, including the copy of the frame into
+/// its place; interleaved with memcpy of the same frames into a ring as large as the table.
 void bench_writing(const BenchOptions& options, const Report& report, const Kind& kind) {
   FullTable full(kind, config_of(kind));
   const std::size_t frame = full.stream.frame_bytes();
@@ -164,7 +164,7 @@ void bench_writing(const BenchOptions& options, const Report& report, const Kind
                 "times", ratios, {{"items", std::to_string(kind.items)}});
 }
 
-/// A policy that reads nothing.
+/// A policy that ignores its observations.
 struct Idle final : learner::Policy {
   std::int64_t parameter_count() const override { return 0; }
   void load(std::span<const float> /*parameters*/) override {}
@@ -173,8 +173,8 @@ struct Idle final : learner::Policy {
   }
 };
 
-/// Bytes that memcpy and memmove copy for each frame, from the renderer's buffer into the table,
-/// and for each frame of a sampled batch; frames are stacked in chunks, or by the environment.
+/// The number of bytes that memcpy and memmove copy per frame, from the renderer's buffer into the
+/// table, and per frame of a sampled batch. Frames are stacked in chunks or by the environment.
 void bench_copies(const Report& report, Kind kind) {
   constexpr int kCopySteps = 200;
   kind.spec.action_size = 1;

@@ -1,6 +1,6 @@
-// Tables that are larger than their memory, checkpoints, the storage below them beside plain loops
-// of the same sizes, columns' codecs, and large tables. Files are in the folder for temporary files
-// (TMPDIR, 2 GB).
+// Tables larger than their memory, checkpoints, the storage below them compared with plain loops of
+// the same sizes, column codecs, and large tables. Files are written to the folder for temporary
+// files (TMPDIR, 2 GB).
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -29,9 +29,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kDiskSteps = 25'000; // 530 MB of pictures
 constexpr std::int64_t kMemory = std::int64_t{64} << 20;
 constexpr std::int64_t kRoom = std::int64_t{4} << 30;
-constexpr std::size_t kStorageBytes = std::size_t{512} << 20; // of each repetition
+constexpr std::size_t kStorageBytes = std::size_t{512} << 20; // per repetition
 
-/// Of each frame, 300 of 21,168 bytes change.
+/// A stream of frames in which 300 of 21,168 bytes change per step.
 class DiskPlayer {
 public:
   explicit DiskPlayer(const replay::TransitionSpec& spec)
@@ -60,7 +60,7 @@ private:
   std::int64_t step_ = 0;
 };
 
-/// A table larger than its memory and one that fits, interleaved, and its checkpoints.
+/// A table larger than its memory and one that fits, interleaved, with their checkpoints.
 class DiskBench {
 public:
   DiskBench(const BenchOptions& options, replay::Compression compression)
@@ -161,8 +161,8 @@ private:
   std::vector<double> snapshot_, all_, next_;
 };
 
-/// Blobs appended to a segment store and read in random order from the page cache, in turns with
-/// pwrite and pread.
+/// Blobs are appended to a segment store and read in random order from the page cache, interleaved
+/// with pwrite and pread.
 void bench_storage(const BenchOptions& options, const Report& report, std::size_t blob_bytes) {
   const BenchFolder folder;
   const std::size_t count = kStorageBytes / blob_bytes;
@@ -192,7 +192,7 @@ void bench_storage(const BenchOptions& options, const Report& report, std::size_
     };
     replay::SegmentStore store({folder.path, std::uint64_t{64} << 20});
     std::vector<replay::BlobRef> refs;
-    for (const bool plain : {i % 2 == 0, i % 2 != 0}) // the second one meets more dirty pages
+    for (const bool plain : {i % 2 == 0, i % 2 != 0}) // the second one finds more dirty pages
       if (plain)
         measure(
             1,
@@ -220,8 +220,8 @@ void bench_storage(const BenchOptions& options, const Report& report, std::size_
                   {{"blob_bytes", std::to_string(blob_bytes)}, {"fsync", "no"}});
 }
 
-/// Nanoseconds per item in tables of up to 10^7 items, of one float each so that they fit into
-/// memory.
+/// Nanoseconds per item in tables of up to 10^7 items. Each item is one float, so that they fit
+/// into memory.
 void bench_scale(const BenchOptions& options, const Report& report, std::int64_t items,
                  bool by_priority) {
   const Kind kind{

@@ -146,7 +146,7 @@ ServerProcess::~ServerProcess() {
 double cpu_seconds(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  std::istringstream fields(text.substr(text.rfind(')') + 2)); // behind the name: state, …
+  std::istringstream fields(text.substr(text.rfind(')') + 2)); // fields after the name: state, …
   std::string skipped;
   for (int i = 0; i < 11; ++i)
     fields >> skipped;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Shared by the benchmarks of replay.
+// Shared by the replay benchmarks.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -20,13 +20,13 @@ namespace troupe::experiments::replay_setup {
 
 constexpr std::int64_t kBatch = 256;
 
-/// The items that are measured, as in the peers' benchmarks (24 floats and 6 actions; 84x84x9
-/// pixels, which are three stacked frames), and the size of the table.
+/// The items to be measured and the size of the table. The items are those of the peers'
+/// benchmarks: 24 floats and 6 actions, or 84x84x9 pixels, which are three stacked frames.
 struct Kind {
   std::string name;
   replay::TransitionSpec spec;
   std::int64_t items;
-  int insert; // items per insertion where they come in batches
+  int insert; // items per insertion when they are inserted in batches
 };
 
 std::vector<Kind> kinds(); // "state", "pixel"
@@ -34,7 +34,7 @@ std::vector<Kind> kinds(); // "state", "pixel"
 replay::TableConfig config_of(const Kind& kind);
 replay::TableConfig prioritized(replay::TableConfig config);
 
-/// A stream of time steps; frames are copied into their place as a renderer would write them.
+/// A stream of time steps. Frames are copied into place, as a renderer would write them.
 class Stream {
 public:
   Stream(const Kind& kind, std::uint64_t writer_id);
@@ -44,7 +44,7 @@ public:
   replay::InsertionPtr take() { return writer_.take(); }
 
   std::size_t frame_bytes() const { return frame_bytes_; }
-  /// The frame of the step `ahead` steps from now; 64 frames repeat.
+  /// The frame that will be written `ahead` steps from now; 64 frames repeat.
   const std::byte* frame(std::size_t ahead = 0) const;
 
 private:
@@ -78,8 +78,8 @@ void report_rate(const BenchOptions& options, const Report& report, const Kind& 
 
 using Sharing = std::optional<env::wire::SharedMemory>;
 
-/// A shard with its data port in a separate process, which ends with this object. Construct it
-/// before this process starts threads.
+/// A separate process with a shard and its data port; the destructor ends it. Construct it before
+/// this process starts threads.
 class ServerProcess {
 public:
   ServerProcess(const replay::TableConfig& config, const replay::Signature& signature,
@@ -95,14 +95,15 @@ private:
   std::string endpoint_;
 };
 
-/// Processor time of another process so far, of all its threads, in seconds.
+/// The processor time that another process has used so far, over all its threads, in seconds.
 double cpu_seconds(pid_t process);
 
-/// Of the stage replay_disk: bytes per transition, encoding frames/s, decoding GB/s of tasks'
-/// frames.
+/// Part of the stage replay_disk: bytes per transition, encoding in frames/s and decoding in GB/s,
+/// for frames of tasks.
 void bench_codec(const BenchOptions& options, const Report& report);
 
-/// Part of the stage replay: items/s of 1, 2 and 4 shards, each in its own process with a client.
+/// Part of the stage replay: items/s with 1, 2 and 4 shards, each in its own process with one
+/// client.
 void bench_shards(const BenchOptions& options, const Report& report, const Kind& kind);
 
 } // namespace troupe::experiments::replay_setup

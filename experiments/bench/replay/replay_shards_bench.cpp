@@ -26,10 +26,10 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kShardDeadline{60};
 constexpr int kInsert = 16; // items per insertion
 
-struct Done { // by one client
+struct Done { // work of one client
   double items = 0;
   double seconds = 0;
-  double cpu_seconds = 0; // of its process
+  double cpu_seconds = 0; // processor time of its process
 };
 
 double own_cpu_seconds() {
@@ -41,8 +41,8 @@ double own_cpu_seconds() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-/// A client of one shard in a separate process: fills the shard, then inserts or samples for the
-/// same time at each command.
+/// A client of one shard in a separate process. It fills the shard; then each command makes it
+/// insert or sample for a given time.
 class ClientProcess {
 public:
   ClientProcess(const Kind& kind, const std::string& endpoint, std::uint64_t writer_id,
@@ -133,7 +133,7 @@ private:
   int result_ = -1;
 };
 
-/// Bytes of the messages per inserted and per sampled item.
+/// The bytes of the messages per inserted and per sampled item.
 void message_bytes(const Report& report, const Kind& kind) {
   const auto bytes = [](const env::wire::Message& message) {
     double sum = static_cast<double>(message.header.size());
@@ -164,7 +164,7 @@ void message_bytes(const Report& report, const Kind& kind) {
 
 void measure(const BenchOptions& options, const Report& report, Kind kind, int shards,
              const Sharing& sharing) {
-  kind.items = std::min<std::int64_t>(kind.items, 100'000); // of each shard
+  kind.items = std::min<std::int64_t>(kind.items, 100'000); // per shard
   std::vector<std::unique_ptr<ServerProcess>> servers;
   for (int i = 0; i < shards; ++i)
     servers.push_back(std::make_unique<ServerProcess>(config_of(kind), kind.spec, sharing));
