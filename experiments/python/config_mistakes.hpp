@@ -7,7 +7,7 @@
 
 namespace troupe::python {
 
-/// Throws all complaints, a line each, as what Python knows as ValueError.
+/// Throws all complaints, one per line, as an exception that becomes Python's ValueError.
 [[noreturn]] inline void throw_all(const experiments::ConfigError& error) {
   std::string all;
   for (const std::string& complaint : error.complaints())

@@ -9,7 +9,8 @@
 namespace troupe::python {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{500}; // for interrupts; more than two pings
+constexpr std::chrono::milliseconds kLook{500}; // between checks for interrupts; more than two
+                                                // pings
 
 } // namespace
 

@@ -9,7 +9,7 @@
 namespace troupe::python {
 namespace {
 
-std::atomic<unsigned> forks = 0; // counted in the child; a call of getpid() would cost more
+std::atomic<unsigned> forks = 0; // counted in the child; calling getpid() would cost more
 
 unsigned watched_forks() {
   static const int watched = pthread_atfork(nullptr, nullptr, [] { ++forks; });

@@ -1,8 +1,8 @@
 #include "experiments/python/native.hpp"
 #include "experiments/python/released_lock.hpp"
 
-// Not mod_gil_not_used(): in free-threaded Python, where pools and tables were tried and pictures
-// and training were not, importing this turns the interpreter's lock on.
+// Not mod_gil_not_used(): in free-threaded Python, pools and tables were tested, but pictures and
+// training were not, so importing this module enables the interpreter's lock.
 PYBIND11_MODULE(_native, module) {
   troupe::python::ReleasedLock::watch_exit();
   troupe::python::add_environments(module);

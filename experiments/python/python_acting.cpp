@@ -17,8 +17,8 @@ namespace {
 
 using namespace learner;
 
-/// The transitions without the choice, which is an output of the acting network for each of its
-/// numbers. Throws std::invalid_argument on other actions than the agent's.
+/// The transitions with the choice replaced by one output of the acting network per alternative.
+/// Throws std::invalid_argument if the environment's actions do not suit the agent.
 replay::TransitionSpec as_outputs(const std::string& agent, const Settings& settings,
                                   replay::TransitionSpec transitions) {
   if (!settings.discrete)

@@ -13,18 +13,18 @@
 
 namespace troupe::python {
 
-/// What an agent's Python class says of itself with certain options.
+/// The properties of an agent's Python class under certain options.
 struct Settings {
   std::int64_t batch_size = 1;
   std::vector<std::int64_t> layers;
   learner::Schedule noise;   // of continuous actions
   learner::Schedule epsilon; // of choices
   bool discrete = false;
-  std::string encoder; // of pixels; "": states
+  std::string encoder; // for pixels; "": states
   std::int64_t encoder_channels = 0;
 };
 
-/// The acting network: ReLU layers, from pixels behind an encoder.
+/// The acting network: layers with ReLU, preceded by an encoder for pixels.
 struct Acting {
   /// Throws std::invalid_argument naming the agent if the environment does not fit.
   Acting(const std::string& name, const Settings& settings, replay::TransitionSpec transitions);
@@ -37,7 +37,8 @@ struct Acting {
   learner::ParameterLayout layout;
 };
 
-/// How the agent acts: tanh of the outputs makes continuous actions, the greatest output a choice.
+/// Makes the policy by which the agent acts. Continuous actions are the tanh of the outputs; a
+/// choice is the greatest output.
 std::unique_ptr<learner::Policy> make_python_policy(const std::string& name,
                                                     const Settings& settings,
                                                     const replay::TransitionSpec& transitions);

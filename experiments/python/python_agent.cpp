@@ -35,7 +35,7 @@ constexpr ElementPair kElements[] = {{at::kFloat, "float32"}, {at::kDouble, "flo
                                      {at::kLong, "int64"},    {at::kInt, "int32"},
                                      {at::kByte, "uint8"},    {at::kBool, "bool"}};
 
-/// The tensor's memory as an array; it must be on the CPU.
+/// Views the tensor's memory as an array. The tensor must be on the CPU.
 py::array array_of(const at::Tensor& given) {
   const at::Tensor tensor = given.contiguous();
   for (const auto& [torch, numpy] : kElements)
@@ -49,7 +49,7 @@ py::array array_of(const at::Tensor& given) {
                               + at::toString(tensor.scalar_type()) + ", which NumPy does not have");
 }
 
-/// A copy.
+/// Copies an array to a tensor.
 at::Tensor tensor_of(const std::string& name, const py::handle& given) {
   const auto array = py::array::ensure(given, py::array::c_style);
   if (!array)
@@ -78,9 +78,9 @@ std::string first_line(std::string text) {
   return text;
 }
 
-/// Calls with the interpreter's lock. What Python raises must not leave the lock: ValueError and
-/// TypeError become std::invalid_argument with its words, others std::runtime_error with the
-/// traceback.
+/// Calls a function with the interpreter's lock. Python exceptions must not leave the lock:
+/// ValueError and TypeError become std::invalid_argument with the same text, others
+/// std::runtime_error with the traceback.
 template <typename Call>
 auto with_lock(const std::string& agent, const Call& call) {
   const py::gil_scoped_acquire lock;
@@ -93,7 +93,7 @@ auto with_lock(const std::string& agent, const Call& call) {
   }
 }
 
-/// How it learns: by its object in Python.
+/// A replica that learns through its Python object.
 class PythonReplica : public Replica {
 public:
   PythonReplica(std::string name, PyObject* factory, py::dict* options, const Settings& settings,
@@ -125,7 +125,7 @@ public:
       learner_ = py::reinterpret_borrow<py::object>(factory_).attr("make")(
           *options_, environment, context.seed(), replicas);
     });
-    policy_parameters(); // a network that the actors cannot play is refused before the run
+    policy_parameters(); // refuses before the run a network that actors cannot play
   }
 
   Input input_fn(const InputContext&) override {
@@ -150,7 +150,7 @@ public:
       return out;
     });
   }
-  TensorMap optimizer_state() override { return {}; } // among the parameters
+  TensorMap optimizer_state() override { return {}; } // contained in the parameters
 
   void load(const TensorMap& parameters, const TensorMap&) override {
     updates_ = parameters.at("counter.updates").item<std::int64_t>();
@@ -200,7 +200,7 @@ private:
   static py::cpp_function reduction(const Reduce& reduce) {
     return {[reduce](py::array_t<float, py::array::c_style> array) {
       at::Tensor tensor = at::from_blob(array.mutable_data(), {array.size()});
-      const py::gil_scoped_release released; // which the other replicas need
+      const py::gil_scoped_release released; // the other replicas need the lock
       const at::NoGradGuard no_gradient;
       reduce(tensor);
     }};
@@ -214,8 +214,8 @@ private:
   }
 
   std::string name_;
-  PyObject* factory_; // kept for good
-  py::dict* options_; // of the agent
+  PyObject* factory_; // never released
+  py::dict* options_; // options of the agent
   replay::TransitionSpec transitions_;
   Acting acting_;
   py::object learner_;
@@ -277,7 +277,8 @@ AgentPtr made(const std::string& name, PyObject* factory, const google::protobuf
 
 void add_python_agent(const py::object& factory) {
   const auto name = factory.attr("name").cast<std::string>();
-  PyObject* const kept = py::object(factory).release().ptr(); // the kinds outlive the interpreter
+  PyObject* const kept = py::object(factory).release().ptr(); // the agent kinds outlive the
+                                                              // interpreter
   AgentKind kind{.name = name,
                  .help = factory.attr("help").cast<std::string>(),
                  .actions = factory.attr("discrete").cast<bool>() ? ActionKind::choice

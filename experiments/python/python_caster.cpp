@@ -82,7 +82,7 @@ mjvOption option_of(const py::object& from) {
   return option;
 }
 
-/// The memory of an array that may be written, which must be dense and of `bytes`.
+/// The memory of a writable array, which must be contiguous and have `bytes` bytes.
 std::span<std::byte> memory_of(const py::array& out, std::size_t bytes) {
   const bool dense = (out.flags() & py::array::c_style) != 0;
   if (!dense || !out.writeable() || static_cast<std::size_t>(out.nbytes()) != bytes)
@@ -97,7 +97,7 @@ std::span<T> as(std::span<std::byte> memory) {
   return {reinterpret_cast<T*>(memory.data()), memory.size() / sizeof(T)};
 }
 
-/// What pictures show of a state: all that follows from positions alone.
+/// Computes what pictures show of a state: everything that follows from positions alone.
 void place(const mjModel& model, mjData& data) {
   mj_kinematics(&model, &data);
   mj_comPos(&model, &data);
@@ -112,7 +112,7 @@ struct FreeData {
 
 } // namespace
 
-/// The caster's owner for one call.
+/// Holds the caster for one call.
 class PythonCaster::Use {
 public:
   explicit Use(PythonCaster& caster) : lock_(caster.mutex_, std::try_to_lock) {
@@ -146,7 +146,7 @@ PythonCaster::PythonCaster(std::uintptr_t model, int height, int width, bool eff
 
 void PythonCaster::remember(const py::object& camera, const py::object& option) {
   const mjvCamera wanted = camera.is_none() ? camera_ : camera_of(camera);
-  casters_.front()->look_through(wanted); // refuses what the model does not have
+  casters_.front()->look_through(wanted); // refuses cameras that the model does not have
   camera_ = wanted;
   if (!option.is_none())
     option_ = option_of(option);

@@ -14,27 +14,27 @@
 
 namespace troupe::python {
 
-/// Draws models of MuJoCo's own Python package, which it gets by address; the caller keeps them
+/// Draws models of MuJoCo's own Python package. It gets them by address; the caller must keep them
 /// alive. One thread at a time; a second one gets a RuntimeError. The interpreter's lock is
-/// released while it draws.
+/// released during drawing.
 class PythonCaster {
 public:
   PythonCaster(std::uintptr_t model, int height, int width, bool effects, bool fog, bool grey);
 
-  /// `camera` and `option`: MuJoCo's MjvCamera and MjvOption; None: as before.
+  /// `camera` and `option` are MuJoCo's MjvCamera and MjvOption; None keeps the previous ones.
   void update(std::uintptr_t data, const pybind11::object& camera, const pybind11::object& option);
   void draw(const pybind11::array& out);
   void draw_depth(const pybind11::array& out);
   void draw_segmentation(const pybind11::array& out);
 
-  /// Pictures of the positions [n, nq] into out [n, …], which one of the three fills.
+  /// Draws pictures of the positions [n, nq] into `out` [n, …]; `kind` selects what is drawn.
   enum class Kind : std::uint8_t { colour, depth, segmentation };
   void draw_positions(const pybind11::array_t<double, pybind11::array::c_style>& positions,
                       const pybind11::object& camera, const pybind11::object& option, Kind kind,
                       int threads, const pybind11::array& out);
 
-  /// Where rays [n, 3], from origins [n, 3] or [3], first meet the geoms of a state: distances [n]
-  /// float32 and geoms [n] int32, which it fills.
+  /// Casts rays with directions [n, 3] from origins [n, 3] or [3] into a state, and finds where
+  /// each first meets a geom. Fills `distances` float32 [n] and `geoms` int32 [n].
   using Points = pybind11::array_t<double, pybind11::array::c_style>;
   void cast_rays(std::uintptr_t data, const Points& origins, const Points& directions,
                  const env::RayQueryOptions& options, const pybind11::array& distances,
@@ -54,8 +54,8 @@ private:
   int channels_;
   std::shared_ptr<const env::CasterModel> shared_;
   std::vector<std::unique_ptr<env::RayCaster>>
-      casters_;                          // one for each thread; the first draws alone
-  std::unique_ptr<env::RayQuery> query_; // made by the first rays
+      casters_;                          // one per thread; the first draws single pictures
+  std::unique_ptr<env::RayQuery> query_; // made when rays are first cast
   mjvCamera camera_;
   mjvOption option_;
   std::mutex mutex_;

@@ -25,7 +25,7 @@ namespace py = pybind11;
 namespace troupe::python {
 namespace {
 
-/// The acting policy of a checkpoint, for observations as the run's environment makes them. One
+/// The acting policy of a checkpoint, for observations as the run's environment produces them. One
 /// thread at a time; others wait.
 class PythonPolicyOfRun {
 public:
@@ -51,7 +51,8 @@ public:
     policy_->load(experiments::policy_parameters(config, transitions, from));
   }
 
-  /// `arrays`: [n, …] by name. `first` [n]: of an episode, whose memory begins with zeros.
+  /// `arrays`: [n, …] by name. `first` [n]: whether the row begins an episode; its recurrent state
+  /// is then set to zero.
   py::array act(const std::map<std::string, py::array>& arrays, const py::object& first) {
     const std::size_t row = spec_.observation_bytes();
     std::vector<std::byte> block;

@@ -19,7 +19,7 @@ namespace py = pybind11;
 namespace troupe::python {
 namespace {
 
-constexpr std::chrono::milliseconds kSliceOfWait{200}; // until the next look for Ctrl-C
+constexpr std::chrono::milliseconds kSliceOfWait{200}; // until the next check for Ctrl-C
 
 env::EnvironmentConfig checked_environment(const std::vector<std::string>& assignments) {
   try {
@@ -29,8 +29,8 @@ env::EnvironmentConfig checked_environment(const std::vector<std::string>& assig
   }
 }
 
-/// OpenGL draws on the thread that made its context, and an environment from a plug-in may need its
-/// own; all others play on any thread.
+/// OpenGL draws on the thread that made its context, and an environment from a plug-in may need a
+/// fixed thread. All others may play on any thread.
 void choose_threads(const env::EnvironmentConfig& config, env::PoolOptions& options) {
   const bool opengl = config.pixels && config.pixels->renderer == env::RendererKind::opengl;
   if (!opengl && config.plugin.empty())
@@ -56,7 +56,7 @@ py::array array_of(std::span<T> values, const py::dtype& type, const py::handle&
 
 } // namespace
 
-/// The pool's owner for one call.
+/// Holds the pool for one call.
 class PythonPool::Use {
 public:
   explicit Use(PythonPool& pool) : lock_(pool.mutex_, std::try_to_lock) {
@@ -89,7 +89,7 @@ PythonPool::PythonPool(const std::vector<std::string>& environment, env::PoolOpt
 }
 
 PythonPool::~PythonPool() {
-  if (process_ != getpid()) { // its threads are not there to be joined
+  if (process_ != getpid()) { // in a fork its threads do not exist and cannot be joined
     static_cast<void>(pool_.release());
     return;
   }
@@ -163,7 +163,8 @@ py::tuple PythonPool::arrays_of(const Results& from) const {
       array_of(from.batch.episode_returns, number, owner));
 }
 
-/// Waits for a request in flight, and looks for Ctrl-C now and then. With the interpreter's lock.
+/// Waits for a request in flight and periodically checks for Ctrl-C. Call it with the interpreter's
+/// lock.
 bool PythonPool::finish_in_slices(Clock::time_point deadline) {
   for (;;) {
     bool finished = false;
@@ -225,7 +226,7 @@ py::tuple PythonPool::reset(const Indices& environments, double deadline_seconds
               });
 }
 
-/// Calls `act` with the numbers of `actions`, as float where they are, else as double.
+/// Calls `act` with the numbers of `actions`, as float if they are, otherwise as double.
 template <typename Do>
 auto PythonPool::with_actions(const py::array& actions, std::size_t rows, const Do& act) {
   const std::size_t size = rows * spec_.action.size();

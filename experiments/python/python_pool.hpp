@@ -20,16 +20,16 @@
 
 namespace troupe::python {
 
-/// A pool whose results are NumPy arrays. The arrays of one result share one block of memory,
-/// which no later call touches and which is used again when the last of them has gone; they may
-/// outlive the pool. The interpreter's lock is released while environments play.
+/// A pool whose results are NumPy arrays. The arrays of one result share one block of memory, which
+/// no later call changes. The block is reused when the last of its arrays has been deleted; arrays
+/// may outlive the pool. The interpreter's lock is released while environments play.
 ///
 /// One thread at a time: a second one gets a RuntimeError, and so does a process that was forked
-/// after the pool was made. A call that ends early (a deadline, Ctrl-C) leaves its request in
-/// flight; the next call finishes it first.
+/// after the pool was made. A call that ends early (deadline, Ctrl-C) leaves its request in flight;
+/// the next call finishes it first.
 class PythonPool {
 public:
-  /// `bare`: without wrappers, of which the assignments must then have none.
+  /// `bare`: without wrappers; the assignments must then not configure any.
   PythonPool(const std::vector<std::string>& environment, env::PoolOptions options, bool bare);
   ~PythonPool();
   PythonPool(const PythonPool&) = delete;
@@ -43,7 +43,7 @@ public:
   using Seeds = pybind11::array_t<std::uint64_t, pybind11::array::c_style>;
 
   void seed(const Indices& environments, const Seeds& seeds);
-  /// The results of all environments, after a reset of these.
+  /// Resets `environments` and returns the results of all environments.
   pybind11::tuple reset(const Indices& environments, double deadline_seconds);
   pybind11::tuple step(const pybind11::array& actions, double deadline_seconds);
   void send_reset(const Indices& environments);
@@ -51,8 +51,8 @@ public:
   pybind11::tuple receive(std::size_t rows, double deadline_seconds);
   std::size_t in_flight();
 
-  /// The present state of an environment: uint8 [height, width, 3], or float32 [height, width]
-  /// metres.
+  /// Draws the present state of an environment: uint8 [height, width, 3], or with `depth` float32
+  /// [height, width] in metres.
   pybind11::array picture(int environment, int height, int width, const std::string& camera,
                           bool depth);
   std::string error(int environment);
@@ -81,9 +81,9 @@ private:
   int threads_ = 1;
   std::size_t row_bytes_ = 0;
   RecycledBlocks blocks_;
-  Results last_;       // of all environments: rows that a reset of some leaves alone
+  Results last_;       // of all environments; a reset of some leaves the other rows unchanged
   Results unfinished_; // of a request in flight
-  std::unique_ptr<env::Renderer> renderer_; // of picture()
+  std::unique_ptr<env::Renderer> renderer_; // for picture()
   std::tuple<env::Physics*, int, int, std::string> rendered_{};
   pid_t process_ = getpid();
   std::mutex mutex_;

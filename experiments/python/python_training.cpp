@@ -29,16 +29,16 @@ namespace {
 
 using namespace experiments;
 
-constexpr std::chrono::milliseconds kInterruptLook{100}; // between two looks for Ctrl-C
+constexpr std::chrono::milliseconds kInterruptLook{100}; // between checks for Ctrl-C
 
-/// Calls back into Python from the run's threads, one at a time; the first exception ends the run.
+/// Calls Python callbacks from the run's threads, one at a time. The first exception ends the run.
 class Reports {
 public:
   explicit Reports(py::dict callbacks) : callbacks_(std::move(callbacks)) {}
 
   template <typename... Values>
   void call(const char* name, const Values&... values) {
-    const std::lock_guard one(mutex_); // also where Python runs without a lock of the interpreter
+    const std::lock_guard one(mutex_); // needed in free-threaded Python, too
     const py::gil_scoped_acquire lock;
     if (failure || !callbacks_.contains(name))
       return;
@@ -64,7 +64,7 @@ public:
   }
 
   std::atomic<bool> stop = false;
-  std::exception_ptr failure; // of a callback; for others after the run
+  std::exception_ptr failure; // raised by a callback; other threads read it after the run
 
 private:
   static std::map<std::string, double> numbers(const actors::Progress& p) {
@@ -85,11 +85,12 @@ private:
     return out;
   }
 
-  std::recursive_mutex mutex_; // a callback may cause a report
+  std::recursive_mutex mutex_; // a callback may cause another report
   py::dict callbacks_;         // used and destroyed with the interpreter's lock
 };
 
-/// Runs on a thread of its own, so that this one sees Ctrl-C: then the run ends after a checkpoint.
+/// Runs on a separate thread, so that this one notices Ctrl-C, after which the run makes a
+/// checkpoint and ends.
 void run_and_watch(Reports& reports, const std::function<void()>& run) {
   std::exception_ptr failure;
   std::exception_ptr interrupt;
@@ -129,11 +130,13 @@ void run_and_watch(Reports& reports, const std::function<void()>& run) {
 }
 
 void settle_numerics() {
-  // As the program does: oneDNN in LibTorch 2.11 dies of SIGILL in bfloat16 convolutions with AMX.
+  // As the program does: with AMX, oneDNN in LibTorch 2.11 crashes with SIGILL in bfloat16
+  // convolutions.
   ::setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", 0);
 }
 
-/// Replicas of an agent in Python average their gradients. Throws std::invalid_argument.
+/// Replicas of a Python agent average their gradients. Throws std::invalid_argument on other
+/// strategies.
 void check_strategy(const Experiment& experiment) {
   const auto& learner = experiment.learner();
   const bool in_python = experiment.has_agent() && experiment.agent().plugin().empty();
@@ -207,7 +210,7 @@ std::string curve(const std::string& run) {
   }
 }
 
-/// Its activation and the sizes and strides of its kernels.
+/// Returns the encoder's activation and the sizes and strides of its kernels.
 std::pair<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>>
 encoder(const std::string& kind, const std::string& key) {
   const learner::EncoderKind found = learner::encoder_kind(kind, key);

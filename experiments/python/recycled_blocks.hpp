@@ -11,13 +11,13 @@
 
 namespace troupe::python {
 
-/// Blocks of memory of one size. A block whose last user has gone is used again. Any thread; blocks
-/// may outlive this.
+/// Blocks of memory of one size. A block is reused after its last user has released it. Any thread;
+/// blocks may outlive this object.
 class RecycledBlocks {
 public:
   explicit RecycledBlocks(std::size_t bytes) : store_(std::make_shared<Store>(bytes)) {}
 
-  /// Aligned to kAlignment; its contents are not specified.
+  /// Returns a block aligned to kAlignment, with unspecified contents.
   std::shared_ptr<std::byte> take() {
     std::byte* block = store_->pop();
     return {block, [store = store_](std::byte* used) { store->give(used); }};
@@ -27,7 +27,7 @@ public:
 
 private:
   static constexpr std::size_t kHugePage = std::size_t{2} << 20; // bytes
-  static constexpr std::size_t kMostKept = 4; // unused blocks; further ones are freed
+  static constexpr std::size_t kMostKept = 4;                    // unused blocks; more are freed
 
   class Store {
   public:
@@ -49,7 +49,7 @@ private:
         }
       }
       void* block = ::operator new(bytes_, alignment());
-      if (bytes_ >= kHugePage) // fewer entries of the page table; without them it works as well
+      if (bytes_ >= kHugePage) // fewer page table entries; optional, so errors are ignored
         static_cast<void>(madvise(block, bytes_, MADV_HUGEPAGE));
       return static_cast<std::byte*>(block);
     }

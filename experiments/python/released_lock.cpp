@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kLongestWaitAtExit{10};
 
 struct Exit {
   std::atomic<bool> begun = false;
-  std::atomic<int> released = 0; // threads without the interpreter's lock
+  std::atomic<int> released = 0; // number of threads that have released the interpreter's lock
 };
 
 Exit& interpreter_exit() {

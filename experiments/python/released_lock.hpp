@@ -4,9 +4,9 @@
 
 namespace troupe::python {
 
-/// While this lives, other Python threads run. A thread that wants the interpreter's lock back
-/// after the interpreter has ended would end the process, so from the exit handlers on the lock is
-/// kept.
+/// While this exists, other Python threads can run. A thread that tried to take the interpreter's
+/// lock after the interpreter has ended would end the process. Therefore the lock is no longer
+/// released once the exit handlers have begun.
 class ReleasedLock {
 public:
   ReleasedLock();
@@ -15,7 +15,7 @@ public:
   ReleasedLock& operator=(const ReleasedLock&) = delete;
 
   static bool exit_begun();
-  /// Registers the exit handler, which waits for calls on other threads, 10 s at most.
+  /// Registers the exit handler, which waits up to 10 s for calls on other threads.
   static void watch_exit();
 
 private:

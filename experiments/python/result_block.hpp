@@ -9,7 +9,7 @@
 
 namespace troupe::python {
 
-/// The results of some environments as parts of one block of memory.
+/// The results of some environments, stored in one block of memory.
 struct ResultParts {
   env::PoolBatch batch;
   std::span<std::uint8_t> terminated;
@@ -17,7 +17,8 @@ struct ResultParts {
   std::size_t bytes = 0; // of the block
 };
 
-/// Lays the parts out in `block`, one after the other; without a block only `bytes` counts.
+/// Lays out the parts one after the other in `block`. With a null block, only `bytes` of the result
+/// is meaningful.
 inline ResultParts result_parts(std::byte* block, std::size_t row_bytes, std::size_t rows) {
   ResultParts out;
   const auto take = [&]<typename T>(std::span<T>& part, std::size_t count) {

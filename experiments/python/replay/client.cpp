@@ -57,7 +57,7 @@ ReplayClient::ReplayClient(const ClientSettings& settings) : endpoint_(settings.
   signature_ = std::make_shared<const replay::Signature>(client_->signature());
 }
 
-/// With the mutex.
+/// Call it with the mutex held.
 ShardClient& ReplayClient::open() {
   if (!client_)
     throw std::runtime_error("replay shard at " + endpoint_ + ": the client is closed");
@@ -75,7 +75,7 @@ bool ReplayClient::patiently(double deadline, Wait wait) {
       if (wait(open(), look))
         return true;
     } catch (const replay::ShardSilence&) {
-      if (look == end || Clock::now() < look) // or silent for long
+      if (look == end || Clock::now() < look) // or it has been silent for too long
         throw;
     }
     if (look == end)

@@ -25,8 +25,8 @@ struct ClientSettings {
   std::size_t part_bytes = 0;
 };
 
-/// A ShardClient for any number of Python threads, which take turns. While one waits, others run;
-/// twice a second it checks for interrupts.
+/// A ShardClient for any number of Python threads, which take turns. While one waits, others can
+/// run; it checks for interrupts twice a second.
 class ReplayClient final : public InsertionSink {
 public:
   explicit ReplayClient(const ClientSettings& settings);
@@ -47,7 +47,7 @@ public:
 
 private:
   replay::ShardClient& open();
-  /// Calls `wait(client, until)` until it returns true or the deadline has passed.
+  /// Calls `wait(client, until)` repeatedly until it returns true or the deadline has passed.
   template <typename Wait>
   bool patiently(double deadline, Wait wait);
 

@@ -8,15 +8,16 @@
 
 namespace troupe::python {
 
-/// Where a writer's insertions go: a table of this process or a client of a served one.
+/// The destination of a writer's insertions: a table of this process, or a client of a served one.
 class InsertionSink {
 public:
   virtual ~InsertionSink() = default;
 
   virtual const std::shared_ptr<const replay::Signature>& signature() const = 0;
 
-  /// With the interpreter's lock, which is released while it waits. `table` "": the sink's own.
-  /// False: not accepted before the deadline, in seconds from now, and not kept.
+  /// Call it with the interpreter's lock, which is released during waits. An empty `table` means
+  /// the sink's own. `deadline` is in seconds from now. Returns false if the insertion was not
+  /// accepted before the deadline; it is then discarded.
   virtual bool insert(const replay::InsertionPtr& insertion, const std::string& table,
                       double deadline) = 0;
 };

@@ -15,7 +15,8 @@ namespace py = pybind11;
 namespace troupe::python {
 namespace {
 
-/// The rows that every item shows; empty if they differ.
+/// Sets `rows` to the number of rows of every item and returns an empty vector; returns `first` if
+/// the numbers differ.
 std::vector<std::uint64_t> unless_equal(std::vector<std::uint64_t> first, std::size_t& rows) {
   rows = first.size() < 2 ? 0 : first[1] - first[0];
   for (std::size_t i = 0; i + 1 < first.size(); ++i)
@@ -37,7 +38,7 @@ ReplayPart::ReplayPart(std::shared_ptr<const replay::Signature> signature, repla
   items_ = owner->items;
   for (replay::ColumnPart::Column& from : owner->columns) {
     Column& column = columns_.emplace_back();
-    column.bytes = const_cast<std::byte*>(from.bytes.data()); // NumPy's arrays are read-only
+    column.bytes = const_cast<std::byte*>(from.bytes.data()); // NumPy's arrays of it are read-only
     column.first = unless_equal(std::move(from.first), column.rows);
   }
   memory_ = owner;

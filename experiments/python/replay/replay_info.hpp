@@ -11,14 +11,14 @@
 
 namespace troupe::python {
 
-/// The fields of Python's Info.
+/// The fields of Python's class Info.
 pybind11::dict info_dict(const replay::ShardInfo& info);
 
 /// (name, type, shape) of each column.
 pybind11::list columns_list(const replay::Signature& signature);
 
-/// The numbers of a vector of any strides, or of what NumPy makes one of. Throws
-/// std::invalid_argument on arrays of more dimensions.
+/// Copies a vector with any strides, or anything that NumPy can convert to one. Throws
+/// std::invalid_argument if the array does not have one dimension.
 template <typename Number>
 std::vector<Number> numbers_of(const pybind11::object& values, const char* what) {
   using Array = pybind11::array_t<Number, pybind11::array::forcecast>;

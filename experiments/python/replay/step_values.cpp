@@ -34,7 +34,7 @@ bool has_type(const PyObject* array, env::ElementType type) {
   return number == Api::NPY_LONG_ || number == Api::NPY_LONGLONG_;
 }
 
-/// The bytes of an array [leading…, column's shape] that needs no conversion, else null.
+/// The bytes of an array [leading…, column's shape] that needs no conversion; otherwise null.
 const std::byte* bytes_of(PyObject* value, const env::ArraySpec& column, std::size_t leading,
                           std::int64_t& count) {
   if (!Api::get().PyArray_Check_(value) || !has_type(value, column.type))
@@ -68,7 +68,7 @@ StepValues::StepValues(std::shared_ptr<const replay::Signature> signature, py::f
 }
 
 PyObject* StepValues::value_of(const py::dict& values, std::size_t column) {
-#ifdef Py_GIL_DISABLED // another thread may take the value out of the dictionary meanwhile
+#ifdef Py_GIL_DISABLED // another thread may remove the value from the dictionary meanwhile
   PyObject* value = nullptr;
   PyDict_GetItemRef(values.ptr(), names_[column].ptr(), &value);
   kept_.push_back(py::reinterpret_steal<py::object>(value));
@@ -92,7 +92,7 @@ void StepValues::check_number(const py::dict& values) const {
                                 + replay::describe(*signature_));
 }
 
-/// A Python or NumPy number for a column of single numbers; null: it needs a conversion.
+/// Converts a Python or NumPy number for a column of single numbers; null if it needs `convert`.
 const std::byte* StepValues::number(PyObject* value, std::size_t column) {
   const env::ElementType type = signature_->columns[column].type;
   auto* out = reinterpret_cast<std::byte*>(&numbers_[column]);

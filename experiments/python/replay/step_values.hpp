@@ -12,19 +12,20 @@
 
 namespace troupe::python {
 
-/// Finds the bytes of steps that Python gives as a dictionary of columns: those of a contiguous
-/// NumPy array of the column's type in place, all others after a conversion. One thread at a time,
-/// with the interpreter's lock.
+/// Finds the bytes of steps that Python passes as a dictionary of columns. A contiguous NumPy array
+/// of the column's type is used in place; other values are converted. One thread at a time, with
+/// the interpreter's lock.
 class StepValues {
 public:
-  /// `convert`(column's place, leading dimensions, value) gives an array that fits, or raises.
+  /// `convert`(column's index, leading dimensions, value) returns an array that fits, or raises.
   StepValues(std::shared_ptr<const replay::Signature> signature, pybind11::function convert);
 
-  /// A value for each column; valid while `values` is unchanged, until the next call. Throws
-  /// std::invalid_argument on missing and unknown columns.
+  /// One pointer per column, valid until the next call if `values` is not changed. Throws
+  /// std::invalid_argument if a column is missing or unknown.
   std::span<const std::byte* const> step(const pybind11::dict& values);
 
-  /// Arrays [steps, column's shape] of one length, which is set.
+  /// The same for arrays [steps, column's shape]. All must have the same number of steps, which is
+  /// stored in `count`.
   std::span<const std::byte* const> steps(const pybind11::dict& values, std::int64_t& count);
 
 private:
@@ -37,7 +38,7 @@ private:
   std::shared_ptr<const replay::Signature> signature_;
   pybind11::function convert_;
   std::vector<pybind11::str> names_;
-  std::vector<const std::byte*> bytes_; // of each column
+  std::vector<const std::byte*> bytes_; // one pointer per column
   std::vector<pybind11::object> kept_;  // arrays that bytes_ points into
   std::vector<double> numbers_;         // storage of single numbers
 };

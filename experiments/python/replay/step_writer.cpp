@@ -17,7 +17,8 @@ namespace py = pybind11;
 namespace troupe::python {
 namespace {
 
-constexpr std::size_t kBytesWithLock = 1 << 15; // copied with the interpreter's lock
+constexpr std::size_t kBytesWithLock = 1 << 15; // at most this many are copied while holding the
+                                                // interpreter's lock
 
 replay::Writer writer_of(const replay::Signature& signature, std::uint64_t id,
                          const StepWriterOptions& options, const double& priority) {
@@ -30,7 +31,7 @@ replay::Writer writer_of(const replay::Signature& signature, std::uint64_t id,
 
 } // namespace
 
-/// The writer's owner for one call.
+/// Holds the writer for one call.
 class StepWriter::Use {
 public:
   explicit Use(StepWriter& writer) : lock_(writer.mutex_, std::defer_lock) {
@@ -41,7 +42,7 @@ public:
       throw std::runtime_error(
           "the writer is in use by another thread; a writer is of one stream of steps, so give "
           "each thread its own");
-    const ReleasedLock released; // which the other thread may need
+    const ReleasedLock released; // the other thread may need it
     lock_.lock();
   }
 
@@ -71,7 +72,7 @@ std::int64_t StepWriter::pending_items() {
 
 /// Copies step `step` of the columns into the next row.
 void StepWriter::write(std::span<const std::byte* const> columns, std::int64_t step) {
-  std::byte* row = writer_.next(0).data(); // the first column is in front
+  std::byte* row = writer_.next(0).data(); // the columns begin at the first one
   for (std::size_t c = 0; c < columns.size(); ++c)
     std::memcpy(row + writer_.layout().columns[c].offset,
                 columns[c] + static_cast<std::size_t>(step) * row_bytes_[c], row_bytes_[c]);
@@ -195,7 +196,7 @@ struct Shape {
   replay::ShapePtr shape; // null: all rows
 };
 
-/// Pairs of first row and count for each column; None: all rows of the window.
+/// Parses pairs of first row and count for each column; None means all rows of the window.
 replay::ShapePtr
 shape_of(const std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>>& columns) {
   auto shape = std::make_shared<replay::ItemShape>();

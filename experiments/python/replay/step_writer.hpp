@@ -21,13 +21,14 @@ namespace troupe::python {
 struct StepWriterOptions {
   std::int64_t reach = 1;
   int chunk_rows = 0;
-  /// Makes items by itself, for add(); without it the caller adds items.
+  /// Makes items automatically, for add(); without it the caller adds items.
   std::optional<replay::SequenceOptions> sequences = {};
-  bool shared = false; // by threads, which wait for each other; otherwise the second one is refused
+  bool shared = false; // threads may share the writer and wait for each other; otherwise a second
+                       // one is refused
 };
 
-/// A Writer that Python fills, and whose items may belong to several tables. Any thread, with the
-/// interpreter's lock; a process that was forked after the writer was made is refused.
+/// A Writer that Python fills. Its items may belong to several tables. Any thread may call it with
+/// the interpreter's lock; a process that was forked after the writer was made is refused.
 class StepWriter {
 public:
   StepWriter(InsertionSink& sink, std::uint64_t id, const StepWriterOptions& options,
@@ -37,21 +38,23 @@ public:
   std::int64_t kept_rows();
   std::int64_t pending_items();
 
-  /// A step, or several, for items of the caller's own.
+  /// Append one step or several; the caller adds the items.
   void append(const pybind11::dict& values);
   void extend(const pybind11::dict& values);
   void add_items(std::int64_t begin, std::int64_t end, std::int64_t step,
                  const replay::Window& window, const replay::ShapePtr& shape, double priority,
                  const std::string& table);
-  /// False: not all was sent before the deadline; the next call continues.
+  /// Sends the items. Returns false if not everything was sent before the deadline; the next call
+  /// continues.
   bool insert(double deadline);
 
-  /// With `sequences`: a step, `last` of its episode, or several of which last[i] are; and sends
-  /// the items that are complete, with `priority`. False as insert().
+  /// Only with `sequences`. These add one step, with `last` at the end of its episode, or several,
+  /// with last[i] at the ends; they send complete items with `priority`. They return false as
+  /// insert() does.
   bool add(const pybind11::dict& values, bool last, double priority, double deadline);
   bool add_many(const pybind11::dict& values, const pybind11::object& last, double priority,
                 double deadline);
-  /// The next step begins an episode.
+  /// Makes the next step the first of an episode.
   void abandon();
 
 private:
@@ -65,11 +68,11 @@ private:
   bool shared_;
   std::mutex mutex_; // guards the members below
   StepValues values_;
-  double priority_ = 1; // of the items that add() makes
+  double priority_ = 1; // of items made by add()
   replay::Writer writer_;
   std::vector<std::size_t> row_bytes_; // of each column
   std::vector<std::string> tables_{""};
-  std::vector<std::size_t> parts_; // of the items not yet taken, their tables
+  std::vector<std::size_t> parts_; // table of each item that was not yet taken
   std::vector<std::pair<replay::InsertionPtr, std::string>> waiting_;
   std::atomic<std::int64_t> end_ = 0;
 };

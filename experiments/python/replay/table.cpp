@@ -29,7 +29,7 @@ namespace py = pybind11;
 namespace troupe::python {
 namespace {
 
-constexpr std::size_t kMostSizes = 16; // of blocks that are kept
+constexpr std::size_t kMostSizes = 16; // distinct sizes of blocks that are kept
 
 replay::HostedTable configured(const std::vector<std::string>& columns,
                                const std::vector<std::string>& assignments) {
@@ -40,7 +40,7 @@ replay::HostedTable configured(const std::vector<std::string>& columns,
   }
 }
 
-/// The shard gets its store from this table, which needs it again in clear().
+/// The table gives its store to the shard itself, because clear() needs the store again.
 replay::HostedTable without_store(replay::HostedTable table) {
   table.spill = {};
   return table;
@@ -51,7 +51,7 @@ std::size_t aligned(std::size_t bytes) {
          * RecycledBlocks::kAlignment;
 }
 
-/// A size that neighbours share, at most an eighth larger.
+/// Rounds up by at most an eighth, so that similar sizes share blocks.
 std::size_t rounded_up(std::size_t bytes) {
   const std::size_t step = std::max<std::size_t>(std::bit_floor(bytes) / 8, 4096);
   return (bytes + step - 1) / step * step;
@@ -59,13 +59,14 @@ std::size_t rounded_up(std::size_t bytes) {
 
 } // namespace
 
-/// A call that the limiter may hold back.
+/// A call that the limiter may block.
 struct ReplayTable::Request {
   const std::thread::id owner = std::this_thread::get_id();
-  bool handing_in = true; // for the owner alone, as the next one
-  bool at_once = false;   // finished before it had to wait
+  bool handing_in = true; // the owner is still in the call that submits it; only the owner uses
+                          // this and at_once
+  bool at_once = false;   // finished during that call
   bool finished = false;
-  std::string refusal; // "": served
+  std::string refusal; // "": the request was served
   std::vector<replay::Item> items;
 };
 
@@ -90,14 +91,15 @@ void ReplayTable::finish(Request& request, std::string refusal) {
   answered_.notify_all();
 }
 
-/// Waits until the request is served or `end` has passed; returns why not, "" if it was.
+/// Waits until the request is served or `end` has passed. Returns why it was not served, "" if it
+/// was.
 std::string ReplayTable::wait_for(Request& request, replay::Deadline end) {
   const ReleasedLock released;
   std::unique_lock lock(mutex_);
   if (answered_.wait_until(lock, end, [&] { return request.finished; }))
     return request.refusal;
   lock.unlock();
-  shard_.tick(Clock::now()); // refuses the request, if another thread has not just served it
+  shard_.tick(Clock::now()); // refuses the request unless another thread has just served it
   lock.lock();
   return request.refusal;
 }
@@ -144,7 +146,7 @@ ReplayPart ReplayTable::sample(std::int64_t count, double deadline) {
       if (request.at_once && request.refusal.empty())
         return part_of(request.items);
     }
-    if (request.at_once) // no such sample is ever possible
+    if (request.at_once) // such a sample is never possible
       throw std::invalid_argument(request.refusal);
     const std::string why = wait_for(request, look);
     if (why.empty()) {
@@ -167,7 +169,7 @@ std::shared_ptr<std::byte> ReplayTable::take_block(std::size_t bytes) {
   return blocks_.try_emplace(bytes, bytes).first->second.take();
 }
 
-/// Sets where the items' rows of a column begin and end; returns how many they are.
+/// Sets where each item's rows of a column begin. Returns the total number of rows.
 std::size_t ReplayTable::count_rows(std::span<const replay::Item> items, std::size_t place,
                                     bool whole_and_equal, ReplayPart::Column& column) {
   const auto rows = [place](const replay::Item& item) {
@@ -184,7 +186,7 @@ std::size_t ReplayTable::count_rows(std::span<const replay::Item> items, std::si
   return column.first.back();
 }
 
-/// Without the interpreter's lock.
+/// Call it without the interpreter's lock.
 ReplayPart ReplayTable::part_of(std::span<const replay::Item> items) {
   const bool whole_and_equal =
       std::all_of(items.begin(), items.end(), [&](const replay::Item& item) {
@@ -258,7 +260,7 @@ void ReplayTable::save(const std::string& folder) {
   replay::write_checkpoint(snapshot, fresh);
   if (renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) != 0)
     throw replay::StorageError::of_system(errno, "cannot put the new table in place of " + folder);
-  fs::remove_all(fresh); // the former one
+  fs::remove_all(fresh); // removes the previous one
 }
 
 std::string ReplayTable::load(const std::string& folder, bool accept_other_configuration) {

@@ -18,13 +18,13 @@
 
 namespace troupe::python {
 
-/// A table of this process. Any number of threads. The interpreter's lock is released while items
-/// are copied and while the limiter holds a call back. A process that was forked after
-/// the table was made is refused.
+/// A table of this process, for any number of threads. The interpreter's lock is released while
+/// items are copied and while the limiter blocks a call. A process that was forked after the table
+/// was made is refused.
 class ReplayTable final : public InsertionSink {
 public:
-  /// Columns as "name:type:3,84,84" and "key=value" of `troupe list table-keys`. Throws
-  /// std::invalid_argument with all complaints, one a line.
+  /// Takes columns as "name:type:3,84,84" and assignments as "key=value" with the keys of `troupe
+  /// list table-keys`. Throws std::invalid_argument with all complaints, one per line.
   ReplayTable(const std::vector<std::string>& columns, const std::vector<std::string>& assignments);
 
   const std::shared_ptr<const replay::Signature>& signature() const override { return signature_; }
@@ -32,8 +32,8 @@ public:
   bool insert(const replay::InsertionPtr& insertion, const std::string& table,
               double deadline) override;
 
-  /// Raises Python's TimeoutError with the reason where the limiter lets it not through before the
-  /// deadline. Throws std::invalid_argument on a count that is never possible.
+  /// Raises Python's TimeoutError with the reason if the limiter does not admit the sample before
+  /// the deadline. Throws std::invalid_argument on a count that is never possible.
   ReplayPart sample(std::int64_t count, double deadline);
 
   void update_priorities(std::span<const std::uint64_t> keys, std::span<const double> priorities);
@@ -41,10 +41,10 @@ public:
   std::int64_t items();
   replay::ShardInfo info();
 
-  /// Writes a checkpoint to a folder, in place of one that is there; on a failure that one stays.
+  /// Writes a checkpoint to a folder. An earlier checkpoint there is replaced, or kept on failure.
   /// Throws StorageError.
   void save(const std::string& folder);
-  /// Replaces the contents; returns how the configuration differs, "" if it does not. Throws as
+  /// Replaces the contents. Returns how the configuration differs, "" if it does not. Throws as
   /// replay::Table::load() does.
   std::string load(const std::string& folder, bool accept_other_configuration);
   void clear();
@@ -61,13 +61,13 @@ private:
   replay::HostedTable configured_;
   std::shared_ptr<const replay::Signature> signature_;
   std::shared_ptr<const replay::RowLayout> layout_;
-  std::shared_ptr<replay::SegmentStore> store_; // of chunks on disk, if any
+  std::shared_ptr<replay::SegmentStore> store_; // holds chunks on disk, if any
   ForkGuard guard_;
   replay::HostedShard shard_;
   std::mutex saving_;
   std::mutex mutex_; // guards the members below
   std::condition_variable answered_;
-  std::map<std::size_t, RecycledBlocks> blocks_; // by their bytes
+  std::map<std::size_t, RecycledBlocks> blocks_; // by size in bytes
 };
 
 } // namespace troupe::python
