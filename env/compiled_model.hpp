@@ -16,7 +16,7 @@ namespace troupe::env {
 /// (the suite's textures alone take 12 MB).
 class CompiledModel {
 public:
-  CompiledModel(std::string name, mjModel* model, std::vector<std::string> warnings); // takes model
+  CompiledModel(std::string name, mjModel* model, std::vector<std::string> warnings); // owns model
   ~CompiledModel();
   CompiledModel(const CompiledModel&) = delete;
   CompiledModel& operator=(const CompiledModel&) = delete;

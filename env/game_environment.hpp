@@ -23,14 +23,14 @@ struct GameStep {
 };
 
 // clang-format off
-/// An environment without a simulator: the rules are a `Game`, all that changes is a Game::State.
+/// An environment without a simulator. `Game` holds the rules, Game::State everything that changes:
 ///   struct State;                                  // trivially copyable; State{} before begin()
 ///   EnvironmentSpec spec() const;
 ///   void begin(State&, Random&) const;             // a new episode
 ///   GameStep step(State&, std::span<const double> action, Random&) const;
 ///   void observe(const State&, std::span<std::byte> observation) const;
-///   bool is_valid(const State&) const;             // optional: whether a loaded state is one
-/// Actions are checked and clipped; the episode is cut off after spec().episode_steps. step() does
+///   bool is_valid(const State&) const;             // optional: whether a loaded state is valid
+/// Actions are checked and clipped. An episode is truncated after spec().episode_steps. step() does
 /// not allocate.
 // clang-format on
 template <class Game>
@@ -99,7 +99,7 @@ public:
 
   const Game& game() const { return game_; }
 
-  /// Begins an episode in this state, for replaying recordings.
+  /// Begins an episode in this state, to replay a recording.
   void set_state(const typename Game::State& state) {
     state_ = state;
     steps_ = 0;

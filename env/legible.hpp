@@ -10,8 +10,8 @@ namespace troupe::env {
 /// hexadecimal digits.
 std::string legible(std::string_view text);
 
-/// As legible(), but on one line: newlines become \x0a, so that the text cannot pass for a log line
-/// of ours.
+/// Like legible(), but on one line: newlines become \x0a, so that the text cannot pass for a log
+/// line of ours.
 std::string legible_line(std::string_view text);
 
 } // namespace troupe::env

@@ -62,7 +62,7 @@ public:
   std::span<mjtNum> own_array(std::string_view field);
   std::span<float> own_float_array(std::string_view field);
   /// Sets the option `field`, e.g. "gravity" (3 numbers), for this Physics alone. Throws
-  /// std::invalid_argument if there is no such option, or if it has another number of values.
+  /// std::invalid_argument if there is no such option, or if it has a different number of values.
   void set_option(std::string_view field, std::span<const double> values);
   void share_arrays(); // restores the compiled model's arrays and options
 

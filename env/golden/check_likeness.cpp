@@ -109,8 +109,7 @@ LikenessReport check_likeness(const std::string& task, const LikenessOptions& op
   report.task = task;
   const auto environment = make_bare({.task = task, .models = options.models});
   check_can_be_drawn(*environment, options.pixels);
-  begin_random_state(*environment, options.seed); // sets height fields and sizes, which stay from
-                                                  // here on
+  begin_random_state(*environment, options.seed); // sets height fields and sizes
   PixelOptions opengl = options.pixels;
   opengl.renderer = RendererKind::opengl;
   Physics& physics = *environment->physics();

@@ -53,7 +53,7 @@ void GoldenReplay::begin() {
   set(active.data(), model.neq, "eq_active");
   std::transform(active.begin(), active.end(), data.eq_active, [](double on) { return on != 0; });
   physics_.forward_without_actuation();
-  set(data.qacc_warmstart, model.nv, "qacc_warmstart"); // forward changed it
+  set(data.qacc_warmstart, model.nv, "qacc_warmstart"); // the call above changed it
   environment_.continue_here();
   environment_.task().observe(physics_, observation_);
 }

@@ -20,7 +20,7 @@ public:
   void release() { body_ = 0; }
 
   bool holds() const { return body_ > 0; }
-  std::string body_name(const Physics& physics) const; // "": none
+  std::string body_name(const Physics& physics) const; // "" if nothing is held
 
   /// Applies the spring's force; call it before each step.
   void apply(Physics& physics);

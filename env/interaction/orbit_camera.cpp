@@ -12,7 +12,7 @@ using Vector = std::array<double, 3>;
 constexpr double kDegree = std::numbers::pi / 180;
 constexpr double kTurn = 180; // degrees per height of the picture
 constexpr double kMostElevation = 89.5;
-constexpr double kNearest = 0.01; // of the model's extent
+constexpr double kNearest = 0.01; // times the model's extent
 constexpr double kFarthest = 100;
 
 Vector scaled(const Vector& x, double by) {
@@ -27,7 +27,7 @@ Vector point(const mjtNum* x) {
   return {x[0], x[1], x[2]};
 }
 
-/// The first body with degrees of freedom; 0: none.
+/// The first body with degrees of freedom; 0 if there is none.
 int moving_body(const mjModel& model) {
   for (int body = 1; body < model.nbody; ++body)
     if (model.body_dofnum[body] > 0 && model.body_mocapid[body] < 0)

@@ -47,7 +47,7 @@ private:
   bool is_fixed() const { return camera_.type == mjCAMERA_FIXED; }
 
   mjvCamera camera_{};
-  int followed_ = 0; // body; 0: none
+  int followed_ = 0; // the followed body; 0: none
   bool follows_ = false;
   std::array<double, 3> before_{}; // position of the followed body at the last call
 };

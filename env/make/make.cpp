@@ -100,8 +100,7 @@ Made wrap_observations(Made made, const EnvironmentConfig& config) {
   if (config.normalization.mode != "off")
     made = normalize(std::move(made), config.normalization);
   const auto& arrays = made->spec().observations;
-  if (config.frame_stack == 1 // without a stack, an actor's pictures are drawn straight into
-                              // replay's rows
+  if (config.frame_stack == 1 // an actor's pictures can be drawn straight into replay's rows
       && std::any_of(arrays.begin(), arrays.end(), [](const auto& a) { return a.is_picture(); }))
     return made;
   return std::make_unique<FrameStack>(std::move(made), config.frame_stack);

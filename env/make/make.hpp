@@ -19,8 +19,8 @@ namespace troupe::env {
 /// float32 [stack*n]. It has several only if `observations` names them. An environment whose only
 /// array is a picture (uint8 [channels, height, width]) keeps it. Throws std::invalid_argument
 /// (unknown task with the nearest names, sizes out of range, no such camera with the list of
-/// cameras) or std::runtime_error (missing model file, no OpenGL in the process, an unreachable
-/// remote peer).
+/// cameras) or std::runtime_error (missing model file, OpenGL needed and not available, an
+/// unreachable remote peer).
 std::unique_ptr<Environment> make_environment(const EnvironmentConfig& config);
 
 /// Adds these wrappers to `bare`, an environment of this configuration without any wrapper.

@@ -42,10 +42,7 @@ public:
     return cells;
   }
   bool empty() const { return count() == 0; }
-  bool has_row(std::int32_t y) const {
-    return row(y) != 0;
-  } // whether any cell of the row is in
-    // the set
+  bool has_row(std::int32_t y) const { return row(y) != 0; } // whether it has a cell in this row
   bool has_column(std::int32_t x) const { return lowest_in(x) >= 0; }
 
   /// The lowest row on the board (the largest number) with a cell of this column, or -1.

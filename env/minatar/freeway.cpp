@@ -47,7 +47,7 @@ void Freeway::move_cars(State& state) {
       if (car.x == kChickenColumn && row == state.y)
         state.y = kLastCell;
     };
-    hit(); // a chicken that walks into the car
+    hit(); // the chicken may have walked into the car
     if (car.timer > 0) {
       --car.timer;
       continue;

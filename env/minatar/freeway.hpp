@@ -24,7 +24,7 @@ public:
   struct State {
     std::int32_t y = kLastCell;      // row of the chicken, whose column is 4
     std::int32_t move_timer = 3;     // steps until it may move again
-    std::int32_t steps_left = 2'500; // after the next one
+    std::int32_t steps_left = 2'500; // steps left after the next one
     std::array<Car, 8> cars{};       // in rows 1 to 8
   };
 

@@ -17,15 +17,15 @@
 namespace troupe::env::minatar {
 
 // clang-format off
-/// One of MinAtar's games as GameEnvironment takes it: its rules, and what all of them share, which
-/// is the set of actions, sticky actions and the form of the observation.
+/// Adapts the rules of one of MinAtar's games to GameEnvironment. It adds what all games share: the
+/// set of actions, sticky actions and the layout of the observation. Rules has
 ///   explicit Rules(bool difficulty_ramping);
 ///   static constexpr std::int64_t kChannels;
 ///   struct State;                                    // trivially copyable; State{} before begin()
 ///   void begin(State&, Chance&) const;               // a new episode
 ///   GameStep step(State&, Action, Chance&) const;
 ///   void observe(const State&, Picture&) const;
-///   bool is_valid(const State&) const;               // whether a loaded state is one
+///   bool is_valid(const State&) const;               // whether a loaded state is valid
 // clang-format on
 template <class Rules>
 class MinAtarGame {

@@ -28,7 +28,7 @@ public:
         usable_ = false;
       }
     });
-    if (!usable_) // the checks below could not be played
+    if (!usable_) // the checks below need an environment that can be played
       return std::move(findings_);
     guarded("reset", [&] { check_reset(); });
     guarded("written", [&] { check_written(); });
@@ -72,8 +72,7 @@ private:
     if (!(environment->spec().action == spec_.action)
         || environment->spec().observations != spec_.observations)
       error("spec", "the spec is another in a second environment, or after a reset");
-    const Rollout again = play(*environment, options_.seed + 1, 1); // resets in the middle of an
-                                                                    // episode
+    const Rollout again = play(*environment, options_.seed + 1, 1); // reset within an episode
     if (again.steps.front().step_type != StepType::first)
       error("reset", "reset() within an episode does not begin another");
   }

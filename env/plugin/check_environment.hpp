@@ -25,8 +25,9 @@ struct CheckOptions {
 
 /// Plays environments made by `make` and checks that
 ///   - the spec is valid;
-///   - one seed gives the same bits in a new environment, after another episode and beside another
-///   environment, and other seeds give other episodes;
+///   - one seed gives the same bits in a new environment, after another episode and alongside
+///   another
+///     environment, and other seeds give other episodes;
 ///   - every value is written, finite and of its type;
 ///   - actions at, within and beyond their bounds work;
 ///   - an episode ends when the spec says, with a matching discount;

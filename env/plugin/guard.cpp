@@ -33,7 +33,7 @@ private:
     throw std::runtime_error(origin_ + ": " + what);
   }
 
-  /// Rethrows an exception of the call as one of this program's types.
+  /// Rethrows an exception from the call as one of this program's types.
   template <typename Call>
   auto protect(const char* call, const Call& body) const {
     try {

@@ -30,8 +30,8 @@ std::unique_ptr<Environment> make_linked(const std::string& name, const Options&
 /// point, or was built for another version or by another compiler.
 std::vector<std::string> plugin_environments(const std::filesystem::path& library);
 
-/// Makes one of them, inside the checks that plugin.hpp promises. Throws as plugin_environments(),
-/// and also on an unknown name (with the nearest ones) and on an invalid spec.
+/// Makes one of them, inside the checks that plugin.hpp promises. Throws what plugin_environments()
+/// throws, and std::invalid_argument on an unknown name (with the nearest ones) or an invalid spec.
 std::unique_ptr<Environment> make_plugin(const std::filesystem::path& library,
                                          const std::string& name, const Options& options);
 

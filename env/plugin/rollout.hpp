@@ -9,8 +9,7 @@ namespace troupe::env {
 
 /// The observations and time steps of an environment, for comparison bit for bit.
 struct Rollout {
-  std::vector<std::vector<std::byte>> observations; // the arrays without padding; one entry per
-                                                    // time step
+  std::vector<std::vector<std::byte>> observations; // per time step; arrays without padding
   std::vector<TimeStep> steps;
 
   /// Names the first difference from `other`: "observation 'position' of step 3" or "the reward of

@@ -6,15 +6,16 @@
 
 namespace troupe::env {
 
-/// Where one thread sleeps until another rings. Ringing costs one load while no thread sleeps.
+/// One thread sleeps at the doorbell until another rings it. Ringing costs one load while no thread
+/// sleeps.
 ///
 ///   sleeper:  key = bell.announce();           ringer:  work.store(…, seq_cst);
 ///             if (work.load(seq_cst))                   bell.ring();
 ///               bell.retract();
 ///             else bell.sleep(key, deadline);
 ///
-/// No ring is lost when both sides touch the work with std::memory_order_seq_cst. One sleeper, any
-/// number of ringers. sleep() may return early: look at the work again.
+/// No ring is lost if both sides access the work with std::memory_order_seq_cst. There may be one
+/// sleeper and any number of ringers. sleep() may return early, so check the work again.
 class Doorbell {
 public:
   using Clock = std::chrono::steady_clock;

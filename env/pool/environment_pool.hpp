@@ -52,7 +52,7 @@ struct PoolOptions {
 /// begins a new episode. `out_of_service`: the same, and the failure budget is exhausted.
 enum class RowStatus : std::uint8_t { ok, failed, out_of_service };
 
-/// The caller's memory for results, one row per environment.
+/// The caller's memory for results, one row each.
 struct PoolBatch {
   std::span<std::byte> observations; // [rows, spec().observation_bytes()]
   std::span<double> rewards;

@@ -69,7 +69,7 @@ public:
   std::size_t size() const {
     return static_cast<std::size_t>(tail_.load(std::memory_order_seq_cst) - head_);
   }
-  std::uint32_t take() { return items_[head_++ & mask_]; } // while size() > 0
+  std::uint32_t take() { return items_[head_++ & mask_]; } // only if size() > 0
 
 private:
   std::uint64_t mask_;

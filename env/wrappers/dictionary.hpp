@@ -5,18 +5,19 @@
 
 namespace troupe::env {
 
-/// Several named arrays in one observation, any mix of states and pictures: the pictures first,
-/// each kind in the order of `names`:
+/// Gives several named arrays in one observation, any mix of states and pictures. Pictures come
+/// first; each kind is in the order of `names`:
 ///   "state"            all floating-point arrays of the inner environment as one float32 [n]
 ///   "pixels"           the picture of options.camera (or of all options.cameras, their channels
-///                      one after another), uint8 [channels, height, width]
+///                      concatenated), uint8 [channels, height, width]
 ///   "pixels/<camera>"  the picture of another camera
-///   any other          the inner array of this name; float64 becomes float32, one number [1]
-///   "<name>[0,2]"      these numbers of "state" or of an inner array, float32 [n]: an agent that
+///   any other          the inner array of this name; float64 becomes float32, a scalar [1]
+///   "<name>[0,2]"      these numbers of "state" or of an inner array, float32 [n]; an agent that
 ///                      does not see the others needs a memory
-/// A number that is not finite is a std::runtime_error naming its array. The constructor throws
-/// std::invalid_argument: no names, one twice, one that is none (with the nearest), pictures of an
-/// environment without physics. What agents take of it: learner::transition_spec().
+/// A number that is not finite causes a std::runtime_error naming its array. The constructor throws
+/// std::invalid_argument if there are no names, a name is given twice or unknown (with the nearest
+/// names), or pictures are requested from an environment without physics. For the arrays that
+/// agents accept, see learner::transition_spec().
 class Dictionary final : public Wrapper {
 public:
   Dictionary(std::unique_ptr<Environment> inner, const std::vector<std::string>& names,

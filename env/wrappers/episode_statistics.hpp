@@ -31,10 +31,7 @@ public:
   void save_state(std::vector<std::byte>& out) const override;
   std::span<const std::byte> load_state(std::span<const std::byte> in) override;
 
-  const EpisodeSummary& running() const {
-    return running_;
-  } // the latest episode, even after its
-    // end
+  const EpisodeSummary& running() const { return running_; } // the latest, even after its end
   const std::optional<EpisodeSummary>& last() const { return last_; } // the last one that ended
   std::int64_t episodes() const { return episodes_; }                 // number that ended
 

@@ -10,7 +10,7 @@ namespace troupe::env {
 /// A picture of an episode, for a video.
 struct Frame {
   std::span<const std::uint8_t> rgb; // [height, width, 3], top row first; valid during the call
-  std::int64_t episode = 0;          // since the wrapper was made, from 0
+  std::int64_t episode = 0;          // counted from 0 since the wrapper was made
   std::int64_t step = 0;             // steps of the inner environment since the reset
   StepType step_type = StepType::first;
 };

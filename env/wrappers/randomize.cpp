@@ -31,7 +31,7 @@ void move_colour(std::span<float> rgba, std::size_t row, Random& random, double 
 }
 
 bool has_default_colour(std::span<const float> rgba,
-                        std::size_t row) { // MuJoCo's default, meaningless
+                        std::size_t row) { // MuJoCo's default, which means no colour
   return rgba[4 * row] == 0.5F && rgba[4 * row + 1] == 0.5F && rgba[4 * row + 2] == 0.5F;
 }
 
@@ -92,8 +92,8 @@ Randomization random_cameras(double metres, double field_of_view) {
             for (std::size_t i = 0; i < angles.size(); ++i) {
               const bool orthographic = physics.model().cam_projection[i] == mjPROJ_ORTHOGRAPHIC;
               const double wider = angles[i] * factor(random, field_of_view);
-              angles[i] = orthographic ? wider : std::min(wider, 170.0); // degrees; nothing would
-                                                                         // be visible at 180
+              angles[i] =
+                  orthographic ? wider : std::min(wider, 170.0); // degrees; 180 would show nothing
               move_rows(physics, {"cam_pos", "cam_poscom0", "cam_pos0"}, i, random, metres);
             }
           }};

@@ -10,7 +10,7 @@ namespace troupe::experiments {
 /// One figure of a benchmark: the median, least and greatest value of the repetitions. It is
 /// printed as one JSON object per line.
 struct Figure {
-  std::string bench;  // the stage: "environment", "pool", "render", "wire", "replay", …
+  std::string bench;  // name of the stage: "environment", "pool", "render", "wire", "replay", …
   std::string metric; // what is measured, in words
   double value = 0;
   double minimum = 0;
@@ -59,12 +59,10 @@ void bench_pool(const BenchOptions& options,
 void bench_games(const BenchOptions& options,
                  const Report& report); // steps/s of the tasks without MuJoCo, in pools
 void bench_remote(const BenchOptions& options,
-                  const Report& report); // microseconds per round trip and step, with C++ and
-                                         // Python peers
+                  const Report& report); // microseconds per round trip and step, by kind of peer
 void bench_render(const BenchOptions& options, const Report& report); // frames/s
 void bench_replay(const BenchOptions& options,
-                  const Report& report); // items/s in one process, between processes and with
-                                         // several shards; copies
+                  const Report& report); // items/s in one process, between processes, with shards
 void bench_replay_disk(
     const BenchOptions& options,
     const Report& report); // spilling, checkpoints, storage, codecs, large tables
@@ -76,7 +74,6 @@ void bench_collective_faults(const BenchOptions& options,
                              const Report& report); // ms until surviving ranks name a lost rank
 void bench_ddp(const BenchOptions& options,
                const Report& report); // ResNet-50 images/s with 1 and 2 processes, scaling
-                                      // efficiency
 void bench_data(const BenchOptions& options,
                 const Report& report); // images/s from JPEGs to batches, one thread
 void bench_learner(const BenchOptions& options,
@@ -84,11 +81,9 @@ void bench_learner(const BenchOptions& options,
 void bench_classifier(const BenchOptions& options,
                       const Report& report); // ResNet-50 images/s, optimizer steps/s
 void bench_strategies(const BenchOptions& options,
-                      const Report& report); // the cost of a slow replica in ms, the cost of
-                                             // staleness in error
+                      const Report& report); // cost of a slow replica in ms, of staleness in error
 void bench_off_policy(const BenchOptions& options,
-                      const Report& report); // how often the intervals of evaluate --on contain the
-                                             // true value
+                      const Report& report); // how often intervals of evaluate --on hold the truth
 void bench_agent(const BenchOptions& options,
                  const Report& report); // cheetah_run end to end, agent steps/s
 

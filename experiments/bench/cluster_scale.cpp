@@ -7,9 +7,9 @@
 // Measured:
 //   - the time from the first connection until all nodes have joined and all roles are up;
 //   - for --seconds of heartbeats from all: this process's CPU time per heartbeat; then, for the
-//   same time, the latency of a request from another process to the supervisor;
+//     same time, the latency of a request from another process to the supervisor;
 //   - the time until the head notices that a fiftieth of the nodes fell silent (up to a second
-//   after their last heartbeat);
+//     after their last heartbeat);
 //   - the time until the head notices that as many nodes were killed with their connections;
 //   - the time until their roles run elsewhere, and until the nodes have joined again;
 //   - this process's memory and descriptors with all of them.

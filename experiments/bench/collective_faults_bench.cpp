@@ -38,7 +38,7 @@ constexpr std::int64_t kFaultElements = 25 << 18;
 constexpr int kCallsBefore = 3;
 const collectives::CommunicatorOptions kOptions{.timeout = std::chrono::seconds(2)};
 
-double now() { // seconds, the same for all processes of the host
+double now() { // seconds, on a clock shared by all processes of the host
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 

@@ -40,7 +40,7 @@ public:
         reset();
   }
 
-  /// As play(), but calls only mj_step, with as many physics steps per control step.
+  /// Like play(), but calls only mj_step, with as many physics steps per control step.
   void play_plain(int steps, int physics_steps) {
     env::Physics& physics = *environment_->physics();
     for (int i = 0; i < steps; ++i) {

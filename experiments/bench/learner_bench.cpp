@@ -188,8 +188,7 @@ void bench_updates(const BenchOptions& options, const Report& report, const Prob
   report(figure);
   Figure busy = median_of({static_cast<double>(next) * CLOCKS_PER_SEC / static_cast<double>(used)});
   busy.bench = figure.bench;
-  busy.metric = metric(problem) + " per processor second"; // comparable even while other programs
-                                                           // run
+  busy.metric = metric(problem) + " per processor second"; // comparable under other load
   busy.unit = "updates/s";
   busy.config = figure.config;
   report(busy);

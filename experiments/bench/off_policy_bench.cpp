@@ -82,7 +82,7 @@ learner::RecordedSteps recorded(int episodes, std::uint64_t seed) {
   return {std::move(made), transitions()};
 }
 
-/// A policy that goes right with probability kTarget.
+/// A policy that steps right with probability kTarget.
 class Target : public learner::Policy {
 public:
   std::int64_t parameter_count() const override { return 0; }

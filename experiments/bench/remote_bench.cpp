@@ -26,7 +26,7 @@ namespace troupe::experiments {
 
 namespace {
 
-constexpr std::size_t kObservation = 17; // float64, and 6 actions: HalfCheetah's
+constexpr std::size_t kObservation = 17; // float64; with 6 actions, as HalfCheetah
 constexpr int kRemoteTurns = 50;         // between two readings of the clock
 constexpr int kPatienceMilliseconds = 20'000;
 
@@ -66,7 +66,7 @@ public:
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     const std::string package =
         (std::filesystem::path(TROUPE_CONFIG_DIR) / "../../env/remote/python").string();
-    // -c instead of PYTHONPATH, to leave the environment unchanged.
+    // Uses -c instead of PYTHONPATH, to leave the environment variables unchanged.
     const std::string code = "import sys; sys.path.insert(0, sys.argv.pop(1)); "
                              "from troupe_env.__main__ import main; sys.exit(main())";
     std::vector<std::string> words{"python3",

@@ -220,7 +220,7 @@ void bench_render(const BenchOptions& options, const Report& report) {
       for (const int threads : {1, 2})
         bench_alone(options, report, {.task = task, .side = side, .threads = threads});
       if (!options.vectors.empty())
-        continue; // the instruction set does not matter to OpenGL
+        continue; // OpenGL chooses its own instruction set
       bench_batches(options, report, {.task = task, .side = side});
       bench_alone(options, report, {.task = task, .side = side, .renderer = opengl});
       if (!brief)

@@ -1,14 +1,14 @@
 // Strategies of learner/. Two questions:
-// 1. What does a slow replica cost? 5 replicas are threads. A step is a wait of 20 ms on a timer
-// (so that it needs no core) and an exchange of 200,000 float32 parameters; one replica may wait 5
-// times as long. Step time: the median time between two versions that replica 0 receives.
+// 1. What does a slow replica cost? 5 replicas run as threads. A step is a wait of 20 ms on a timer
+//    (so that it needs no core) and an exchange of 200,000 float32 parameters; one replica may wait
+//    5 times as long. Step time: the median time between two versions that replica 0 receives.
 // 2. What does staleness cost? Without threads, in a scripted order: a regression (a network of 20
-// inputs and 32 tanh units learns a fixed network of 8 units by SGD on batches of 16 with noise),
-// evaluated after a fixed number of updates. Its error is the mean squared error on 2048 other
-// samples, over 3 seeds; an error that is not finite or above 10 counts as 10. "staleness": every
-// gradient is computed on the parameters of that many updates ago. "groups": 8 replicas with random
-// step times (log-normal, mean about 1, one step in 20 five times as long) in 1, 2, 4 or 8 sync
-// groups, in virtual time.
+//    inputs and 32 tanh units learns a fixed network of 8 units by SGD on batches of 16 with
+//    noise), evaluated after a fixed number of updates. Its error is the mean squared error on 2048
+//    other samples, over 3 seeds; an error that is not finite or above 10 counts as 10.
+//    "staleness": every gradient is computed on the parameters of that many updates ago. "groups":
+//    8 replicas with random step times (log-normal, mean about 1, one step in 20 five times as
+//    long) in 1, 2, 4 or 8 sync groups, in virtual time.
 #include <algorithm>
 #include <atomic>
 #include <cmath>

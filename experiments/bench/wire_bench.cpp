@@ -32,8 +32,7 @@ constexpr std::array<std::size_t, 7> kFrameSizes{1 << 10,   4 << 10, 16 << 10, 6
 env::wire::SocketOptions options_of(bool shares) {
   env::wire::SocketOptions options;
   if (shares)
-    options.shared_memory = env::wire::SharedMemory{.least_frame_bytes = 1}; // shares small frames,
-                                                                             // too
+    options.shared_memory = env::wire::SharedMemory{.least_frame_bytes = 1}; // even small ones
   return options;
 }
 

@@ -22,7 +22,7 @@ using namespace learner;
 replay::TransitionSpec as_outputs(const std::string& agent, const Settings& settings,
                                   replay::TransitionSpec transitions) {
   if (!settings.discrete)
-    return transitions; // the network refuses choices
+    return transitions; // the network refuses choices later
   if (transitions.action_size != 1 || transitions.choices_of(0) == 0)
     throw std::invalid_argument("the action is not one choice, which " + agent
                                 + " takes (discrete=True); leave that out for continuous actions");

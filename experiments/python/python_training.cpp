@@ -130,7 +130,7 @@ void run_and_watch(Reports& reports, const std::function<void()>& run) {
 }
 
 void settle_numerics() {
-  // As the program does: with AMX, oneDNN in LibTorch 2.11 crashes with SIGILL in bfloat16
+  // As in the program `troupe`: with AMX, oneDNN in LibTorch 2.11 crashes with SIGILL in bfloat16
   // convolutions.
   ::setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", 0);
 }

@@ -33,7 +33,7 @@ struct CurveLine {
   std::vector<CurvePoint> points;
 };
 
-/// As curve_svg(), but for several lines in different colours, with a legend.
+/// Like curve_svg(), but for several lines in different colours, with a legend.
 std::string curves_svg(const std::vector<CurveLine>& lines, const std::string& title,
                        const std::string& unit = "environment steps");
 

@@ -13,10 +13,11 @@ namespace troupe::experiments {
 /// std::invalid_argument if the size is wrong.
 std::vector<std::byte> encode_png(int width, int height, std::span<const std::uint8_t> rgb);
 
-/// As encode_png(), but JPEG with `quality` from 1 to 100.
+/// Like encode_png(), but JPEG with `quality` from 1 to 100.
 std::string encode_jpeg(int width, int height, std::span<const std::uint8_t> rgb, int quality);
 
-/// Writes a PNG file. Throws as encode_png(), and std::runtime_error naming path and reason.
+/// Writes a PNG file. Throws what encode_png() throws, and std::runtime_error naming path and
+/// reason.
 void write_png(const std::filesystem::path& path, int width, int height,
                std::span<const std::uint8_t> rgb);
 

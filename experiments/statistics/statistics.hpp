@@ -41,7 +41,7 @@ struct Estimate {
 /// task, `repetitions` times. The result depends only on the arguments.
 Interval bootstrap(const Scores& scores, const std::function<double(const Scores&)>& statistic,
                    int repetitions, std::uint64_t seed);
-/// As above for two methods, which are resampled independently.
+/// The same for two methods, which are resampled independently.
 Interval bootstrap(const Scores& x, const Scores& y,
                    const std::function<double(const Scores&, const Scores&)>& statistic,
                    int repetitions, std::uint64_t seed);

@@ -94,7 +94,7 @@ Experiment load_run(const SweepRun& run) try {
   throw ConfigError(complaints);
 }
 
-/// Checks relations between keys; the rules of single keys hold.
+/// Checks relations between keys; the rules of single keys have been checked.
 std::vector<std::string> check_sweep(const Sweep& sweep, const Origins& origins,
                                      const std::string& source) {
   std::vector<std::string> complaints;

@@ -32,8 +32,8 @@ Sweep parse_sweep(const std::string& text, const std::string& source);
 void add_varied(const std::vector<std::string>& varied, Sweep& sweep);
 
 /// Returns the runs of a sweep, experiment by experiment, with the seeds innermost. Experiments are
-/// looked up beside `source`, then in `folders`. Each run's experiment is loaded and checked.
-/// Throws ConfigError, which contains the run's name if one run is at fault.
+/// looked up in the folder of `source`, then in `folders`. Each run's experiment is loaded and
+/// checked. Throws ConfigError, which contains the run's name if one run is at fault.
 std::vector<SweepRun> plan_sweep(const Sweep& sweep, const std::filesystem::path& source,
                                  const std::vector<std::filesystem::path>& folders);
 

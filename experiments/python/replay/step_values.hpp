@@ -24,8 +24,8 @@ public:
   /// std::invalid_argument if a column is missing or unknown.
   std::span<const std::byte* const> step(const pybind11::dict& values);
 
-  /// The same for arrays [steps, column's shape]. All must have the same number of steps, which is
-  /// stored in `count`.
+  /// Like step(), but for arrays [steps, column's shape]. All must have the same number of steps,
+  /// which is stored in `count`.
   std::span<const std::byte* const> steps(const pybind11::dict& values, std::int64_t& count);
 
 private:

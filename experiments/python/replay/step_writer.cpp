@@ -70,7 +70,7 @@ std::int64_t StepWriter::pending_items() {
   return writer_.pending_items();
 }
 
-/// Copies step `step` of the columns into the next row.
+/// Copies row `step` of the columns into the writer's next row.
 void StepWriter::write(std::span<const std::byte* const> columns, std::int64_t step) {
   std::byte* row = writer_.next(0).data(); // the columns begin at the first one
   for (std::size_t c = 0; c < columns.size(); ++c)
