@@ -13,11 +13,9 @@ namespace troupe::env {
 /// Limits on how much a renderer's pictures may differ from OpenGL's.
 inline constexpr double kSimilarityMean = .985;   // structural similarity, mean over tasks
 inline constexpr double kSimilarityWorst = .975;  // of a task, mean over its states
-inline constexpr double kDifferenceLevels = 1.5;  // mean absolute difference of a task, of 255
-                                                  // levels
-inline constexpr double kSegmentationShare = .99; // share of equal pixels away from edges
-inline constexpr double kDepthShare = .99;        // share of pixels within kDepthTolerance, away
-                                                  // from edges
+inline constexpr double kDifferenceLevels = 1.5;  // mean absolute, of 255, of a task
+inline constexpr double kSegmentationShare = .99; // share that is equal, away from edges
+inline constexpr double kDepthShare = .99;        // share within kDepthTolerance, away from edges
 
 struct LikenessOptions {
   PixelOptions pixels{.renderer = RendererKind::caster}; // what is compared with OpenGL

@@ -147,7 +147,7 @@ public:
   /// Receives the first batch.rows() results. Returns false, with nothing received, if the deadline
   /// passes first.
   bool receive(const PoolBatch& batch, Clock::time_point deadline);
-  std::size_t in_flight() const; // requests sent and not yet received
+  std::size_t in_flight() const; // requests sent whose results were not yet received
 
   /// The message of the environment's last failure, or "". Not allowed while it is in flight.
   const std::string& error(int environment) const;

@@ -28,7 +28,7 @@ struct BenchOptions {
   std::string pool{};       // stage pool: only "256/128/2" (environments, batch, threads); empty: a
                             // selection
   std::vector<int> sizes{}; // stage render: height and width in pixels; empty: 84
-  std::string join{};       // stage collectives: the seat of a process that the stage started
+  std::string join{};       // the seat of a process that a stage started
   std::string vectors{};    // stage render: the caster's instruction set, e.g. "AVX2"; empty: the
                             // widest
   std::string data{};       // stage data: an image folder; empty: one is generated

@@ -41,7 +41,7 @@ std::vector<SweepRun> plan_sweep(const Sweep& sweep, const std::filesystem::path
 struct RunState {
   enum class Kind : std::uint8_t { waiting, begun, done, failed } kind = Kind::waiting;
   std::filesystem::path folder = {}; // folder of the run, once it has begun
-  std::string failure = {};          // the last lines of its output
+  std::string failure = {};          // the last line of its standard error, or how it ended
   double value = 0;                  // value of its headline metric (on_data.hpp), when done
   std::int64_t environment_steps = 0;
   std::int64_t updates = 0;
