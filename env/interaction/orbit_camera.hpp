@@ -49,7 +49,7 @@ private:
   mjvCamera camera_{};
   int followed_ = 0; // the followed body; 0: none
   bool follows_ = false;
-  std::array<double, 3> before_{}; // position of the followed body at the last call
+  std::array<double, 3> before_{}; // position of the followed body at the last follow()
 };
 
 } // namespace troupe::env

@@ -11,9 +11,8 @@ namespace troupe::env {
 class Watched final : public Wrapper {
 public:
   struct Watcher {
-    std::function<void(Physics&)> before = {};                 // before a step, e.g. to apply
-                                                               // forces
-    std::function<void(Physics&, const TimeStep& step)> after; // after a reset or a step
+    std::function<void(Physics&)> before = {};                 // a step; may apply forces
+    std::function<void(Physics&, const TimeStep& step)> after; // a reset or a step
   };
 
   /// Throws std::invalid_argument if `inner` has no physics.

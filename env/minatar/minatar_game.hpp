@@ -77,7 +77,7 @@ public:
 private:
   Rules rules_;
   std::vector<Action> actions_;
-  double sticky_probability_; // of repeating the last action
+  double sticky_probability_; // probability of repeating the last action
   EnvironmentSpec spec_;
 };
 
