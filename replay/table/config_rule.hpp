@@ -17,14 +17,16 @@ void need(bool fine, const char* key, T value, const char* rule) {
   throw std::invalid_argument(text.str());
 }
 
-/// The name of an enumeration's value, of names in the order of the values; "unknown" beyond them.
+/// Returns the name of an enumeration value; `names` lists the names in the order of the values.
+/// Returns "unknown" for a value without a name.
 template <typename Kind, std::size_t N>
 const char* name_of(const char* const (&names)[N], Kind kind) {
   const auto at = static_cast<std::size_t>(kind);
   return at < N ? names[at] : "unknown";
 }
 
-/// The value of a name. Throws std::invalid_argument "no <what> '<name>': it must be one of …".
+/// Returns the enumeration value with this name. Throws std::invalid_argument "no <what> '<name>':
+/// it must be one of …".
 template <typename Kind, std::size_t N>
 Kind value_named(const char* const (&names)[N], const std::string& name, const std::string& what) {
   std::string all;

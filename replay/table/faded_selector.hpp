@@ -9,15 +9,16 @@
 namespace troupe::replay {
 
 // clang-format off
-/// SelectorKind::prioritized where old items fade: a place is chosen in proportion to
-///   priority^exponent * max(fade^age, least_fade),  age = places inserted since.
+/// SelectorKind::prioritized with fading: a place is chosen with a probability proportional to
+///   priority^exponent * max(fade^age, least_fade),  age = number of places inserted after it.
 // clang-format on
-/// Places whose factor is still above least_fade are in one sum tree, the others in a second one.
-/// A place moves once. Weights of the first tree grow with the position, so that no insertion
-/// changes another weight; the sums are rescaled when they are read. O(log n), and one insertion
-/// in every so many fading places rewrites these.
+/// Young places, whose factor is still above least_fade, are in one sum tree, old ones in another.
+/// Each place moves once, from the first tree to the second. The weights in the first tree grow
+/// with the position, so an insertion changes no other weight; the sums are rescaled when they are
+/// read. Every call takes O(log n), except that an insertion occasionally compacts the first tree,
+/// which rewrites all young places.
 ///
-/// erase() takes the place that was inserted first, as a table's remover fifo does.
+/// Only the place that was inserted first may be erased, so the table's remover must be fifo.
 class FadedSelector : public Selector {
 public:
   explicit FadedSelector(const SelectorConfig& config);
@@ -41,26 +42,27 @@ private:
   };
   struct Young {
     Place place = 0;
-    double weight = 0; // without its fading
+    double weight = 0; // without the fading factor
   };
 
   double growth(std::size_t position) const;
-  double young_scale() const; // what the weights of the first tree are to be multiplied by
-  void retire();              // the oldest of the young ones
+  double young_scale() const; // scales the sums of young_tree_ to true weights
+  void retire();              // moves the oldest young place to the old ones
   void compact();
 
   SelectorConfig config_;
-  std::size_t fading_ = 0;   // ages whose factor is above the least
+  std::size_t fading_ = 0;   // number of ages whose factor is above least_fade
   std::vector<Where> where_; // by place
-  std::vector<Young> young_; // by age, the newest last; those before first_ are gone
+  std::vector<Young> young_; // oldest first; the entries before first_ are erased or old
   std::size_t first_ = 0;
   SumTree young_tree_; // by position in young_
   std::vector<Place> old_;
   SumTree old_tree_; // by position in old_, without the factor
 };
 
-/// The fade of each of so many shards that share the items in turn: a shard sees one insertion in
-/// `shards`, so that an item fades there as it would in one table of all.
+/// Returns the fade for each of `shards` shards that receive insertions in turn. Each shard sees
+/// only one insertion in `shards`, so it needs a stronger fade for items to fade as in a single
+/// table.
 double fade_of_shard(double fade, int shards);
 
 } // namespace troupe::replay

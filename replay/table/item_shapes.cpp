@@ -6,7 +6,7 @@ namespace troupe::replay {
 
 namespace {
 
-constexpr std::int64_t kEntryBytes = 160; // of a shape beside its slices: nodes, pointers, counts
+constexpr std::int64_t kEntryBytes = 160; // of a shape without its slices: nodes, pointers, counts
 
 std::int64_t bytes_of(const ItemShape& shape) {
   std::int64_t bytes = kEntryBytes;
@@ -66,7 +66,7 @@ void ItemShapes::free(std::uint32_t number) {
   numbers_.erase(entry.shape.get());
   entry.shape.reset();
   free_.insert(number);
-  begin_insertion(); // the number may have another shape soon
+  begin_insertion(); // the number may soon belong to another shape
 }
 
 std::vector<std::uint32_t> ItemShapes::restore(const std::vector<ShapePtr>& shapes) {

@@ -11,34 +11,37 @@
 
 namespace troupe::replay {
 
-constexpr std::size_t kMaxShapes = 65'536; // of one table at a time
+constexpr std::size_t kMaxShapes = 65'536; // in one table at a time
 
-/// Numbers the shapes of a table's items; number 0 is "all rows of all columns". A shape leaves
-/// with the last item that has it, and the next new shape gets the lowest free number, so that
-/// equal tables number alike.
+/// Assigns numbers to the shapes of a table's items; number 0 means "all rows of all columns". A
+/// shape is removed with the last item that has it. A new shape gets the lowest free number, so
+/// that equal tables assign the same numbers.
 class ItemShapes {
 public:
-  /// The shape's number, for one more item. Compares shapes once per insertion, not per item.
+  /// Adds an item with this shape and returns the shape's number. Compares shapes once per
+  /// insertion, not per item.
   std::uint32_t use(const ShapePtr& shape);
-  /// One item less has the shape of this number.
+  /// Removes an item with the shape of this number.
   void release(std::uint32_t number);
-  /// Call it before each insertion and keep the insertion's shapes until the next call: they are
-  /// known by address.
+  /// Must be called before each insertion. The insertion's shapes must stay alive until the next
+  /// call, because they are recognised by address.
   void begin_insertion();
 
-  /// The shape, null for number 0 and for free numbers.
+  /// Returns the shape; null for number 0 and for free numbers.
   const ShapePtr& operator[](std::uint32_t number) const { return entries_[number].shape; }
   bool is_full_for(const ShapePtr& shape) const {
     return shape && numbers_.size() >= kMaxShapes && !numbers_.contains(shape.get());
   }
-  std::size_t numbers() const { return entries_.size(); } // 0 to the greatest given so far
-  std::size_t size() const { return numbers_.size(); }    // of all items
+  // One more than the greatest number used so far.
+  std::size_t numbers() const { return entries_.size(); }
+  std::size_t size() const { return numbers_.size(); } // shapes in use
   std::int64_t bytes() const { return bytes_; }
 
-  /// Fills an empty object with the shapes of a checkpoint at the same numbers, without items
-  /// (null: a free number). Returns the number that each has now: two may be equal.
+  /// Fills an empty object with the shapes of a checkpoint, under the same numbers and without
+  /// items (null: a free number). Returns the number of each shape; duplicate shapes get the same
+  /// number.
   std::vector<std::uint32_t> restore(const std::vector<ShapePtr>& shapes);
-  /// After the use_number() of all items: frees the others.
+  /// Frees all numbers without items. Called after use_number() was called for every item.
   void free_unused();
   void use_number(std::uint32_t number) { ++entries_[number].uses; }
 
@@ -54,7 +57,7 @@ private:
   void free(std::uint32_t number);
 
   std::vector<Entry> entries_{Entry{}};
-  std::map<const ItemShape*, std::uint32_t, Less> numbers_; // keys live in entries_
+  std::map<const ItemShape*, std::uint32_t, Less> numbers_; // keys point into entries_
   std::set<std::uint32_t> free_;
   std::int64_t bytes_ = 0;
   const ItemShape* last_ = nullptr; // of this insertion

@@ -10,7 +10,7 @@
 
 namespace troupe::replay {
 
-/// Maps an item's key to its place: a hash table with open addressing, which allocates only to
+/// Maps the keys of items to their places: a hash table with open addressing. Allocates only to
 /// grow.
 class KeyIndex {
 public:
@@ -36,7 +36,7 @@ public:
     std::size_t gap = home(key);
     while (entries_[gap].key != key || entries_[gap].place == kAbsent)
       gap = (gap + 1) & mask();
-    // Entries behind the gap that may are in it move up.
+    // Entries after the gap that may be stored in it move up.
     for (std::size_t at = (gap + 1) & mask(); entries_[at].place != kAbsent;
          at = (at + 1) & mask()) {
       const std::size_t distance = (at - home(entries_[at].key)) & mask();
@@ -75,7 +75,7 @@ private:
         put(entry);
   }
 
-  std::vector<Entry> entries_; // a power of two, at most half full
+  std::vector<Entry> entries_; // the size is a power of two, at most half of it used
   std::size_t size_ = 0;
 };
 

@@ -5,8 +5,9 @@
 
 namespace troupe::replay {
 
-constexpr double kLeastWeight = 1e-150; // of any positive priority
-constexpr double kNoWeight = 1e-300;    // of an item where all have none: negligible beside others
+constexpr double kLeastWeight = 1e-150; // least weight of a positive priority
+// Weight of every item if all priorities are 0; negligible beside any other weight
+constexpr double kNoWeight = 1e-300;
 
 inline double priority_weight(double priority, double exponent) {
   if (priority == 0)

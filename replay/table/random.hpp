@@ -31,7 +31,8 @@ struct Random {
     return result;
   }
 
-  /// 0 to bound - 1: the high word of a product (Lemire), whose bias is below bound / 2^64.
+  /// Returns a number from 0 to bound - 1 as the high word of a product (Lemire). Its bias is below
+  /// bound / 2^64.
   std::uint64_t below(std::uint64_t bound) {
     __extension__ using Wide = unsigned __int128;
     return static_cast<std::uint64_t>(static_cast<Wide>(next()) * bound >> 64U);

@@ -11,16 +11,18 @@ const char* limiter_name(RateLimiterKind kind);
 RateLimiterKind limiter_named(const std::string& name);
 
 // clang-format off
-/// When inserts and samples may proceed, as Reverb's rate limiters:
-///   minimum_size        samples wait while the table holds fewer than min_items; inserts never wait.
+/// Says when inserts and samples may proceed, as Reverb's rate limiters do:
+///   minimum_size        Samples wait while the table holds fewer than min_items. Inserts never
+///                       wait.
 ///   samples_per_insert  drift = samples_per_insert * (inserted - min_items) - sampled. Until
-///                       min_items were inserted, inserts are free and samples wait. Then inserting
-///                       one more item must not raise drift above error_buffer, and a sample of n
-///                       must not lower it below -error_buffer; if 2 * error_buffer is less than
+///                       min_items were inserted, inserts are free and samples wait. After that,
+///                       inserting an item must not raise drift above error_buffer, and a sample of
+///                       n must not lower it below -error_buffer. If 2 * error_buffer is less than
 ///                       n + samples_per_insert, which might block both sides, a sample of n may
 ///                       lower it to error_buffer - n - samples_per_insert.
-///   queue, stack        inserts wait while the table holds queue_items, samples of n while it holds
-///                       fewer than n: for tables that give each item once, oldest or newest first.
+///   queue, stack        Inserts wait while the table holds queue_items. A sample of n waits while
+///                       it holds fewer than n. For tables that return each item once, oldest or
+///                       newest first.
 /// An insertion of several items proceeds as a whole once its first item may.
 // clang-format on
 struct RateLimiterConfig {
@@ -41,20 +43,22 @@ inline bool is_queue(RateLimiterKind kind) {
   return kind == RateLimiterKind::queue || kind == RateLimiterKind::stack;
 }
 
-/// The decision only: no thread, clock or queue. `held`: the number of items in the table.
+/// Only decides: it has no thread, clock or queue. `held` is the number of items in the table.
 class RateLimiter {
 public:
   explicit RateLimiter(const RateLimiterConfig& config) : config_(config) {}
 
   bool can_insert(std::int64_t held) const;
   bool can_sample(std::int64_t held, std::int64_t count) const;
-  /// Enough items were inserted for the first sample; all that a bypassed rate limiter checks.
+  /// True once enough items were inserted for the first sample. A bypassed rate limiter checks
+  /// nothing else.
   bool may_begin(std::int64_t held) const;
 
   void note_inserted(std::int64_t items) { inserted_ += items; }
   void note_sampled(std::int64_t items) { sampled_ += items; }
 
-  /// Why a sample of `count`, or an insertion, waits, with numbers; "" if it does not.
+  /// Explains with numbers why a sample of `count` items, or an insertion, must wait; "" if it need
+  /// not.
   std::string why_no_sample(std::int64_t held, std::int64_t count) const;
   std::string why_no_insert(std::int64_t held) const;
 

@@ -3,7 +3,7 @@
 namespace troupe::replay {
 
 namespace {
-constexpr std::uint64_t kAges = 4; // every part gets items of each quarter of a table
+constexpr std::uint64_t kAges = 4; // every part gets items from each quarter of a table
 }
 
 std::vector<std::vector<ItemRange>> reshard(std::span<const std::uint64_t> items,

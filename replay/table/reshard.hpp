@@ -6,8 +6,8 @@
 
 namespace troupe::replay {
 
-/// The share of part `part` of `total` things divided among `parts`: shares differ by at most one
-/// and add up to the total.
+/// Returns the share of part `part` when `total` things are divided among `parts` parts. Shares
+/// differ by at most one and add up to the total.
 constexpr std::uint64_t even_share(std::uint64_t total, std::uint32_t part, std::uint32_t parts) {
   return (total + part) / parts;
 }
@@ -17,9 +17,10 @@ struct ItemRange {
   bool operator==(const ItemRange&) const = default;
 };
 
-/// The items that belong to part `part` of `parts`, as ranges of each table; table t has items[t]
-/// items. Every item belongs to exactly one part; part i has even_share(all items, i, parts).
-/// Ranges are long, so that few chunks belong to two parts, and every part has items of every age.
+/// Returns the items of part `part` of `parts` as ranges in each table, where table t has items[t]
+/// items. Every item belongs to exactly one part, and part i has even_share(all items, i, parts)
+/// items. The ranges are long, so that few chunks belong to two parts, and every part has items of
+/// every age.
 std::vector<std::vector<ItemRange>> reshard(std::span<const std::uint64_t> items,
                                             std::uint32_t part, std::uint32_t parts);
 

@@ -18,19 +18,19 @@ namespace {
 using Place = std::uint32_t;
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 constexpr double kMaxExponent = 10;
-constexpr double kLeastFade = 0.5; // for an age of 1
+constexpr double kLeastFade = 0.5; // lower limit of `fade`
 constexpr double kLeastFloor = 1e-6;
-constexpr std::size_t kSideBySide = 32; // tree searches at once
+constexpr std::size_t kSideBySide = 32; // number of interleaved tree searches
 constexpr std::size_t kUpdatedAtOnce = 256;
 
-/// Grows `values` to contain `place`; doubles its size, so that growth is rare.
+/// Grows `values` to contain `place`, at least doubling its size so that growth is rare.
 template <class T>
 void reach(std::vector<T>& values, Place place, T fill) {
   if (place >= values.size())
     values.resize(std::max<std::size_t>(std::size_t{place} + 1, 2 * values.size()), fill);
 }
 
-/// Places at positions 0 to size - 1; the last one fills a gap.
+/// A set of places at positions 0 to size - 1. When one is erased, the last one fills the gap.
 class DenseSet {
 public:
   std::uint32_t insert(Place place) {
@@ -39,7 +39,7 @@ public:
     places_.push_back(place);
     return position_[place];
   }
-  /// Returns the position that the last place moved to.
+  /// Returns the position that the last place has moved to.
   std::uint32_t erase(Place place) {
     const std::uint32_t gap = position_[place];
     places_[gap] = places_.back();
@@ -153,7 +153,7 @@ public:
 private:
   double exponent_;
   DenseSet set_;
-  SumTree tree_; // by position of the set
+  SumTree tree_; // by position in the set
 };
 
 /// A list in insertion order, linked through arrays indexed by place.
@@ -201,7 +201,7 @@ private:
   std::size_t size_ = 0;
 };
 
-/// A binary heap in an array. With `sign` -1 the greatest priority comes first.
+/// A binary heap in an array. With `sign` -1, the greatest priority comes first.
 class Heap : public Selector {
 public:
   explicit Heap(double sign) : sign_(sign) {}
@@ -247,7 +247,7 @@ public:
 private:
   struct Entry {
     double priority = 0;
-    std::uint64_t serial = 0; // of the insertion
+    std::uint64_t serial = 0; // number of the insertion
     Place place = 0;
 
     bool operator<(const Entry& other) const {

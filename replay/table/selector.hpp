@@ -19,8 +19,8 @@ SelectorKind selector_named(const std::string& name);
 struct SelectorConfig {
   SelectorKind kind = SelectorKind::uniform;
   double exponent = 1; // prioritized: the weight of an item is priority^exponent
-  /// Prioritized: the weight also has the factor max(fade^age, least_fade), with the number of
-  /// items inserted since as the age. 1: items do not fade.
+  /// prioritized: the weight is also multiplied by max(fade^age, least_fade), where an item's age
+  /// is the number of items inserted after it. 1: items do not fade.
   double fade = 1;
   double least_fade = 0.1;
 
@@ -37,21 +37,22 @@ inline bool valid_priority(double priority) { // false for NaN
 /// Throws std::invalid_argument: "the priority of <whose> is nan but must be 0 to 1e12 …".
 void check_priority(double priority, const std::string& whose);
 
-/// A choice and its probability.
+/// A chosen place and the probability of choosing it.
 struct Selected {
   std::uint32_t place = 0;
   double probability = 1;
 };
 
 // clang-format off
-/// Chooses among places, as a table's sampler or remover. Places are small numbers (memory grows
-/// with the largest); each is inserted at most once before it is erased. One thread. Every call is
-/// O(1) or O(log n) and allocates only to grow.
-///   uniform             every place with the same probability
-///   prioritized         in proportion to priority^exponent; uniform if all priorities are 0. Fading:
-///                       see FadedSelector, which needs the remover fifo
-///   fifo, lifo          the place inserted first, last
-///   min_heap, max_heap  the place of least, greatest priority; among equals the one inserted first
+/// Chooses among places; serves as a table's sampler or remover. Places are small numbers (memory
+/// grows with the largest), and a place must be erased before it is inserted again. Used by one
+/// thread at a time. Every call takes O(1) or O(log n) and allocates only to grow.
+///   uniform             chooses every place with the same probability
+///   prioritized         chooses in proportion to priority^exponent; uniformly if all priorities
+///                       are 0. For fading see FadedSelector, which needs the remover fifo.
+///   fifo, lifo          chooses the place inserted first, last
+///   min_heap, max_heap  chooses the place with the least, greatest priority; among equals the one
+///                       inserted first
 // clang-format on
 class Selector {
 public:
@@ -61,21 +62,24 @@ public:
   virtual void insert(std::uint32_t place, double priority) = 0;
   virtual void erase(std::uint32_t place) = 0;
   virtual void update(std::uint32_t place, double priority) = 0;
-  /// The same as update() of one after another, for valid priorities.
+  /// Updates several places in order; equivalent to one update() per place. All priorities must be
+  /// valid.
   virtual void update(std::span<const std::uint32_t> places, std::span<const double> priorities);
 
-  /// Needs at least one place.
+  /// Chooses one place. There must be at least one.
   virtual Selected select(Random& random) const = 0;
-  /// Independent choices: the same as out.size() calls of select().
+  /// Makes independent choices; equivalent to out.size() calls of select().
   virtual void select(Random& random, std::span<Selected> out) const;
 
   virtual std::size_t size() const = 0;
-  /// What places are chosen in proportion to, in sum: their number, or their weights.
+  /// Returns the sum of the weights in proportion to which places are chosen; without weights, the
+  /// number of places.
   virtual double total() const { return static_cast<double>(size()); }
   virtual void clear() = 0;
 
-  /// All places, in an order that makes an empty selector of the same kind choose the same from
-  /// then on, if they are inserted in it with their priorities. For saving.
+  /// Writes all places to `out` in an order for checkpoints: an empty selector of the same kind
+  /// into which they are inserted in this order, with their priorities, makes the same choices from
+  /// then on.
   virtual void order(std::vector<std::uint32_t>& out) const = 0;
 };
 

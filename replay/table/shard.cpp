@@ -8,8 +8,8 @@ namespace troupe::replay {
 
 namespace {
 
-constexpr std::int64_t kMostSampled = 1'000'000; // in one request
-constexpr std::size_t kMostNamed = 5;            // waiting requests
+constexpr std::int64_t kMostSampled = 1'000'000; // items in one request
+constexpr std::size_t kMostNamed = 5;            // waiting requests named in a message
 
 using Time = std::chrono::steady_clock::time_point;
 
@@ -35,16 +35,16 @@ std::string named(const char* what, const std::set<std::string>& names) {
   return text.empty() ? text : text + ")";
 }
 
-/// What an insertion keeps in memory, about.
+/// Estimates the memory that an insertion occupies.
 std::size_t bytes_of(const Insertion& insertion) {
-  constexpr std::size_t kPages = 8192; // of a chunk, that its first row takes
+  constexpr std::size_t kPages = 8192; // bytes that the first row of a chunk occupies
   std::size_t bytes = insertion.items.size() * sizeof(Item);
   for (const ChunkRows& rows : insertion.rows)
     bytes += rows.count * (rows.chunk->layout().row_bytes + 1) + kPages;
   return bytes;
 }
 
-/// Removes and returns the requests whose deadline has come.
+/// Removes and returns the requests whose deadline has passed.
 template <class Waiting>
 std::deque<Waiting> take_late(std::deque<Waiting>& queue, Time now) {
   std::deque<Waiting> late;

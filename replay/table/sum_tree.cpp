@@ -71,15 +71,16 @@ void SumTree::clear() {
   size_ = 0;
 }
 
-/// Returns the child whose part contains the value; subtracts the children before it.
+/// Returns the child whose part contains the value, and subtracts the children before it from the
+/// value.
 std::size_t SumTree::descend(const Node& node, double& value) {
-  std::array<double, 8> before{}; // the sums of the children before each
+  std::array<double, 8> before{}; // sum of the children before each
   for (std::size_t i = 1; i < 8; ++i)
     before[i] = before[i - 1] + node.child[i - 1];
   std::size_t chosen = 0;
   for (std::size_t i = 1; i < 8; ++i)
     chosen += value >= before[i] ? 1 : 0;
-  // Rounding may have carried the value past the sum: then take the last child that is not empty.
+  // Rounding may have carried the value past the sum; then take the last child that is not empty.
   while (chosen > 0 && node.child[chosen] == 0)
     --chosen;
   value = std::max(0.0, value - before[chosen]);

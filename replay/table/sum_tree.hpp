@@ -8,10 +8,10 @@
 
 namespace troupe::replay {
 
-/// Weights at positions 0, 1, …, their sum, and the position at which a running sum passes a given
-/// value. The tree has fan-out 8: a node is one cache line, and 10^7 weights need 8 levels. Every
-/// change recomputes its nodes as pairwise sums of their children, so that the tree depends only on
-/// the weights and rounding errors do not accumulate.
+/// Stores weights at positions 0, 1, …, and finds their sum and the position at which the running
+/// sum passes a given value. The tree has fan-out 8: a node is one cache line, and 10^7 weights
+/// need 8 levels. Every change recomputes the affected nodes as pairwise sums of their children, so
+/// the tree depends only on the weights and rounding errors do not accumulate.
 class SumTree {
 public:
   std::size_t size() const { return size_; }
@@ -21,17 +21,17 @@ public:
   void push_back(double weight); // finite, not negative; O(log n) except for growth
   void pop_back();
   void set(std::size_t position, double weight);
-  /// The same for many at once, which recomputes a node of several of them once or a few times. Of
-  /// equal positions the last counts. Overwrites `positions`.
+  /// Sets many weights at once, which recomputes a shared ancestor only once or a few times. If a
+  /// position occurs more than once, its last weight counts. Overwrites `positions`.
   void set(std::span<std::uint32_t> positions, std::span<const double> weights);
   void clear();
 
-  /// The position whose part of [0, total()) contains `value`; never one of weight 0. The sum must
-  /// be above 0.
+  /// Returns the position whose part of [0, total()) contains `value`; never one with weight 0. The
+  /// total must be above 0.
   std::size_t find(double value) const;
 
-  /// The same for many values at once, so that their cache misses overlap. Replaces values[i] by
-  /// its remainder, positions[i] by the result.
+  /// Finds many positions at once, so that their cache misses overlap. Sets positions[i] to the
+  /// result and overwrites values[i] with a remainder.
   void find(std::span<double> values, std::span<std::uint32_t> positions) const;
 
 private:

@@ -90,7 +90,8 @@ std::int64_t Table::most_samples() const {
                    - reserve();
 }
 
-/// Samples that stay in the table so that it never runs empty; a queue may.
+/// Returns the number of samples held back so that the table never runs empty. Queues may run
+/// empty.
 std::int64_t Table::reserve() const {
   return state_.config.max_times_sampled == 0 || is_queue(state_.config.limiter.kind)
                  || state_.config.max_items == 1
@@ -98,7 +99,7 @@ std::int64_t Table::reserve() const {
              : 1;
 }
 
-/// Samples count towards the removal of their items.
+/// True if samples count towards the removal of their items.
 bool Table::expires_by_use() const {
   return state_.config.max_times_sampled > 0
          && (!removal_suspended_ || is_queue(state_.config.limiter.kind));

@@ -15,7 +15,8 @@ struct TableSnapshot; // table_checkpoint.hpp
 
 struct TableStats {
   std::int64_t items = 0;
-  std::int64_t bytes = 0; // memory of chunks and shapes; a frame that items share counts once
+  // Memory of chunks and shapes; a frame shared by several items counts once
+  std::int64_t bytes = 0;
   std::int64_t encoded_chunks = 0; // in memory
   std::int64_t chunks_on_disk = 0;
   std::int64_t disk_bytes = 0;
@@ -25,102 +26,103 @@ struct TableStats {
   std::int64_t dropped_duplicates = 0; // insertions
   std::int64_t updated_priorities = 0;
   std::int64_t late_priorities = 0; // for items that were already removed
-  /// Several shards are sampled in proportion to this: the number of items, or the sum of their
-  /// weights if the sampler has weights; 0 before the rate limiter allows the first sample.
+  /// A client samples several shards in proportion to this: the number of items, or the sum of
+  /// their weights if the sampler uses weights; 0 before the rate limiter allows the first sample.
   double sampling_weight = 0;
 
   bool operator==(const TableStats&) const = default;
 };
 
-/// The items of one shard: a sampler and a remover choose among them, a rate limiter says when.
-/// Data and decisions: no thread, clock or socket; one thread at a time.
+/// The items of one shard. A sampler and a remover choose among them, and a rate limiter decides
+/// when. A table has no thread, clock or socket and is used by one thread at a time.
 ///
 /// Memory may exceed max_bytes by one chunk (the newest item stays), and by more if the remover is
-/// not fifo, because a chunk leaves with the last of its items. With a store (spill_to()) the
-/// oldest chunks move to disk, and items leave only when the disk is full; chunks that writers
-/// still fill stay in memory. Hot paths do not lock, do not throw on valid priorities, and allocate
-/// only to grow.
+/// not fifo, because a chunk is removed with the last of its items. With a store (spill_to()) the
+/// oldest chunks move to disk, and items are removed only when the disk is full; chunks that
+/// writers still fill stay in memory. Hot paths do not lock, do not throw on valid priorities, and
+/// allocate only to grow.
 class Table {
 public:
   /// Throws std::invalid_argument as check() does.
   Table(const TableConfig& config, const Signature& signature, std::uint64_t seed)
       : state_(config, signature, seed) {}
 
-  /// Adds all items and removes others above the limits (max_items, max_bytes, kMaxShapes); does
-  /// not ask the rate limiter. Drops and counts an insertion that its writer sent before
-  /// (WriterSequences). Throws std::invalid_argument as check_insertion() does, and changes nothing
-  /// then.
+  /// Adds all items and removes others to stay within the limits (max_items, max_bytes,
+  /// kMaxShapes); does not consult the rate limiter. An insertion that was accepted before
+  /// (WriterSequences) is dropped and counted. Throws std::invalid_argument as check_insertion()
+  /// does, without changing anything.
   void insert(const Insertion& insertion);
 
-  /// Throws std::invalid_argument on steps of another signature (with the column, what was expected
-  /// and what came), on more than kMaxShapes shapes of items, and, if the table uses priorities, on
-  /// one that is not 0 to kMaxPriority.
+  /// Throws std::invalid_argument if the steps have another signature (the message names the
+  /// column, what was expected and what was received), if the items have more than kMaxShapes
+  /// shapes or, if the table uses priorities, if one is not from 0 to kMaxPriority.
   void check_insertion(const Insertion& insertion) const;
 
   bool can_insert() const { return state_.limiter.can_insert(size()); }
   bool can_sample(std::int64_t count) const;
   /// True once enough items were inserted for the first sample (min_items).
   bool may_begin(std::int64_t count) const;
-  /// While suspended, samples do not count towards max_times_sampled, remove nothing, and any
-  /// number is possible. No effect on queues and stacks.
+  /// While removal is suspended, samples do not count towards max_times_sampled and remove nothing,
+  /// so their number is not limited. Has no effect on queues and stacks.
   void suspend_removal(bool suspended) { removal_suspended_ = suspended; }
-  /// Fewer than `count` samples are left (max_times_sampled; one item stays unless this is a
-  /// queue): only inserts help.
+  /// True if fewer than `count` samples are left under max_times_sampled, so that the request can
+  /// only proceed after an insert. Except in queues, one item always stays.
   bool is_starved(std::int64_t count) const { return samples_left() - reserve() < count; }
-  /// The largest possible sample.
+  /// Returns the largest number of items that one sample can return.
   std::int64_t most_samples() const;
 
-  /// Which side waits for what, with numbers; "" if neither waits.
+  /// Says which side waits for what, with numbers; "" if neither waits.
   std::string why_blocked(std::int64_t sample_count = 1) const;
 
-  /// Replaces `out` by `count` items chosen by the sampler with replacement, or by as many as are
-  /// left (max_times_sampled). Does not ask the rate limiter.
+  /// Replaces `out` with `count` items that the sampler chooses with replacement, or with as many
+  /// as are left (max_times_sampled). Does not consult the rate limiter.
   void sample(std::int64_t count, std::vector<Item>& out);
 
-  /// Gives items new priorities; counts those of removed items. Throws std::invalid_argument naming
-  /// key, value and rule, and changes nothing then. No effect if neither sampler nor remover uses
-  /// priorities.
+  /// Sets the priorities of items; keys of removed items are only counted. Throws
+  /// std::invalid_argument naming the key, the value and the rule, without changing anything. Has
+  /// no effect if neither sampler nor remover uses priorities.
   void update_priorities(std::span<const std::uint64_t> keys, std::span<const double> priorities);
 
   bool contains(std::uint64_t key) const { return state_.items.find(key) != TableItems::kAbsent; }
-  /// The item of a key that the table contains, as a sample would give it, with probability 0.
+  /// Returns the item with this key, which the table must contain, as sample() would, but with
+  /// probability 0.
   Item item(std::uint64_t key) const;
 
-  /// Moves chunks above max_bytes to this store from now on. insert() then waits for the disk, and
-  /// gathering a sample may read from it. The store belongs to this table alone and outlives the
-  /// sampled items.
+  /// From now on moves chunks above max_bytes to this store. insert() then waits for the disk, and
+  /// gathering a sample may read from it. The store must not be shared with another table and must
+  /// outlive the sampled items.
   void spill_to(std::shared_ptr<SegmentStore> store) { state_.chunks.spill_to(std::move(store)); }
   const std::string& spill_error() const { return state_.chunks.spill_error(); } // "": none
 
-  /// Replaces the rate limiter; it starts at drift 0. Throws std::invalid_argument as check() does,
-  /// and changes nothing then.
+  /// Replaces the rate limiter; the new one starts at drift 0. Throws std::invalid_argument as
+  /// check() does, without changing anything.
   void set_limiter(const RateLimiterConfig& limiter);
 
   TableStats stats() const;
   const TableConfig& config() const { return state_.config; }
   const Signature& signature() const { return state_.signature; }
 
-  /// The current state for a checkpoint, which another thread may write while the table is used.
-  /// Copies about 30 bytes per item; shares the chunks.
+  /// Returns the current state for a checkpoint, which another thread may write while the table is
+  /// used. Copies about 30 bytes per item and shares the chunks.
   TableSnapshot snapshot() const;
 
   enum class ConfigChange { refuse, accept };
 
-  /// Replaces the contents by a checkpoint; sampling continues exactly as after its snapshot().
-  /// Returns how this table's configuration differs from the saved one, "" if it does not. With a
-  /// store, chunks above max_bytes stay in the checkpoint's files. Throws std::runtime_error, and
-  /// changes nothing then, if the folder is missing, damaged, foreign or of another version, if the
-  /// Signature differs, or if the TableConfig differs (the message lists the differences).
-  /// ConfigChange::accept allows another TableConfig: this table's applies, the rate limiter starts
-  /// at drift 0, and items above the limits are removed.
+  /// Replaces the contents with a checkpoint; sampling continues exactly as after its snapshot().
+  /// Returns how this table's configuration differs from the saved one; "" if they are equal. With
+  /// a store, chunks above max_bytes stay in the checkpoint's files. Throws std::runtime_error,
+  /// without changing anything, if the folder is missing, damaged, not a table or of another
+  /// version, if the Signature differs, or if the TableConfig differs (the message lists the
+  /// differences). ConfigChange::accept allows another TableConfig: this table's configuration
+  /// stays, the rate limiter starts at drift 0, and items above the limits are removed.
   std::string load(const std::filesystem::path& folder, ConfigChange change = ConfigChange::refuse);
 
-  /// Replaces the contents by part `part` of `parts` of several saved tables: its items by
-  /// reshard(), with their priorities and times sampled, oldest first and with new keys, and its
-  /// even_share() of the counters. Every part knows every writer, has its own random state and
-  /// starts its rate limiter at drift 0. Returns how many items did not fit into this table's
-  /// limits. Throws as load() does, and std::invalid_argument without folders or if `part` is out
-  /// of range.
+  /// Replaces the contents with part `part` of `parts` of several saved tables. reshard() chooses
+  /// the items of the part; they keep their priorities and times sampled and get new keys, oldest
+  /// first. The part gets its even_share() of the counters. Every part knows every writer, has its
+  /// own random state and starts its rate limiter at drift 0. Returns how many items did not fit
+  /// into this table's limits. Throws as load() does, and std::invalid_argument if there are no
+  /// folders or `part` is out of range.
   std::int64_t load_part(std::span<const std::filesystem::path> folders, std::uint32_t part,
                          std::uint32_t parts);
 
@@ -142,9 +144,9 @@ private:
 
   TableState state_;
   bool removal_suspended_ = false;
-  mutable std::shared_ptr<const RowLayout> checked_; // the last layout that fitted
-  std::vector<Selected> selected_;                   // of one sample
-  std::vector<TableItems::Place> updated_places_;    // of one update
+  mutable std::shared_ptr<const RowLayout> checked_; // the last layout that matched the signature
+  std::vector<Selected> selected_;                   // scratch space of sample()
+  std::vector<TableItems::Place> updated_places_;    // scratch space of update_priorities()
   std::vector<double> updated_priorities_;
 };
 

@@ -16,20 +16,20 @@ struct TableSnapshot {
     BlobKey key;
     ChunkPtr chunk;
   };
-  Compression compression = Compression::none; // for chunks that are not encoded yet
-  std::vector<std::vector<std::byte>> header;  // as SavedTable in replay.proto describes
+  Compression compression = Compression::none; // of chunks that are not encoded yet
+  std::vector<std::vector<std::byte>> header; // laid out as described at SavedTable in replay.proto
   std::vector<Part> chunks;
 };
 
-/// Writes a snapshot to `folder` as CheckpointWriter does: chunks that `previous` contains are
+/// Writes a snapshot to `folder` with a CheckpointWriter; chunks that `previous` contains are
 /// linked instead of written. `previous` must be a checkpoint written from the same table, or the
-/// one that the table was loaded from; if it is damaged or gone, everything is written. Any thread;
-/// waits for the disk. Throws StorageError.
+/// one that the table was loaded from; if it is damaged or missing, everything is written. May be
+/// called on any thread and waits for the disk. Throws StorageError.
 CheckpointCost write_checkpoint(const TableSnapshot& snapshot, const std::filesystem::path& folder,
                                 const std::filesystem::path& previous = {},
                                 const CheckpointConfig& config = {});
 
-constexpr char kTableMagic[8] = {'T', 'R', 'P', 'T', 'A', 'B', 'L', 'E'}; // in front of the header
+constexpr char kTableMagic[8] = {'T', 'R', 'P', 'T', 'A', 'B', 'L', 'E'}; // precedes the header
 constexpr std::uint64_t kTableVersion = 4;
 
 } // namespace troupe::replay

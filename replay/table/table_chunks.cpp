@@ -8,7 +8,7 @@ namespace troupe::replay {
 
 namespace {
 
-constexpr std::size_t kEncodeTries = 4; // chunks examined per insertion, beside those it added
+constexpr std::size_t kEncodeTries = 4; // chunks examined per insertion, besides the ones it added
 
 std::pair<std::uint64_t, std::uint64_t> position(const BlobRef& ref) {
   return {ref.segment, ref.place.offset};
@@ -40,7 +40,7 @@ std::uint32_t TableChunks::hold(const ChunkPtr& chunk, std::uint32_t low, std::u
 
 std::uint32_t TableChunks::cover_rows(const ChunkPtr& chunk, std::uint32_t low,
                                       std::uint32_t high) {
-  // Consecutive items are mostly in one chunk: look there before asking the map.
+  // Consecutive items are usually in one chunk, so look there before consulting the map.
   std::uint32_t index = newest_;
   if (index >= held_.size() || held_[index].chunk != chunk)
     index = newest_ = hold(chunk, low, high);
@@ -86,7 +86,7 @@ void TableChunks::release_chunk(std::uint32_t index) {
   free_.push_back(index);
 }
 
-/// Adds a chunk to the totals, or subtracts it.
+/// Adds a chunk to the totals (`sign` 1) or subtracts it (-1).
 void TableChunks::count(const Chunk& chunk, int sign) {
   bytes_ += sign * static_cast<std::int64_t>(chunk.bytes());
   if (lies_in_store(chunk))
@@ -95,7 +95,7 @@ void TableChunks::count(const Chunk& chunk, int sign) {
     encoded_ += sign;
 }
 
-/// `chunk`: the same rows in another form.
+/// Replaces a chunk with `chunk`, which contains the same rows in another form.
 void TableChunks::replace(std::uint32_t index, ChunkPtr chunk) {
   Held& held = held_[index];
   count(*held.chunk, -1);
@@ -182,7 +182,7 @@ bool TableChunks::spill(std::uint32_t index) {
   }
 }
 
-/// Samples that were given out keep reading at the old position until they are dropped.
+/// Samples returned earlier keep reading at the old position until they are dropped.
 void TableChunks::compact(std::uint64_t bytes) {
   for (const BlobMove& move : store_->compact(bytes)) {
     const auto at = on_disk_.find(position(move.from));

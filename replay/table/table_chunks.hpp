@@ -16,32 +16,34 @@
 
 namespace troupe::replay {
 
-/// The chunks that contain the items of a table. Counts their bytes, encodes full chunks, and with
-/// a store moves the oldest ones to disk. A chunk leaves with the last item that covers it.
+/// The chunks that contain the items of a table. Counts their bytes, encodes full chunks and, with
+/// a store, moves the oldest ones to disk. A chunk is removed with the last item that covers it.
 class TableChunks {
 public:
   static constexpr std::uint32_t kNone = 0xffffffffU;
 
   struct Held {
     ChunkPtr chunk;
-    std::uint32_t items = 0; // windows that cover it
-    std::uint32_t low = 0;   // the rows that items cover
+    std::uint32_t items = 0; // number of windows that cover it
+    std::uint32_t low = 0;   // items cover the rows [low, high)
     std::uint32_t high = 0;
-    std::uint32_t previous = kNone; // neighbours of the same writer, if an item spans both
+    // The neighbouring chunks of the same writer, if an item spans both
+    std::uint32_t previous = kNone;
     std::uint32_t next = kNone;
-    std::uint64_t number = 0; // counts up
+    std::uint64_t number = 0; // increases from chunk to chunk
     bool closed = false;      // no later item will cover it
   };
 
   explicit TableChunks(Compression compression)
       : compression_(compression), encoder_(compression) {}
 
-  /// Covers the rows of an item with this shape number.
+  /// Adds an item with this shape number: holds its chunks and returns its window.
   ItemWindow cover(const Item& item, std::uint32_t shape);
   void release(const ItemWindow& window);
 
-  /// After the last cover() of an insertion: later insertions do not refer to the `closed` chunks.
-  /// Encodes at most one chunk more than the insertion added; the others follow later.
+  /// Called after the last cover() of an insertion. Later insertions do not refer to the `closed`
+  /// chunks. Encodes at most one chunk more than the insertion added; the remaining ones are
+  /// encoded by later calls.
   void finish_insertion(std::span<const ChunkPtr> closed);
 
   /// Points `item` at the rows of a window. Does not allocate for windows of up to two chunks.
@@ -60,7 +62,7 @@ public:
     item.history = window.history;
   }
 
-  /// The indices of the chunks that a window spans, in order.
+  /// Calls `visit` with the index of each chunk that a window spans, in order.
   template <typename Visit>
   void for_each(const ItemWindow& window, Visit visit) const {
     std::uint32_t index = window.chunk;
@@ -71,20 +73,20 @@ public:
       index = next;
     }
   }
-  const std::vector<Held>& held() const { return held_; } // by index; free ones have no chunk
+  const std::vector<Held>& held() const { return held_; } // by index; free entries have no chunk
 
-  /// From now on spill_oldest() appends to this store, which belongs to this table alone.
+  /// From now on spill_oldest() appends to this store, which must not be shared with another table.
   void spill_to(std::shared_ptr<SegmentStore> store);
   const std::shared_ptr<SegmentStore>& store() const { return store_; }
 
   enum class Spilled : std::uint8_t { one, nothing, failed };
-  /// Moves the oldest chunk that no writer uses to disk. `nothing`: there is no such chunk.
-  /// `failed`: no store, or its disk is full or fails; not tried again before the disk holds less,
-  /// or retry_disk().
+  /// Moves the oldest chunk that no writer uses to disk. Returns `nothing` if there is no such
+  /// chunk, and `failed` if there is no store or its disk is full or fails. After a failure it does
+  /// not try again until fewer bytes are on disk or retry_disk() is called.
   Spilled spill_oldest();
   void retry_disk() { failed_at_ = -1; }
 
-  std::int64_t bytes() const { return bytes_; } // of memory
+  std::int64_t bytes() const { return bytes_; } // in memory
   std::int64_t encoded() const { return encoded_; }
   std::int64_t on_disk() const { return static_cast<std::int64_t>(on_disk_.size()); }
   std::int64_t disk_bytes() const { return disk_bytes_; }
@@ -92,7 +94,7 @@ public:
   const std::string& spill_error() const { return spill_error_; } // the last one; "": none
   std::uint64_t next_number() const { return next_number_; }
 
-  /// Fills an empty object; chunks on disk are in store().
+  /// Fills an empty object. Chunks on disk must be in store().
   void restore(std::vector<Held> held, std::uint64_t next_number);
 
 private:
@@ -101,7 +103,7 @@ private:
   std::uint32_t hold(const ChunkPtr& chunk, std::uint32_t low, std::uint32_t high);
   std::uint32_t cover_rows(const ChunkPtr& chunk, std::uint32_t low, std::uint32_t high);
   void release_chunk(std::uint32_t index);
-  bool is_unused(const Held& held) const { // no writer will add an item to it
+  bool is_unused(const Held& held) const { // no writer will add items to it
     return held.closed || held.chunk.use_count() == 1;
   }
   void count(const Chunk& chunk, int sign);
@@ -116,9 +118,9 @@ private:
   std::vector<Held> held_;
   std::vector<std::uint32_t> free_;
   std::unordered_map<const Chunk*, std::uint32_t> index_of_;
-  std::uint32_t newest_ = 0;  // the chunk covered last
-  std::size_t added_raw_ = 0; // chunks to be encoded that this insertion added
-  // By age; the chunk tells whether it was replaced or released meanwhile.
+  std::uint32_t newest_ = 0;  // index of the chunk covered last
+  std::size_t added_raw_ = 0; // number of chunks to be encoded that this insertion added
+  // Oldest first. The pointer shows whether the chunk was replaced or released meanwhile.
   std::deque<std::pair<std::uint32_t, const Chunk*>> raw_;     // to be encoded
   std::deque<std::pair<std::uint32_t, const Chunk*>> to_disk_; // in memory; with a store
   std::shared_ptr<SegmentStore> store_;

@@ -5,8 +5,8 @@
 #include "replay/replay.pb.h"
 #include "replay/table/table.hpp"
 
-/// Signatures, configurations and statistics as Protobuf, for files and messages. Nothing that is
-/// read is checked here: the constructor of Table does that.
+/// Converts signatures, configurations and statistics to and from Protobuf, for files and messages.
+/// Nothing that is read is checked here: the constructor of Table does that.
 namespace troupe::replay {
 
 Signature signature_of(const wire::Signature& from); // not checked
@@ -24,7 +24,7 @@ void put(const RateLimiterConfig& limiter, wire::Limiter& to);
 TableStats stats_of(const wire::StatsReply& from);
 void put(const TableStats& stats, wire::StatsReply& to);
 
-/// "replay.max_items was 250 and is 100, …"; empty if equal.
+/// Returns "replay.max_items was 250 and is 100, …"; empty if the configurations are equal.
 std::string difference(const TableConfig& before, const TableConfig& now);
 
 } // namespace troupe::replay

@@ -7,7 +7,7 @@
 namespace troupe::replay {
 
 namespace {
-constexpr std::size_t kFirstPlaces = 1024; // of a ring
+constexpr std::size_t kFirstPlaces = 1024; // initial size of a ring
 } // namespace
 
 TableItems::TableItems(const TableConfig& config)
@@ -60,7 +60,7 @@ TableItems::Place TableItems::new_place(std::uint64_t key) {
   return place;
 }
 
-/// Moves the items to new places; the sampler gets these in its own order.
+/// Moves the items to new places and reinserts them in the sampler in its own order.
 void TableItems::grow_ring() {
   const std::size_t size = std::max(kFirstPlaces, 2 * windows_.size());
   std::vector<Place> order;

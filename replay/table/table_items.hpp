@@ -13,30 +13,30 @@
 namespace troupe::replay {
 
 /// The rows of an item: a window that begins in a chunk of TableChunks and continues in the chunks
-/// linked after it. Checkpoints contain these bytes.
+/// linked after it. Checkpoints contain the bytes of this struct.
 struct ItemWindow {
   std::uint32_t chunk = 0; // index of the first chunk
   std::uint32_t begin = 0;
   std::uint32_t rows = 0;
   std::uint32_t history = 0;
-  std::uint32_t shape = 0; // number in ItemShapes
+  std::uint32_t shape = 0; // its number in ItemShapes
 };
 
 /// The items of a checkpoint, by ascending key.
 struct SavedItems {
   std::vector<ItemWindow> windows;
   std::vector<std::uint32_t> times;
-  std::vector<double> priorities; // empty: 1 each
+  std::vector<double> priorities; // empty: all are 1
   std::vector<std::uint64_t> keys;
   std::vector<std::uint32_t> sampler, remover; // Selector::order(), as positions in these vectors
 };
 
-/// The items of a table: where each is, how often it was sampled, its priority, and the selectors
-/// that choose among them. An item has a key (counts up) and a place (a small number, valid until
-/// the next add() or remove()).
+/// The items of a table: the window, priority and number of samples of each, and the selectors that
+/// choose among them. An item has a key, which increases from item to item, and a place, a small
+/// number that is valid until the next add() or remove().
 ///
-/// If the oldest item is always the one to remove, the items form a ring: key k has place k &
-/// (places - 1), and uniform sampling needs no selector. Otherwise a hash index finds them.
+/// If the table always removes the oldest item, the items form a ring: key k has place k & (places
+/// - 1), and uniform sampling needs no selector. Otherwise a hash index maps keys to places.
 class TableItems {
 public:
   using Place = std::uint32_t;
@@ -58,7 +58,7 @@ public:
   std::vector<Place> by_key() const; // all, oldest first
 
   const ItemWindow& window(Place place) const { return windows_[place]; }
-  /// Fetches what is known of an item into the cache.
+  /// Prefetches an item's entries into the cache.
   void prefetch(Place place) const {
     __builtin_prefetch(&windows_[place]);
     __builtin_prefetch(&times_[place], 1);
@@ -69,31 +69,31 @@ public:
   }
   std::uint32_t times_sampled(Place place) const { return times_[place]; }
   double priority(Place place) const { return priorities_.empty() ? 1 : priorities_[place]; }
-  /// How often the present items were sampled, in sum.
+  /// Returns the sum of times_sampled() over the present items.
   std::int64_t times_sampled() const { return times_of_all_; }
-  /// What the sampler chooses in proportion to: the number of items, or the sum of their weights.
+  /// Returns the sum of the sampler's weights, or the number of items if it has none.
   double total_weight() const { return sampler_ ? sampler_->total() : static_cast<double>(size()); }
 
   /// Returns the new item's place. Allocates only to grow.
   Place add(const ItemWindow& window, double priority);
   ItemWindow remove(Place place);
-  Place choose_removal(Random& random) const; // of at least one item
+  Place choose_removal(Random& random) const; // there must be at least one item
   void set_priorities(std::span<const Place> places, std::span<const double> priorities);
 
-  /// Chooses with replacement, of at least one item.
+  /// Chooses items with replacement; there must be at least one.
   void sample(Random& random, std::span<Selected> out) const;
   void count_sample(Place place) {
     ++times_[place];
     ++times_of_all_;
   }
 
-  /// The order of the sampler's, and of the remover's, places (see Selector::order()); nothing
-  /// without such a selector.
+  /// The selectors, whose Selector::order() a checkpoint saves. Null if the ring needs none.
   const Selector* sampler() const { return sampler_.get(); }
   const Selector* remover() const { return remover_.get(); }
 
-  /// Fills an empty table. `next_key`: of the item added next; a ring numbers the items down from
-  /// it. With `same_selectors` the selectors continue exactly as the saved ones.
+  /// Fills an empty object. `next_key` is the key of the next item to be added; in a ring the saved
+  /// items get the keys just below it. With `same_selectors` the selectors continue exactly as the
+  /// saved ones.
   void restore(const SavedItems& saved, std::uint64_t next_key, bool same_selectors);
 
 private:
@@ -103,7 +103,7 @@ private:
   std::unique_ptr<Selector> sampler_; // null: uniform over a ring
   std::unique_ptr<Selector> remover_; // null: a ring
   bool keeps_priorities_;
-  std::vector<ItemWindow> windows_; // by place, as the three below
+  std::vector<ItemWindow> windows_; // by place, as are the next three
   std::vector<std::uint32_t> times_;
   std::vector<double> priorities_;  // empty unless keeps_priorities_
   std::vector<std::uint64_t> keys_; // empty in a ring

@@ -18,7 +18,7 @@ constexpr std::uint64_t kMaxHeadBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMaxLoadedChunkBytes = std::uint64_t{2} << 30;
 constexpr std::uint64_t kMaxLoadedItems = std::uint64_t{1} << 31;
 
-/// One value for each item.
+/// Reads one value for each item.
 template <class Value>
 std::vector<Value> read_values(BlockReader& file, std::uint64_t items) {
   if (items > kMaxLoadedItems)
@@ -52,8 +52,9 @@ wire::SavedTable load_head(BlockReader& file) {
   return head;
 }
 
-/// Refuses another signature, another configuration (unless accepted), and more memory than the
-/// configuration allows. Returns the difference of the configurations.
+/// Throws if the signature differs, if the configuration differs (unless that is accepted), or if
+/// the table needs more memory than the configuration allows. Returns how the configurations
+/// differ.
 std::string compare(const BlockReader& file, const wire::SavedTable& head, const TableState& into,
                     bool accept_other_config) {
   if (const std::string why = replay::difference(into.signature, signature_of(head.signature()));
@@ -76,7 +77,7 @@ std::string compare(const BlockReader& file, const wire::SavedTable& head, const
     bytes += size;
     largest = std::max(largest, size);
   }
-  // The newest item stays whatever its size; other removers do not bound the bytes like this.
+  // The newest item stays whatever its size. Other removers do not bound the bytes this way.
   const bool ring = config.remover.kind == SelectorKind::fifo && config.max_times_sampled == 0;
   const auto room = static_cast<std::uint64_t>(std::max<std::int64_t>(0, config.max_bytes));
   const bool too_much = ring && head.items() > 1 && config.compression == Compression::none
@@ -93,7 +94,8 @@ std::string compare(const BlockReader& file, const wire::SavedTable& head, const
   return changed;
 }
 
-/// Empty items with the saved configuration, which decides what the file contains.
+/// Returns an empty TableItems with the saved configuration, which determines what the file
+/// contains.
 TableItems items_as_saved(const BlockReader& file, const wire::SavedTable& head) {
   try {
     const TableConfig config = config_of(head.config());
@@ -115,7 +117,8 @@ std::vector<ShapePtr> load_shapes(const BlockReader& file, const wire::SavedTabl
   return shapes;
 }
 
-/// Every chunk of the window follows the one before, and contains all its rows.
+/// Checks that each chunk of the window follows the previous one and contains all rows of the
+/// window.
 void check_window(const BlockReader& file, const wire::SavedTable& head,
                   const std::vector<ShapePtr>& shapes, const ItemWindow& window) {
   const auto chunks = static_cast<std::uint32_t>(head.chunks_size());
@@ -126,7 +129,8 @@ void check_window(const BlockReader& file, const wire::SavedTable& head,
           || (shapes[window.shape]
               && fits(*shapes[window.shape], shapes[window.shape]->columns.size(), window.rows)));
   const std::uint32_t capacity = fine ? head.chunks(static_cast<int>(window.chunk)).capacity() : 1;
-  std::uint64_t left = std::uint64_t{window.begin} + window.rows; // in this chunk and later ones
+  // Rows in this chunk and the following ones
+  std::uint64_t left = std::uint64_t{window.begin} + window.rows;
   std::uint32_t low = window.begin;
   for (std::uint32_t at = window.chunk; fine; low = 0) {
     const wire::SavedChunk& chunk = head.chunks(static_cast<int>(at));
@@ -196,13 +200,15 @@ ChunkPtr read_chunk(const CheckpointReader& from, const CheckpointBlob& blob,
   return decoder ? ChunkPtr(decoder->decode(*encoded, range.low, range.high)) : encoded;
 }
 
-/// Reads the newest chunks into memory, up to max_bytes; with a store the others stay on disk.
+/// Reads the newest chunks into memory, up to max_bytes. With a store the other chunks stay on
+/// disk.
 std::vector<TableChunks::Held> load_chunks(const TableState& into,
                                            std::span<const StoredChunk> stored,
                                            std::uint64_t next_number) {
   const auto layout = std::make_shared<const RowLayout>(into.signature);
   const std::shared_ptr<SegmentStore>& store = into.chunks.store();
-  std::map<const SavedTable*, std::vector<BlobRef>> adopted; // of saved->from.blobs()
+  // Where the store has saved->from.blobs()
+  std::map<const SavedTable*, std::vector<BlobRef>> adopted;
   if (store)
     for (const StoredChunk& chunk : stored)
       if (!adopted.contains(chunk.saved))
@@ -221,7 +227,7 @@ std::vector<TableChunks::Held> load_chunks(const TableState& into,
       file.fail("is damaged: a chunk is missing");
     const ChunkRange range{layout, saved.id(), saved.capacity(), saved.low(), saved.high()};
     ChunkPtr chunk;
-    const std::size_t older = i * sizeof(Chunk); // even if all of them stay on disk
+    const std::size_t older = i * sizeof(Chunk); // needed even if all older chunks stay on disk
     if (store && bytes + older >= static_cast<std::size_t>(into.config.max_bytes)) {
       const BlobRef& ref =
           adopted.at(stored[i].saved)[static_cast<std::size_t>(blob - from.blobs().data())];

@@ -1,4 +1,4 @@
-// Loads one of M tables from N saved ones: the number of shards has changed.
+// Loads one of M tables from N saved ones, after the number of shards has changed.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -14,7 +14,7 @@ namespace troupe::replay {
 
 namespace {
 
-constexpr std::uint32_t kNotTaken = 0xffffffffU; // of a chunk
+constexpr std::uint32_t kNotTaken = 0xffffffffU; // index of a chunk that is not in the part
 
 struct Source {
   Source(const std::filesystem::path& folder, const TableState& into) : table(folder, into, true) {
@@ -29,7 +29,7 @@ struct Source {
 struct Taken {
   std::size_t source = 0;
   std::uint64_t item = 0;
-  double age = 0; // 0: the oldest of its table, 1: the newest
+  double age = 0; // 0: the oldest in its table, 1: the newest
 };
 
 std::vector<Taken> choose(const std::deque<Source>& sources, std::uint32_t part,
@@ -49,7 +49,7 @@ std::vector<Taken> choose(const std::deque<Source>& sources, std::uint32_t part,
   return taken;
 }
 
-/// Divides the counters among the parts: their sums stay the same.
+/// Divides the counters among the parts; their sums stay the same.
 wire::SavedTable part_of_counters(const std::deque<Source>& sources, std::uint32_t part,
                                   std::uint32_t parts) {
   wire::SavedTable head;
@@ -81,7 +81,7 @@ wire::SavedTable part_of_counters(const std::deque<Source>& sources, std::uint32
   return head;
 }
 
-/// Every part knows all insertions of every writer and accepts none of them again.
+/// Makes every part remember all insertions of every writer, so that it accepts none of them again.
 void join_writers(const std::deque<Source>& sources, wire::SavedTable& head) {
   std::map<std::uint64_t, wire::SavedWriter> all;
   for (const Source& source : sources)
@@ -106,7 +106,7 @@ struct Part {
   SavedItems items;
   std::vector<ShapePtr> shapes{nullptr};
   std::vector<StoredChunk> chunks;
-  std::uint64_t first_chunk = 0; // above the numbers of all sources, for checkpoints
+  std::uint64_t first_chunk = 0; // greater than all chunk numbers of the sources, for checkpoints
 };
 
 void join_shapes(std::deque<Source>& sources, std::vector<ShapePtr>& shapes) {
@@ -122,7 +122,7 @@ void join_shapes(std::deque<Source>& sources, std::vector<ShapePtr>& shapes) {
     }
 }
 
-/// Returns where this chunk of the source is in the part.
+/// Adds a chunk of the source to the part unless it is there already, and returns its index.
 std::uint32_t take_chunk(Source& source, std::uint32_t at, Part& part) {
   if (source.chunk[at] != kNotTaken)
     return source.chunk[at];
@@ -143,7 +143,7 @@ void take_item(Source& source, std::uint64_t item, Part& part) {
   const std::uint32_t capacity = part.chunks[here].chunk.capacity();
   window.chunk = here;
   for (std::uint32_t left = (window.begin + window.rows - 1) / capacity; left > 0; --left) {
-    at = source.table.head.chunks(static_cast<int>(at)).next() - 1; // SavedTable checked it
+    at = source.table.head.chunks(static_cast<int>(at)).next() - 1; // checked by SavedTable
     const std::uint32_t next = take_chunk(source, at, part);
     part.chunks[here].chunk.set_next(1 + next);
     here = next;

@@ -17,7 +17,7 @@ wire::SavedTable head_of(const TableState& table) {
   wire::SavedTable head;
   put(table.signature, *head.mutable_signature());
   for (std::uint32_t i = 1; i < table.shapes.numbers(); ++i) {
-    wire::Shape& saved = *head.add_shapes(); // of no columns: a free number
+    wire::Shape& saved = *head.add_shapes(); // a shape without columns: a free number
     if (table.shapes[i])
       put(*table.shapes[i], saved);
   }
@@ -36,7 +36,7 @@ wire::SavedTable head_of(const TableState& table) {
   head.set_late_priorities(table.late_priorities);
   head.set_next_chunk(table.chunks.next_number());
   head.set_on_disk(table.chunks.store() != nullptr);
-  std::vector<std::uint64_t> ids; // sorted: equal tables give equal files
+  std::vector<std::uint64_t> ids; // sorted, so that equal tables give equal files
   for (const auto& [id, seen] : table.writers.writers())
     ids.push_back(id);
   std::sort(ids.begin(), ids.end());
@@ -51,7 +51,7 @@ wire::SavedTable head_of(const TableState& table) {
   return head;
 }
 
-/// One value for each item, as bytes.
+/// Returns one value for each item, as bytes.
 template <class Value>
 std::vector<std::byte> bytes_of(std::size_t items, Value&& value) {
   using One = std::decay_t<decltype(value(std::size_t{}))>;
@@ -71,8 +71,8 @@ TableSnapshot snapshot_of(const TableState& table) {
   wire::SavedTable head = head_of(table);
   const std::vector<TableItems::Place> all = table.items.by_key();
   head.set_first_key(all.empty() ? table.items.next_key() : table.items.key_at(all[0]));
-  // Chunks in the order in which the items refer to them: equal for equal tables, whatever their
-  // history.
+  // Chunks are saved in the order in which the items refer to them, so that equal tables give equal
+  // files, whatever their history.
   const std::vector<TableChunks::Held>& held = table.chunks.held();
   std::vector<std::uint32_t> position(held.size(), kUnsaved); // in the file
   std::vector<std::uint32_t> saved_chunks;

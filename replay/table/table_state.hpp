@@ -32,11 +32,11 @@ struct TableState {
   TableChunks chunks;
   ItemShapes shapes;
   WriterSequences writers;
-  double greatest_priority = 1; // of any item so far
+  double greatest_priority = 1; // of all items so far
   std::int64_t sampled = 0;
   std::int64_t dropped_duplicates = 0; // insertions
   std::int64_t updated_priorities = 0;
-  std::int64_t late_priorities = 0; // for items that were gone
+  std::int64_t late_priorities = 0; // for items that were already removed
 };
 
 } // namespace troupe::replay

@@ -8,7 +8,7 @@ namespace troupe::replay {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// How long a request waits for the rate limiter, and on whose behalf. The caller owns the clock.
+/// How long a request waits for the rate limiter, and who makes it. The caller owns the clock.
 struct WaitOptions {
   Deadline deadline = Deadline::max();
   std::string who = {}; // for messages: "learner 0"

@@ -9,8 +9,8 @@
 
 namespace troupe::replay {
 
-/// The insertions of each writer that a table has accepted, so that it accepts none twice. It
-/// remembers the 65,536 writers used last, and the last 64 sequence numbers of each.
+/// Remembers which insertions of each writer a table has accepted, so that it accepts none twice.
+/// Keeps the 65,536 most recently used writers and the last 64 sequence numbers of each.
 class WriterSequences {
 public:
   WriterSequences() = default;
@@ -20,10 +20,11 @@ public:
   struct Seen {
     std::uint64_t newest = 0;
     std::uint64_t mask = 0; // bit i: newest - i was accepted
-    std::uint64_t used = 0; // insertions into the table before this writer's last one
+    std::uint64_t used = 0; // number of insertions into the table before this writer's last one
   };
 
-  /// False: accepted before, or 64 or more below the writer's newest.
+  /// Accepts an insertion. Returns false if it was accepted before, or if its sequence number is 64
+  /// or more below the writer's newest.
   bool accept(std::uint64_t writer, std::uint64_t sequence) {
     Seen& seen = seen_of(writer);
     if (seen.mask == 0 || sequence > seen.newest) {
@@ -47,7 +48,7 @@ public:
 
 private:
   Seen& seen_of(std::uint64_t writer) {
-    if (last_ == nullptr || last_->first != writer) { // mostly the same one again
+    if (last_ == nullptr || last_->first != writer) { // usually the same writer inserts again
       remember(writers_, writer, kMaxWriters, insertions_);
       last_ = &*writers_.find(writer);
     }
@@ -57,7 +58,8 @@ private:
 
   static constexpr std::size_t kMaxWriters = 65'536;
   std::unordered_map<std::uint64_t, Seen> writers_;
-  std::pair<const std::uint64_t, Seen>* last_ = nullptr; // in writers_: of the last insertion
+  // The writer of the last insertion, in writers_
+  std::pair<const std::uint64_t, Seen>* last_ = nullptr;
   std::uint64_t insertions_ = 0;
 };
 
