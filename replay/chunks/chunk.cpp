@@ -15,7 +15,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr std::int64_t kChunksPerPlan = 256; // until the plans are chosen again
+constexpr std::int64_t kChunksPerPlan = 256; // chunks encoded before new plans are chosen
 
 std::size_t data_bytes(const RowLayout& layout, std::uint32_t capacity) {
   return capacity * layout.row_bytes;
@@ -26,7 +26,7 @@ struct PackedHead {
   std::uint32_t rows = 0;
 };
 
-/// The remaining bytes of a packed chunk.
+/// Reads the bytes of a packed chunk one after another.
 class Cursor {
 public:
   explicit Cursor(std::span<const std::byte> bytes) : left_(bytes) {}
@@ -60,7 +60,8 @@ Chunk::Chunk(std::shared_ptr<const RowLayout> layout, std::uint64_t id, std::uin
       layout_(std::move(layout)),
       // Not aligned_alloc(): glibc before 2.38 does not reuse its freed blocks.
       data_(static_cast<std::byte*>(std::malloc(data_bytes(*layout_, capacity)))),
-      // The system gives these pages when rows are written: a remote writer pays for what it fills.
+      // The system allocates these pages only when rows are written, so a remote writer's chunk
+      // takes only the memory that it fills.
       raw_flags_(static_cast<std::uint8_t*>(std::calloc(capacity, 1))) {
   if (!data_ || !raw_flags_)
     throw std::bad_alloc();

@@ -173,7 +173,7 @@ void EncodedColumn::decode_group(const KeyGroup& group, const Window& window,
   const std::size_t row_bytes = shape_.row_bytes;
   const std::size_t first = std::max(window.first, group.begin);
   const std::size_t last = std::min(window.end, group.end) - 1;
-  // Rows between the key and the window alternate between two places behind the key's.
+  // The rows between the key and the window alternate between two places after the key's.
   std::byte* spare = scratch.room(scratch.before, 3 * row_bytes);
   const auto place = [&](std::size_t i) {
     return first <= i && i <= last ? window.row(i)

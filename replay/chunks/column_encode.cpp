@@ -27,8 +27,8 @@ public:
          CodecScratch::State& scratch)
       : shape_(shape), rows_(rows), plan_(plan), scratch_(scratch) {}
 
-  /// Appends the encoded blocks of `column`, whose blocks and groups are set, to its header. False
-  /// if they are not smaller than the rows.
+  /// Appends the encoded blocks to the header of `column`, whose blocks and groups are set. Returns
+  /// false if they are not smaller than the rows.
   bool append_to(EncodedColumn& column) {
     index_ = column.bytes_.size();
     begin_ = index_ + column.blocks() * sizeof(std::uint32_t);
@@ -104,7 +104,7 @@ private:
   const ColumnRows& rows_;
   const ColumnPlan& plan_;
   CodecScratch::State& scratch_;
-  std::size_t index_ = 0; // offset of the ends of the blocks
+  std::size_t index_ = 0; // offset of the list of block ends
   std::size_t begin_ = 0; // offset of the first block
 };
 

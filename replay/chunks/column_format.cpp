@@ -10,7 +10,7 @@ namespace troupe::replay {
 namespace {
 
 constexpr int kWindowLog = 17;
-constexpr int kZstdLevel = 1; // level 3 saves 1 % of the bytes and takes a fifth longer
+constexpr int kZstdLevel = 1; // level 3 would save 1 % of the bytes and take a fifth longer
 
 char* chars(std::byte* bytes) {
   return reinterpret_cast<char*>(bytes);
@@ -131,7 +131,7 @@ std::span<const std::byte> CodecScratch::State::compress(Compression compression
 std::size_t CodecScratch::State::decompress(Compression compression,
                                             std::span<const std::byte> from, std::byte* out,
                                             std::size_t most, bool chained) {
-  if (compression == Compression::lz4) // a negative result becomes a large one
+  if (compression == Compression::lz4) // a negative result becomes a large number
     return static_cast<std::size_t>(LZ4_decompress_safe(
         chars(from.data()), chars(out), static_cast<int>(from.size()), static_cast<int>(most)));
   if (chained)

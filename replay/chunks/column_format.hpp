@@ -9,7 +9,7 @@
 
 #include "replay/chunks/column_codec.hpp"
 
-/// Shared by the encoding and decoding of columns only.
+/// Internal to the encoding and decoding of columns.
 namespace troupe::replay {
 
 struct ColumnHeader {
@@ -30,17 +30,19 @@ struct ColumnHeader {
 };
 static_assert(sizeof(ColumnHeader) == 32);
 
-inline constexpr std::size_t kBlockBytes = 16384; // small rows are compressed together up to this
-inline constexpr std::size_t kLargeRow = 4096;    // larger rows are blocks of their own
+// Small rows are compressed together up to this size.
+inline constexpr std::size_t kBlockBytes = 16384;
+inline constexpr std::size_t kLargeRow = 4096; // from this size on, each row is a block
 
-/// True if the rows are blocks of pack_picture().
+/// True if rows of this shape are packed by pack_picture().
 inline bool packs(const ColumnShape& shape) {
   return shape.plane_bytes != 0 && shape.element_bytes == 1 && shape.row_bytes >= kLargeRow;
 }
 
-/// The rows of a group are differences towards its key row, which is encoded by itself; the key is
-/// in the middle, so that few rows are far from it. Blocks are in decoding order: two chains, from
-/// the key to the end, and from the row before the key back to the beginning.
+/// A group of rows around a key row, which is encoded by itself. Every other row is stored as the
+/// difference from its neighbour on the side of the key. The key is in the middle, so that no row
+/// is far from it. Blocks are in decoding order, in two chains: from the key to the end, and from
+/// the row before the key back to the beginning.
 struct KeyGroup {
   std::size_t begin = 0;
   std::size_t key = 0;
@@ -60,7 +62,7 @@ struct CodecScratch::State {
     void operator()(ZSTD_CCtx_s* context) const;
     void operator()(ZSTD_DCtx_s* context) const;
   };
-  std::unique_ptr<ZSTD_CCtx_s, Free> compressor; // made when first needed
+  std::unique_ptr<ZSTD_CCtx_s, Free> compressor; // created when first needed
   std::unique_ptr<ZSTD_DCtx_s, Free> decompressor;
   std::vector<std::byte> rows, residual, packed, before;
 
@@ -70,10 +72,10 @@ struct CodecScratch::State {
     return buffer.data();
   }
 
-  /// Begins a chain. With zstd a chain is one stream that is flushed after each block, so that a
-  /// block uses the tables and bytes of the blocks before it.
+  /// Begins a chain. With zstd, a chain is one stream that is flushed after each block, so that a
+  /// block can refer to the tables and bytes of the previous blocks.
   void begin_chain();
-  /// Compresses with lz4 or zstd, into `packed`.
+  /// Compresses with lz4 or zstd into `packed`.
   std::span<const std::byte> compress(Compression compression, std::span<const std::byte> from,
                                       bool chained);
   /// Returns the bytes written to `out`, or more than `most` if `from` is damaged.

@@ -57,7 +57,7 @@ void apply_transform(const ColumnShape& shape, std::uint8_t transform, const std
     for (std::size_t i = 1; i < count; ++i)
       subtract(to + i * row, bytes_of(rows) + (i - 1) * row, row);
   }
-  if ((transform & kShuffle) != 0) { // the rows are small: copying them costs little
+  if ((transform & kShuffle) != 0) { // the rows are small, so copying them is cheap
     const std::vector<Byte> copy(to, to + size);
     shuffle(copy.data(), to, size, shape.element_bytes);
   }

@@ -10,7 +10,7 @@ namespace troupe::replay {
 namespace {
 
 constexpr int kMaxWindow = 4096;                                // steps
-constexpr std::uint64_t kMaxRowsShown = std::uint64_t{1} << 30; // of all columns
+constexpr std::uint64_t kMaxRowsShown = std::uint64_t{1} << 30; // in all columns together
 
 [[noreturn]] void refuse(const std::string& field, const std::string& value,
                          const std::string& rule) {

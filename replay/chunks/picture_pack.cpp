@@ -18,7 +18,7 @@ constexpr std::size_t kGroup = 8 * kBlock;
 constexpr std::size_t kPredictors = 7;
 constexpr Byte kNothingFollows = 0x80;
 
-/// The distances of the pixels that predict one, in bytes before it.
+/// The distances to the pixels that predict a pixel, in bytes before it.
 struct Distances {
   std::size_t line = 0;
   std::size_t plane = 0;
@@ -28,8 +28,8 @@ constexpr bool needs_before(std::size_t predictor) {
   return predictor == 3 || predictor == 4 || predictor == 6;
 }
 
-/// True if this predictor's pixels exist for all pixels of a group at `at`, and are decoded before
-/// their block.
+/// True if the pixels that this predictor uses exist for all pixels of the group at `at` and are
+/// decoded before the group's blocks need them.
 bool predicts(std::size_t predictor, const Distances& d, std::size_t at, bool alone) {
   const bool line = predictor == 1 || predictor == 3 || predictor >= 5;
   const bool plane = predictor == 2 || predictor == 4 || predictor >= 5;
@@ -38,7 +38,7 @@ bool predicts(std::size_t predictor, const Distances& d, std::size_t at, bool al
          && at >= (line ? d.line : 0) + (plane ? d.plane : 0);
 }
 
-/// Predicts the pixel at `p`; `b`: the same position in the row before.
+/// Predicts the pixel at `p`. `b` is the same position in the previous row.
 template <std::size_t kPredictor, bool kAlone>
 Byte predicted(const Byte* p, const Byte* b, const Distances& d) {
   if constexpr (kPredictor == 0)
@@ -94,7 +94,7 @@ std::uint64_t load(const Byte* p) {
   return word;
 }
 
-/// The differences of one block from its 8 * width(ed) bytes.
+/// The differences of one block.
 struct Differences {
   std::array<std::uint64_t, 4> words{};
 
@@ -114,7 +114,7 @@ struct Differences {
     }
   }
 
-  /// Returns the bytes written.
+  /// Returns the number of bytes written.
   std::size_t write(unsigned width, Byte* to) const {
     if (width == 3) {
       std::memcpy(to, words.data(), kBlock);
@@ -136,7 +136,7 @@ std::size_t blocks_bytes(std::uint16_t widths) {
                                   + 32 * std::popcount(low & high));
 }
 
-/// One way to write a group of `size` bytes at `row`.
+/// A candidate encoding of a group of `size` bytes at `row`.
 struct PackedGroup {
   std::uint16_t widths = 0;
   std::uint32_t cost = std::numeric_limits<std::uint32_t>::max();
@@ -173,7 +173,7 @@ struct PackedGroup {
   }
 };
 
-/// Unpacks a group of `size` bytes whose blocks were checked to be there.
+/// Unpacks a group of `size` bytes. The caller has checked that its blocks are complete.
 template <std::size_t kPredictor, bool kAlone>
 void unpack_group(std::uint16_t widths, const Byte* from, const Byte* before, Byte* out,
                   std::size_t size, const Distances& d) {
@@ -221,7 +221,7 @@ std::size_t pack_picture(const ColumnShape& shape, const std::byte* before, cons
   for (std::size_t at = 0; at < shape.row_bytes; at += kGroup) {
     const std::size_t size = std::min(kGroup, shape.row_bytes - at);
     std::size_t best = 0;
-    std::size_t kept = 0; // of `tries`
+    std::size_t kept = 0; // index of the best one in `tries`
     tries[0].cost = std::numeric_limits<std::uint32_t>::max();
     for (std::size_t predictor = 0; predictor < kPredictors; ++predictor) {
       if (!predicts(predictor, d, at, alone))

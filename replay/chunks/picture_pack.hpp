@@ -8,26 +8,29 @@
 namespace troupe::replay {
 
 // clang-format off
-/// Packs pictures (ColumnShape with line_bytes and plane_bytes, one-byte elements): each pixel minus a
-/// prediction from its neighbours, in as few bits as the differences need. Without entropy coding it
-/// unpacks at several GB/s, and its output is faster to compress further than the pixels.
+/// Packs pictures (ColumnShape with line_bytes and plane_bytes, one-byte elements): stores the
+/// difference of each pixel from a prediction by its neighbours, in as few bits as the differences
+/// need. Without entropy coding it unpacks at several GB/s, and its output compresses faster than
+/// the raw pixels.
 ///
-/// A row consists of groups of 256 bytes, a group of blocks of 32. A group is
+/// A row consists of groups of 256 bytes, and a group of blocks of 32. A group is
 ///   [predictor u8, + 0x80 if no block follows] [widths u16: 2 bits per block] [blocks]
-/// and a block 32 differences (zigzag, modulo 256) of 0, 2, 4 or 8 bits: byte k of its 0, 8, 16 or
-/// 32 bytes contains those of pixels k, k + 8, … or k, k + 16, from the lowest bits on. Predictors are
-/// sums of the same pixel in the row before, of the pixel above and of the channel before.
+/// and a block is 32 differences (zigzag, modulo 256) of 0, 2, 4 or 8 bits: byte k of its 0, 8, 16
+/// or 32 bytes contains the differences of pixels k, k + 8, … or k, k + 16, starting with the
+/// lowest bits. Predictors are sums of the same pixel in the previous row, in the line above and in
+/// the previous channel.
 // clang-format on
 
-/// The most bytes that pack_picture() writes.
+/// Returns the largest number of bytes that pack_picture() writes.
 std::size_t packed_bound(std::size_t row_bytes);
 
-/// `before`: another row, or nullptr to encode the row by itself. Returns the bytes written.
+/// Packs a row relative to the row `before`, or by itself if `before` is nullptr. Returns the
+/// number of bytes written.
 std::size_t pack_picture(const ColumnShape& shape, const std::byte* before, const std::byte* row,
                          std::byte* out);
 
-/// Writes the row to `out`. False if `packed` is not the output of pack_picture(); never reads
-/// beyond `packed`, `before` and `out`.
+/// Writes the unpacked row to `out`. Returns false if `packed` is not an output of pack_picture().
+/// Never accesses bytes beyond `packed`, `before` and `out`.
 bool unpack_picture(const ColumnShape& shape, const std::byte* before,
                     std::span<const std::byte> packed, std::byte* out);
 

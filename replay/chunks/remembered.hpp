@@ -7,8 +7,8 @@
 
 namespace troupe::replay {
 
-/// The entry of `id`, marked as used `now`; a new one replaces the least recently used of `most`
-/// entries. Value has a member `used`.
+/// Returns the entry for `id`, creating it if necessary, and sets its member `used` to `now`. If
+/// there are already `most` entries, a new one replaces the least recently used.
 template <typename Value>
 Value& remember(std::unordered_map<std::uint64_t, Value>& known, std::uint64_t id, std::size_t most,
                 std::uint64_t now) {

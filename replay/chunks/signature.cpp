@@ -37,7 +37,7 @@ bool is_utf8(const std::string& text) {
       return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
     };
     const std::size_t more = byte(0) < 0x80   ? 0
-                             : byte(0) < 0xc2 ? 4 // never a beginning
+                             : byte(0) < 0xc2 ? 4 // never a leading byte
                              : byte(0) < 0xe0 ? 1
                              : byte(0) < 0xf0 ? 2
                              : byte(0) < 0xf5 ? 3
@@ -45,7 +45,7 @@ bool is_utf8(const std::string& text) {
     for (std::size_t i = 1; i <= more; ++i)
       if (more == 4 || (byte(i) & 0xc0U) != 0x80)
         return false;
-    // Longer forms than needed, halves of UTF-16 pairs, and what lies beyond Unicode.
+    // Overlong forms, UTF-16 surrogates, and code points beyond Unicode.
     if ((byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) > 0x9f)
         || (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) > 0x8f))
       return false;

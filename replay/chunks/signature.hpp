@@ -10,8 +10,8 @@
 
 namespace troupe::replay {
 
-/// The contents of a writer's time steps, and how items are made of them. A table, a file, a writer
-/// and a client have one each, and refuse others.
+/// Describes the contents of a writer's time steps and how items are made of them. Every table,
+/// file, writer and client has a signature and refuses data of another one.
 struct Signature {
   std::vector<env::ArraySpec> columns; // names, types and shapes; [] is one number
   std::string items; // how items are made of steps ("sequences of 80"); may be empty
@@ -22,15 +22,15 @@ struct Signature {
 constexpr std::size_t kMaxColumns = 256;
 constexpr std::size_t kMaxRowBytes = std::size_t{1} << 28;
 
-/// The columns of a TransitionSpec without vectors. With vectors these are from position kVectors
-/// on, and the columns behind the frame follow them; RowLayout::place() has their positions.
+/// The columns of a TransitionSpec without vectors. Vectors start at position kVectors and shift
+/// the columns after the frame; RowLayout::place() returns their positions.
 enum TransitionColumn : std::size_t { kFrame, kAction, kReward, kDiscount, kFirst, kExtras };
 constexpr std::size_t kVectors = 1;
-/// Of transitions with hindsight: the goal, in place of kFirst.
+/// The goal of transitions with hindsight; they have no kFirst.
 inline constexpr std::size_t kGoal = kFirst;
 
-/// The columns of a transition's goal, reward and discount; lane -1: of original transitions,
-/// otherwise of those relabelled in this lane.
+/// The columns of a transition's goal, reward and discount. Lane -1 is for original transitions,
+/// any other for transitions relabelled in that lane.
 struct HindsightColumns {
   std::size_t goal = 0;
   std::size_t reward = 0;
@@ -43,22 +43,23 @@ constexpr HindsightColumns hindsight_columns(int lane) {
   return {first, first + 1, first + 2};
 }
 
-/// What messages and files can carry as text.
+/// True if messages and files can contain `text` as a Protobuf string.
 bool is_utf8(const std::string& text);
 
 /// Throws std::invalid_argument naming the column, its value and the rule.
 void check(const Signature& signature);
 
-/// "pixels uint8 [3, 84, 84], action float32 [2], …; transitions of stack 3, …".
+/// Returns "pixels uint8 [3, 84, 84], action float32 [2], …; transitions of stack 3, …".
 std::string describe(const Signature& signature);
 
-/// The first difference, with the column, what is expected and what came; "" if they are equal.
+/// Describes the first difference: the column, what was expected and what was received; "" if the
+/// signatures are equal.
 std::string difference(const Signature& expected, const Signature& got);
 
-/// XXH3 of describe(): equal for equal signatures on every machine.
+/// Returns the XXH3 of describe(), which is the same for equal signatures on every machine.
 std::uint64_t fingerprint(const Signature& signature);
 
-/// Where the columns of a row lie, in bytes from its beginning.
+/// Positions of the columns in a row, in bytes from its beginning.
 struct RowLayout {
   struct Column {
     std::size_t offset = 0; // a multiple of the element's size
@@ -68,7 +69,7 @@ struct RowLayout {
   /// Throws as check() does.
   explicit RowLayout(const Signature& signature);
 
-  /// The position of a column of a TransitionSpec.
+  /// Returns the index in `columns` of a column of a TransitionSpec.
   std::size_t place(TransitionColumn column) const {
     return column == kFrame ? 0 : column + vectors;
   }
@@ -76,9 +77,9 @@ struct RowLayout {
 
   Signature signature;
   std::vector<Column> columns;
-  std::vector<Column> gaps;  // unused bytes between the columns and behind the last
+  std::vector<Column> gaps;  // unused bytes between the columns and after the last one
   std::size_t vectors = 0;   // of a TransitionSpec: columns between "frame" and "action"
-  std::size_t row_bytes = 0; // distance of two rows, a multiple of 16
+  std::size_t row_bytes = 0; // distance between rows, a multiple of 16
 };
 
 } // namespace troupe::replay

@@ -9,11 +9,11 @@
 
 namespace troupe::replay {
 
-/// Gives the rows of one item at a time; decodes those of encoded chunks into reused memory. One
-/// thread.
+/// Returns the rows of one item at a time; rows of encoded chunks are decoded into reused memory.
+/// Used by one thread at a time.
 class WindowReader {
 public:
-  /// Selects the item of row(), which must stay alive and unchanged meanwhile.
+  /// Selects the item for row(). It must stay alive and unchanged while it is read.
   void open(const Item& item);
 
   const std::byte* row(std::uint32_t k) const { // k < rows of the item
@@ -25,7 +25,7 @@ private:
   bool decoded_ = false;
   std::size_t row_bytes_ = 0;
   std::vector<std::byte> rows_;
-  std::optional<CodecScratch> scratch_; // if needed
+  std::optional<CodecScratch> scratch_; // created when first needed
 };
 
 } // namespace troupe::replay
