@@ -31,7 +31,7 @@ std::size_t column_named(const Signature& steps, const std::string& name) {
   refuse_option("a relabelled column", "'" + name + "'", "one of " + names);
 }
 
-/// The relabelled rows of an item of `count` rows.
+/// Returns the rows to be relabelled in an item of `count` rows.
 Slice clipped(const Slice& rows, std::int64_t count) {
   const auto all = static_cast<std::uint32_t>(count);
   const std::uint32_t first = std::min(rows.first, all);
@@ -196,8 +196,8 @@ private:
                                                                      : rows - 1;
   }
 
-  /// Adds the item of a window, counted from the episode's first row, and its relabelled ones.
-  /// `number`: of the window in its episode.
+  /// Adds the item of a window, whose rows are counted from the episode's first row, and its
+  /// relabelled items. `number` is the number of the window in its episode.
   void add_items(Writer& writer, Relabelling& one, std::int64_t begin, const Window& window,
                  std::int64_t number) {
     const Window placed{begin + window.first, window.count, window.history};

@@ -10,7 +10,7 @@
 namespace troupe::replay {
 namespace {
 
-/// Relabels a transition: its goal, reward and discount.
+/// Replaces the goal, reward and discount of a transition.
 class RelabelledTransition {
 public:
   RelabelledTransition(const Hindsight& hindsight, const env::GoalSpec& goal)
@@ -43,7 +43,7 @@ private:
   env::GoalSpec goal_;
 };
 
-/// The transitions without the columns of relabelled ones.
+/// Returns the signature of the transitions without the columns of relabelled ones.
 Signature own_columns(const TransitionSpec& spec) {
   Signature steps = spec;
   steps.columns.resize(kGoal + 1);

@@ -20,7 +20,7 @@ public:
       : stack_(spec.stack), n_step_(spec.n_step), vectors_(spec.vectors.size()) {}
 
   void after_row(Writer& writer, std::int64_t rows, bool last) override {
-    const std::int64_t step = rows - 1; // of the newest row
+    const std::int64_t step = rows - 1; // steps of the episode so far
     if (step >= n_step_)
       add_item(writer, rows, step - n_step_, n_step_);
     for (auto start = std::max<std::int64_t>(0, step - n_step_ + 1); last && start < step; ++start)
@@ -35,7 +35,8 @@ private:
                     shape(history, static_cast<std::uint32_t>(steps)));
   }
 
-  /// No observation of a long n-step transition shows the frames in between.
+  /// The observations of an n-step transition longer than the stack do not show the frames between
+  /// them.
   ShapePtr shape(std::uint32_t history, std::uint32_t steps) {
     const auto stack = static_cast<std::uint32_t>(stack_);
     if (steps <= stack)
@@ -52,7 +53,7 @@ private:
   std::map<std::pair<std::uint32_t, std::uint32_t>, ShapePtr> shapes_; // by history and steps
 };
 
-/// Windows of the stream of rows, whichever episodes these belong to.
+/// Cuts windows from the stream of rows, whichever episodes they belong to.
 class SequenceWindows final : public ItemPolicy {
 public:
   explicit SequenceWindows(const TransitionSpec& spec)
@@ -92,8 +93,9 @@ private:
   std::int64_t steps_;
   std::int64_t period_;
   std::int64_t history_;
-  std::int64_t rows_ = 0;   // since the windows were restarted, also before the writer was loaded
-  std::int64_t before_ = 0; // before these, as far as a stack needs them
+  // Rows since the windows were restarted, including rows of a loaded state
+  std::int64_t rows_ = 0;
+  std::int64_t before_ = 0; // earlier rows that a stack may still need
 };
 
 void write_first(Writer& writer, bool first) {

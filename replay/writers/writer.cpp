@@ -59,7 +59,7 @@ void Writer::new_chunk() {
   recent_.push_back(current_);
 }
 
-/// Closes the chunks beyond the reach.
+/// Closes the chunks that new items can no longer cover.
 void Writer::close_chunks() {
   const std::int64_t oldest = std::max<std::int64_t>(0, end_ - reach_) / capacity_;
   if (recent_.empty() || static_cast<std::int64_t>(recent_.front()->id()) >= oldest)
@@ -80,7 +80,7 @@ std::span<std::byte> Writer::next(std::size_t column) {
 
 void Writer::append(std::uint8_t flags) {
   std::byte* row = next(0).data();
-  // Zero gaps make equal steps equal bytes in checkpoints and messages.
+  // Gaps are set to zero so that equal steps have equal bytes in checkpoints and messages.
   for (const RowLayout::Column& gap : layout_->gaps)
     std::fill_n(row + gap.offset, gap.bytes, std::byte{0});
   current_->flags()[filled_] = flags;
@@ -150,7 +150,8 @@ void Writer::add_item(std::int64_t first, std::int64_t count, std::uint32_t hist
         + " slices, or rows outside its window of " + std::to_string(count));
   if (!valid_priority(priority))
     check_priority(priority, "a new item");
-  // Constructed in place: zeroing an item first would cost more than the rest of this function.
+  // Items are constructed in place: zeroing one first would cost more than the rest of this
+  // function.
   const auto add = [&](ChunkRun chunks, std::int64_t begin) -> Item& {
     return items_.emplace_back(next_item_++, std::move(chunks), std::move(shape),
                                static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(count),
@@ -180,7 +181,7 @@ InsertionPtr Writer::take() {
   auto insertion = std::make_shared<Insertion>();
   insertion->writer_id = writer_id_;
   insertion->sequence = ++sequence_;
-  while (!full_rows_.empty()) { // rows from `before` on stay
+  while (!full_rows_.empty()) { // rows from `before` on are not taken yet
     ChunkRows& part = full_rows_.front();
     const std::int64_t left =
         before - static_cast<std::int64_t>(part.chunk->id()) * capacity_ - part.first;

@@ -18,40 +18,43 @@ class Writer;
 struct Window {
   std::int64_t first = 0;
   std::int64_t count = 0;
-  std::uint32_t history = 0; // the first rows, which only lead up to the item (see Item)
+  std::uint32_t history = 0; // leading rows that only provide context (see Item)
 };
 
-/// The priority (0 to kMaxPriority) of a new item; may read its rows by Writer::at().
+/// Returns the priority (0 to kMaxPriority) of a new item. It may read the item's rows with
+/// Writer::at().
 using ItemPriority = std::function<double(const Writer& rows, const Window& window)>;
 
-/// Decides which items a writer makes of the time steps of one environment. Each policy belongs to
-/// one writer.
+/// Decides which items a writer makes from the time steps of one environment. Each policy belongs
+/// to one writer.
 class ItemPolicy {
 public:
   virtual ~ItemPolicy() = default;
 
-  /// Called before row `row` (from 0) of an episode is appended. Throwing refuses the row.
+  /// Called before row `row` (from 0) of an episode is appended. If it throws, the row is not
+  /// appended.
   virtual void before_row(Writer& /*writer*/, std::int64_t /*row*/) {}
 
-  /// Called after the newest row was appended as the last of `rows` rows of its episode so far;
-  /// `last`: the episode ends with it. Adds items.
+  /// Called after a row was appended, to add items. The episode has `rows` rows so far; `last` is
+  /// true if it ends with this row.
   virtual void after_row(Writer& writer, std::int64_t rows, bool last) = 0;
 
-  /// The newest row is the first one of what comes: unfinished windows make no items.
+  /// Starts over with the newest row as the first one; unfinished windows make no items.
   virtual void restart() {}
 
-  /// True: rows of an open episode are not given out, so that they can still be rewritten.
+  /// True if take() must withhold the rows of an open episode, so that they can still be rewritten.
   virtual bool keeps_open_episode() const { return false; }
 
   virtual void save_state(std::vector<std::byte>& /*out*/) const {}
-  /// Returns the rest of `in`. Changes nothing if it throws.
+  /// Restores the state at the beginning of `in` and returns the rest. Changes nothing if it
+  /// throws.
   virtual std::span<const std::byte> load_state(std::span<const std::byte> in) { return in; }
 };
 
 struct WriterOptions {
-  int chunk_rows = 0;         // 0: chosen from the size of a row, about a MiB per chunk
+  int chunk_rows = 0;         // 0: chosen from the row size, about 1 MiB per chunk
   std::int64_t reach = 1;     // how many of the newest rows items may cover
-  ItemPriority priority = {}; // of items added by a policy; empty: 1
+  ItemPriority priority = {}; // of items added by a policy; empty: always 1
 };
 
 // clang-format off
@@ -74,13 +77,14 @@ public:
   Writer(const Signature& signature, std::uint64_t writer_id, const WriterOptions& options = {},
          std::unique_ptr<ItemPolicy> policy = nullptr);
 
-  /// Where a column of the next row is written, aligned to its elements; the same memory until the
-  /// row is appended. Columns that are not written are undefined.
+  /// Returns the memory for a column of the next row, aligned to its elements. It stays the same
+  /// until the row is appended. Columns that are not written are undefined.
   std::span<std::byte> next(std::size_t column);
 
-  /// Appends the row in next() as a time step; `last`: of its episode. The policy adds its items.
-  /// Throws what the policy and the priority function throw: before_row() refuses the row, after
-  /// that the row is there and the items added so far are.
+  /// Appends the row in next() as a time step, the last one of its episode if `last`; then the
+  /// policy adds its items. Rethrows exceptions of the policy and the priority function. If
+  /// before_row() throws, the row is not appended; after a later exception the row and the items
+  /// added so far remain.
   void append_step(bool last);
 
   /// See ItemPolicy::restart().
@@ -89,45 +93,48 @@ public:
       policy_->restart();
   }
 
-  /// Ends the open episode without a last step, for instance after its environment failed.
+  /// Ends the open episode without a last step, for instance because its environment failed.
   void abandon() { episode_rows_ = 0; }
-  std::int64_t episode_rows() const { return episode_rows_; } // of the open episode; 0: none
+  /// Returns the number of rows of the open episode; 0 if none is open.
+  std::int64_t episode_rows() const { return episode_rows_; }
 
-  /// Appends the row in next() without the policy, as padding or for items of the caller's own.
-  /// `flags`: Chunk::Flag.
+  /// Appends the row in next() without calling the policy: as padding, or for items that the caller
+  /// adds. `flags` combines values of Chunk::Flag.
   void append(std::uint8_t flags = 0);
-  void append(bool last) = delete; // append_step()
+  void append(bool last) = delete; // use append_step()
   /// Appends `count` rows of zeros.
   void append_zeros(std::int64_t count);
 
   std::int64_t rows() const { return end_; } // the number of the next row
-  /// How many of the newest rows items may cover: all of them, at most `reach`.
+  /// Returns how many of the newest rows new items may cover: all rows so far, but at most `reach`.
   std::int64_t kept_rows() const { return std::min(reach_, end_ - begin_); }
-  /// A column of row `row`, one of the newest `reach` rows. Throws std::out_of_range otherwise.
+  /// Returns a column of row `row`. Throws std::out_of_range unless the row is one of the newest
+  /// `reach` rows.
   std::span<const std::byte> at(std::int64_t row, std::size_t column) const;
-  /// The same, writable, of a row that no insertion has named. Throws std::out_of_range otherwise.
+  /// Like at(), but writable. Also throws std::out_of_range if an insertion already contains the
+  /// row.
   std::span<std::byte> rewrite(std::int64_t row, std::size_t column);
 
-  /// Adds an item of rows [first, first + count), the first `history` of which lead up to it.
-  /// Throws std::invalid_argument if they are not among the newest `reach` rows, if the shape does
-  /// not fit, and if the priority is not 0 to kMaxPriority.
+  /// Adds an item with rows [first, first + count), the first `history` of which only provide
+  /// context. Throws std::invalid_argument if the rows are not among the newest `reach` rows, if
+  /// the shape does not fit, or if the priority is not from 0 to kMaxPriority.
   void add_item(std::int64_t first, std::int64_t count, std::uint32_t history = 0,
                 ShapePtr shape = nullptr, double priority = 1);
-  /// The same, with the priority of WriterOptions.
+  /// Adds an item with the priority that WriterOptions::priority returns.
   void add_item(const Window& window, ShapePtr shape = nullptr);
 
   std::int64_t pending_items() const { return static_cast<std::int64_t>(items_.size()); }
 
-  /// All items since the last take() with the new rows; nullptr if there are no items.
+  /// Returns the items and rows added since the last take(); nullptr if there are no items.
   InsertionPtr take();
 
   const RowLayout& layout() const { return *layout_; }
 
-  /// Appends the newest `reach` rows, the pending items and the state of the policy to `out`.
-  /// load_state(), on a writer of the same signature, options and policy, restores them in chunks
-  /// of its own and returns the rest of `in`; later items have the same content, keys and sequence
-  /// numbers. Throws std::runtime_error on bytes that are not such a state, and changes nothing
-  /// then.
+  /// save_state() appends the newest `reach` rows, the pending items and the state of the policy to
+  /// `out`. load_state() restores them from `in`, in new chunks, and returns the rest of `in`. The
+  /// writer must have the same signature, options and policy; later items then have the same
+  /// content, keys and sequence numbers. Throws std::runtime_error if the bytes are not such a
+  /// state, without changing anything.
   void save_state(std::vector<std::byte>& out) const;
   std::span<const std::byte> load_state(std::span<const std::byte> in);
 
@@ -139,19 +146,19 @@ private:
 
   std::shared_ptr<const RowLayout> layout_;
   std::uint64_t writer_id_;
-  std::int64_t capacity_; // rows of a chunk
+  std::int64_t capacity_; // rows per chunk
   std::int64_t reach_;
   ItemPriority priority_;
   std::unique_ptr<ItemPolicy> policy_;
   std::shared_ptr<Chunk> current_;
-  std::vector<std::shared_ptr<Chunk>> recent_; // chunks of the newest rows, current_ last
-  std::int64_t filled_ = 0;                    // rows of current_
+  std::vector<std::shared_ptr<Chunk>> recent_; // the chunks with the newest rows, current_ last
+  std::int64_t filled_ = 0;                    // rows in current_
   std::int64_t end_ = 0;   // number of the next row; row r is in chunk r / capacity_
-  std::int64_t begin_ = 0; // the oldest row of all time
-  std::int64_t named_ = 0; // insertions have named the rows before this
-  std::int64_t taken_ = 0; // the rows before this are named or in full_rows_
+  std::int64_t begin_ = 0; // number of the first row of this writer
+  std::int64_t named_ = 0; // earlier rows are in insertions
+  std::int64_t taken_ = 0; // earlier rows are in insertions or in full_rows_
   std::int64_t episode_rows_ = 0;
-  std::vector<ChunkRows> full_rows_; // not yet taken, of chunks before current_
+  std::vector<ChunkRows> full_rows_; // rows of chunks before current_ that were not taken yet
   std::vector<ChunkPtr> closed_;     // removed from recent_ since the last take()
   std::vector<Item> items_;
   std::uint64_t next_item_ = 0;

@@ -1,5 +1,5 @@
-// The state of a writer as bytes: a head, the pending shapes and items, all rows that they or later
-// items may need, oldest first, and the state of the policy.
+// The saved state of a writer consists of a header, the pending shapes and items, all rows that
+// these or later items may need, oldest first, and the state of the policy.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -161,7 +161,7 @@ std::span<const std::byte> Writer::load_state(std::span<const std::byte> in) {
                {.chunk_rows = static_cast<int>(capacity_),
                 .reach = std::max<std::int64_t>(1, static_cast<std::int64_t>(head.rows)),
                 .priority = priority_});
-  // Rows are numbered from the next whole chunk on: these chunks are not the saved writer's.
+  // Row numbers continue at the next whole chunk, because these chunks are not the saved writer's.
   const std::int64_t begin = (head.end + capacity_ - 1) / capacity_ * capacity_;
   fresh.begin_ = fresh.end_ = fresh.taken_ = fresh.named_ = begin;
   for (std::uint64_t i = 0; i < head.rows; ++i) {

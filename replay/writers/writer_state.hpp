@@ -1,6 +1,6 @@
 #pragma once
 
-// Values in the saved states of writers.
+// Reads and writes values in the saved states of writers.
 #include <cstddef>
 #include <cstring>
 #include <span>
