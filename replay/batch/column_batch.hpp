@@ -13,21 +13,21 @@ namespace troupe::replay {
 struct SampledItem {
   std::uint64_t key = 0;
   double priority = 1;
-  double probability = 0;          // of the choice within its shard
-  std::uint32_t rows = 0;          // of its window
-  std::uint32_t history = 0;       // of these, only lead up to the item (see Item)
+  double probability = 0;          // of choosing the item within its shard
+  std::uint32_t rows = 0;          // rows of its window
+  std::uint32_t history = 0;       // leading rows that only provide context (see Item)
   std::uint32_t times_sampled = 0; // including this sample
-  std::uint32_t table_items = 0;   // in the shard
+  std::uint32_t table_items = 0;   // items in the shard
 
   bool operator==(const SampledItem&) const = default;
 };
 
-/// Items of any windows and shapes from one message, without a copy: the columns point into its
-/// frames. The frames may be in memory shared with the server, which it can reuse only after they
-/// are released: copy a batch to keep it for long. Movable, not copyable.
+/// Items with any windows and shapes from one message. Nothing is copied: the columns point into
+/// the frames of the message. The frames may be in memory shared with the server, which can reuse
+/// it only after they are released, so copy a batch that is kept for long. Movable, not copyable.
 struct ColumnPart {
   struct Column {
-    std::span<const std::byte> bytes; // [rows of all items, column's shape]; unaligned
+    std::span<const std::byte> bytes; // [rows of all items, shape of the column]; unaligned
     std::size_t row_bytes = 0;
     std::vector<std::uint64_t> first; // [items + 1]: item i shows rows [first[i], first[i + 1])
   };
@@ -40,10 +40,10 @@ struct ColumnPart {
 
   std::vector<SampledItem> items;
   std::vector<Column> columns;          // in the order of the signature
-  std::vector<env::wire::Frame> memory; // that the columns point into
+  std::vector<env::wire::Frame> memory; // the columns point into it
 };
 
-/// A sampled batch: its parts in order, one per message.
+/// A sampled batch: its parts in order, one for each message.
 struct ColumnBatch {
   std::vector<ColumnPart> parts;
 

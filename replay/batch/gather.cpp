@@ -23,7 +23,8 @@ void put(std::span<Value> column, std::size_t row, Value value) {
     column[row] = value;
 }
 
-/// Copies frames [newest - stack + 1, newest] of the window; repeats the first one before it.
+/// Copies frames [newest - stack + 1, newest] of the window. Frames before the window are replaced
+/// by its first one.
 void stack_frames(const WindowReader& window, std::int64_t newest, int stack,
                   std::size_t frame_bytes, std::byte* out) {
   for (std::int64_t k = newest - stack + 1; k <= newest; ++k, out += frame_bytes)
@@ -76,7 +77,7 @@ void check(const TransitionSpec& spec, const BatchView& batch, std::int64_t firs
 
 namespace {
 
-/// Adds the terms in order, from the first step on.
+/// Sums the terms of a return in order, beginning with the first step.
 class Return {
 public:
   explicit Return(double discount) : discount_(discount) {}

@@ -24,31 +24,33 @@ struct NStep {
   float discount = 0; // prod_{k<m} discount * d_k
 };
 
-/// The return of `steps` consecutive float rewards and discounts, summed in double precision.
+/// Returns the n-step return of `steps` consecutive float rewards and discounts, computed in double
+/// precision.
 NStep n_step(const TransitionSpec& spec, std::uint32_t steps, const std::byte* reward,
              const std::byte* discount);
 
-/// The shape of a transition of more steps than `stack`: the frames of both observations, one
-/// action, the steps' rewards and discounts, and `vectors` columns of the observations' newest
-/// rows.
+/// Returns the shape of a transition with more steps than `stack`. It shows the frames of both
+/// observations, one action, the rewards and discounts of all steps, and, for the `vectors` vector
+/// columns, the newest row of each observation.
 ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint32_t stack,
                            std::size_t vectors);
 
-/// The lane of a relabelled transition, -1 for an original one; empty if the shape is of neither.
+/// Returns the lane of a relabelled transition, -1 for an original one; empty if the shape belongs
+/// to neither.
 std::optional<int> hindsight_lane(const TransitionSpec& spec, const ItemShape* shape);
 
 /// Replaces the desired goal in both observations of row `row` of the batch.
 void put_goal(const TransitionSpec& spec, const BatchView& batch, std::size_t row,
               const std::byte* goal);
 
-/// Writes the optional columns of BatchView (priority and the like) that have a buffer.
+/// Writes those optional columns of BatchView (priority to table_items) that have a buffer.
 void put_choice(const BatchView& batch, std::size_t row, const Item& item);
 
-/// True if an item of this spec, a transition or a sequence, may have this window.
+/// True if the window of `item` is possible for an item (transition or sequence) of this spec.
 bool is_transition(const TransitionSpec& spec, const Item& item);
 
-/// Writes a sequence to row `row` of the batch. `at(k, column)`: a column of row k of the window,
-/// which begins with `history` rows that only lead up to it.
+/// Writes a sequence to row `row` of the batch. `at(k, column)` returns a column of row k of the
+/// window, whose first `history` rows only provide context.
 template <class At>
 void put_sequence(const TransitionSpec& spec, std::uint32_t history, const BatchView& batch,
                   std::size_t row, const At& at) {
@@ -63,7 +65,7 @@ void put_sequence(const TransitionSpec& spec, std::uint32_t history, const Batch
   };
   std::byte* frames =
       batch.observation.data() + row * (steps + 1) * frame_bytes * static_cast<std::size_t>(stack);
-  std::int64_t episode = 0; // its first row, or the window's
+  std::int64_t episode = 0; // first row of the current episode in the window
   for (std::uint32_t k = 0; k < history + 1 + steps; ++k) {
     const bool first = *at(k, kFirst + vectors) != std::byte{0};
     if (first)
@@ -89,10 +91,11 @@ void put_sequence(const TransitionSpec& spec, std::uint32_t history, const Batch
   }
 }
 
-/// Writes `items` to rows [first_row, first_row + items.size()) of the batch: stacked observations,
-/// action, n-step reward and discount, key, or what BatchView has of sequences. Copies every frame
-/// once. Any thread; allocates only for encoded chunks, and with a reused `reader` not even then.
-/// Throws as check() does, and on an item that is no transition.
+/// Writes `items` to rows [first_row, first_row + items.size()) of the batch: for transitions
+/// stacked observations, action, n-step reward and discount, and key; for sequences the columns
+/// that BatchView has for them. Copies every frame once. May be called on any thread. Allocates
+/// only for encoded chunks, and with a reused `reader` not even then. Throws as check() does, and
+/// std::invalid_argument on an item that does not match the spec.
 void gather(const TransitionSpec& spec, std::span<const Item> items, const BatchView& batch,
             std::int64_t first_row, WindowReader* reader = nullptr);
 

@@ -10,7 +10,7 @@ namespace troupe::replay {
 
 namespace {
 
-/// The sizes of single numbers are constants for the compiler.
+/// Copies a row. The sizes of single numbers are compile-time constants, which makes them fast.
 inline void copy_row(std::byte* out, const std::byte* from, std::size_t bytes) {
   if (bytes == 1)
     *out = *from;
@@ -22,7 +22,7 @@ inline void copy_row(std::byte* out, const std::byte* from, std::size_t bytes) {
     std::memcpy(out, from, bytes);
 }
 
-/// Rows [first, first + count) of the item's window, one column of each.
+/// Copies one column of the rows of a slice of the item's window, and advances `out`.
 void copy_slice(const WindowReader& window, const RowLayout::Column& column, const Slice& slice,
                 std::byte*& out) {
   for (std::uint32_t k = 0; k < slice.count; ++k, out += column.bytes)

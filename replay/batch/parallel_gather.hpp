@@ -13,17 +13,17 @@
 
 namespace troupe::replay {
 
-/// gather() on several threads, each for a part of the rows; the batch does not depend on their
-/// number. Useful if items are encoded or on disk. One caller at a time.
+/// Runs gather() on several threads, each for a part of the rows. The batch does not depend on the
+/// number of threads. Useful if items are encoded or on disk. One caller at a time.
 class ParallelGather {
 public:
-  /// `threads`: including the caller. Throws std::invalid_argument below 1.
+  /// `threads` includes the calling thread. Throws std::invalid_argument if it is below 1.
   explicit ParallelGather(int threads);
   ~ParallelGather();
   ParallelGather(const ParallelGather&) = delete;
   ParallelGather& operator=(const ParallelGather&) = delete;
 
-  /// As gather(). Rethrows the exception of a part once all parts are done.
+  /// Does the same as gather(). If a part throws, rethrows its exception once all parts are done.
   void operator()(const TransitionSpec& spec, std::span<const Item> items, const BatchView& batch,
                   std::int64_t first_row);
 
@@ -42,9 +42,9 @@ private:
   std::condition_variable_any begun_, done_;
   const Work* work_ = nullptr;
   std::uint64_t round_ = 0;
-  std::size_t left_ = 0; // parts that other threads still process
+  std::size_t left_ = 0; // parts that are not done on other threads
   std::exception_ptr failure_;
-  std::vector<std::jthread> threads_; // last
+  std::vector<std::jthread> threads_; // destroyed first
 };
 
 } // namespace troupe::replay

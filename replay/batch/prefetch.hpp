@@ -7,10 +7,9 @@
 
 namespace troupe::replay {
 
-constexpr std::size_t kItemsAhead = 8; // of the item that is copied
+constexpr std::size_t kItemsAhead = 8; // prefetching is this far ahead of copying
 
-/// Fetches the first bytes of a window into the cache; the hardware prefetches the rest of a larger
-/// one.
+/// Prefetches the beginning of a window into the cache; the hardware prefetches the rest.
 inline void prefetch_window(const Item& item, std::size_t window_bytes) {
   constexpr std::size_t kCacheLine = 64;
   constexpr std::size_t kMostPrefetched = 512; // bytes
