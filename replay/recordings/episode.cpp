@@ -145,7 +145,8 @@ void Episode::write(Writer& writer) const {
 
 namespace {
 
-/// Of the extra kPlayedLogProbability. Throws std::invalid_argument if there is none.
+/// Returns the column of the extra kPlayedLogProbability. Throws std::invalid_argument if there is
+/// none.
 std::size_t log_probability_of(const RowLayout& layout) {
   const auto& columns = layout.signature.columns;
   const auto found = std::ranges::find(columns, kPlayedLogProbability, &env::ArraySpec::name);

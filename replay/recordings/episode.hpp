@@ -16,34 +16,35 @@
 
 namespace troupe::replay {
 
-/// What the episodes of a recording consist of.
+/// Describes the episodes of a recording.
 struct RecordingSpec {
   env::ArraySpec frame;                     // one frame, as in TransitionSpec
   std::vector<env::ArraySpec> vectors = {}; // as in TransitionSpec
-  int stack = 1;                            // frames that the recorded policy saw
+  int stack = 1;                            // frames per observation of the recorded policy
   int action_size = 0;
   std::vector<std::int64_t> action_choices = {}; // as in TransitionSpec
-  /// [action_size] bounds that the environment gives its continuous numbers, which are stored as
-  /// -1 and 1; empty: unknown.
+  /// [action_size] the environment's bounds on continuous numbers, which are stored scaled to [-1,
+  /// 1]; empty: unknown.
   std::vector<double> action_minimum = {}, action_maximum = {};
-  /// Each step has the logarithm of the probability with which its action was played, as
-  /// learner::Policy::log_probability() defines it.
+  /// True if each step has the logarithm of the probability of its action under the recorded
+  /// policy, as learner::Policy::log_probability() defines it.
   bool log_probability = false;
-  std::map<std::string, std::string> about = {}; // for people: "task", "agent", "run"
+  std::map<std::string, std::string> about = {}; // free text, such as "task", "agent", "run"
 
   bool operator==(const RecordingSpec&) const = default;
 };
 
-/// The extra of sequences, float32, from which EpisodeJoiner takes the log-probability of a step.
+/// The name of the float32 extra from which EpisodeJoiner takes the log-probability of a step.
 inline constexpr const char* kPlayedLogProbability = "played_log_probability";
 
-/// The transitions' frame, stack and actions, without log-probabilities.
+/// Returns a recording spec with the frame, stack and actions of `transitions`, without
+/// log-probabilities.
 RecordingSpec recording_of(const TransitionSpec& transitions);
-/// Transitions of one step of such episodes.
+/// Returns the spec of 1-step transitions of such episodes.
 TransitionSpec transitions_of(const RecordingSpec& recording);
 
-/// The time steps of an episode, the first one included: rows of frame and vectors, and action,
-/// reward and discount of the step that led to them.
+/// The time steps of an episode, including the first one. Each row contains the frame, the vectors,
+/// and the action, reward and discount of the step that led to it.
 class Episode {
 public:
   static constexpr std::int64_t kMostSteps = std::int64_t{1} << 24;
@@ -51,12 +52,13 @@ public:
   /// Throws std::invalid_argument as check(TransitionSpec) does.
   explicit Episode(const RecordingSpec& spec);
 
-  /// The vectors of an observation, each of the spec's size.
+  /// The vectors of an observation; each must have the size in the spec.
   using Vectors = std::span<const std::span<const std::byte>>;
-  /// The first time step; removes what was there.
+  /// Removes all rows and adds the first time step.
   void begin(std::span<const std::byte> frame, Vectors vectors = {});
-  /// Throws std::invalid_argument on spans of other sizes, numbers that are not finite, and if a
-  /// log-probability is given that the spec lacks, or lacks where the spec has it.
+  /// Adds a time step. Throws std::invalid_argument if a span has another size than in the spec, if
+  /// a number is not finite, or if a log-probability is given although the spec has none, or
+  /// missing although the spec has one.
   void append(std::span<const float> action, float reward, float discount,
               std::span<const std::byte> frame, Vectors vectors = {},
               std::optional<float> log_probability = {});
@@ -71,7 +73,8 @@ public:
   std::span<const std::byte> vector(std::int64_t row, std::size_t index) const {
     return at(row, kVectors + index);
   }
-  /// Of the step that led to row `row`, which is not the first.
+  /// The action, reward and discount of the step that led to row `row`, which must not be the
+  /// first.
   std::vector<float> action(std::int64_t row) const;
   float reward(std::int64_t row) const { return number(row, layout_->place(kReward)); }
   float discount(std::int64_t row) const { return number(row, layout_->place(kDiscount)); }
@@ -81,7 +84,7 @@ public:
   double total_reward() const;
   bool terminated() const { return steps() > 0 && discount(rows_ - 1) == 0; }
 
-  /// Writes the episode as if an environment had just played it.
+  /// Writes the episode to `writer` as if an environment had just produced it.
   void write(Writer& writer) const;
 
 private:
@@ -92,21 +95,21 @@ private:
   std::byte* add_row();
 
   std::shared_ptr<const RowLayout> layout_;
-  std::size_t log_probability_ = 0; // its column; 0: none
+  std::size_t log_probability_ = 0; // column index; 0: none
   std::vector<std::byte> bytes_;
   std::int64_t rows_ = 0;
 };
 
-/// Puts the insertions of one Writer of transitions together to episodes. Their log-probabilities
-/// come from the extra kPlayedLogProbability. One thread.
+/// Assembles episodes from the insertions of one Writer of transitions. The log-probabilities come
+/// from the extra kPlayedLogProbability. Used by one thread at a time.
 class EpisodeJoiner {
 public:
   explicit EpisodeJoiner(const RecordingSpec& spec) : open_(spec) {}
 
-  /// `ended` is called with each episode that ended. One that a writer abandoned has ended with its
-  /// last step.
+  /// Adds an insertion and calls `ended` with each episode that it completes. An episode that the
+  /// writer abandoned ends with its last step.
   void add(const Insertion& insertion, const std::function<void(const Episode&)>& ended);
-  const Episode& open() const { return open_; } // the rows of an episode that has not ended
+  const Episode& open() const { return open_; } // the rows so far of the unfinished episode
 
 private:
   Episode open_;

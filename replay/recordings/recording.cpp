@@ -17,9 +17,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr char kMagic[8] = {'T', 'R', 'P', 'R', 'E', 'C', 'R', 'D'}; // in front of the header
+constexpr char kMagic[8] = {'T', 'R', 'P', 'R', 'E', 'C', 'R', 'D'}; // precedes the header
 constexpr std::uint32_t kVersion = 1;
-constexpr std::uint32_t kVersionWithProbability = 2; // of recordings with log-probabilities
+constexpr std::uint32_t kVersionWithProbability = 2; // for recordings with log-probabilities
 
 std::vector<std::byte> header_of(const RecordingSpec& spec,
                                  std::span<const EpisodeSummary> episodes) {
@@ -67,7 +67,7 @@ bool has_magic(std::span<const std::byte> header) {
 void check_fits(const RecordingSpec& recording, const TransitionSpec& transitions,
                 const fs::path& folder) {
   RecordingSpec wanted = recording_of(transitions);
-  wanted.stack = recording.stack; // single frames are stored, so another one fits as well
+  wanted.stack = recording.stack; // single frames are stored, so the stacks may differ
   const auto why =
       difference(Signature(transitions_of(wanted)), Signature(transitions_of(recording)));
   if (!why.empty())
@@ -160,7 +160,7 @@ parse_recording_header(std::span<const std::byte> header, const std::string& sou
 
 namespace {
 
-/// Throws std::invalid_argument if there is no folder of this kind.
+/// Returns `folder`. Throws std::invalid_argument if it contains no manifest.
 const fs::path& checked(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::exists(folder / kManifestName, ignored))

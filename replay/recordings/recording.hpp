@@ -13,29 +13,29 @@
 
 namespace troupe::replay {
 
-/// Throws std::invalid_argument naming `folder` and the difference if an experiment's transitions
-/// are of other steps.
+/// Throws std::invalid_argument naming `folder` and the difference if the steps of the recording
+/// differ from the steps of an experiment's `transitions`.
 void check_fits(const RecordingSpec& recording, const TransitionSpec& transitions,
                 const std::filesystem::path& folder);
 
-/// What a recording says of an episode without reading it.
+/// Information about an episode that is available without reading it.
 struct EpisodeSummary {
   std::int64_t steps = 0;
   double total_reward = 0;
-  bool terminated = false; // false: it was cut
+  bool terminated = false; // false: it was truncated
 
   bool operator==(const EpisodeSummary&) const = default;
 };
 
-/// Writes a recording: a folder that appears, complete, with commit(). Until then its files are in
-/// `<folder>.partial`, which the next writer of the same folder removes. Columns are compressed;
-/// every file has checksums. Throws StorageError.
+/// Writes a recording. The folder appears, complete, with commit(); until then its files are in
+/// `<folder>.partial`, which the next writer of the same folder removes. Columns are compressed,
+/// and every file has checksums. Throws StorageError.
 class RecordingWriter {
 public:
   /// `folder` must not exist; its parent must.
   RecordingWriter(std::filesystem::path folder, RecordingSpec spec);
 
-  void add(const Episode& episode); // of at least one step
+  void add(const Episode& episode); // must have at least one step
   std::int64_t episodes() const { return std::ssize(summaries_); }
   void commit();
 
@@ -46,20 +46,20 @@ private:
   std::vector<EpisodeSummary> summaries_;
 };
 
-/// Reads a recording as untrusted input. Const functions are thread-safe. Throws StorageError
-/// naming the file, std::invalid_argument if there is none.
+/// Reads a recording, treating it as untrusted input. Const functions are thread-safe. Throws
+/// StorageError naming the file, and std::invalid_argument if the folder contains no recording.
 class Recording {
 public:
   explicit Recording(const std::filesystem::path& folder);
 
   const RecordingSpec& spec() const { return spec_; }
   std::span<const EpisodeSummary> episodes() const { return summaries_; }
-  std::int64_t steps() const { return steps_; } // of all episodes
-  /// Items that these transitions make of episode `i`.
+  std::int64_t steps() const { return steps_; } // in all episodes
+  /// Returns the number of items that a writer of `transitions` makes from an episode.
   static std::int64_t items(const TransitionSpec& transitions, const EpisodeSummary& episode);
 
   Episode read(std::size_t i) const;
-  /// Reads and checks everything.
+  /// Reads and checks all episodes.
   void verify() const;
 
 private:
@@ -70,10 +70,10 @@ private:
   std::int64_t steps_ = 0;
 };
 
-/// Whether the folder holds a recording, not a table or something else. Never throws.
+/// True if the folder contains a recording and not a table or something else. Never throws.
 bool is_recording(const std::filesystem::path& folder);
 
-/// Parses the header of a recording's manifest; for Recording and the fuzzer.
+/// Parses the header of a recording's manifest. Used by Recording and the fuzzer.
 std::pair<RecordingSpec, std::vector<EpisodeSummary>>
 parse_recording_header(std::span<const std::byte> header, const std::string& source);
 
