@@ -12,8 +12,7 @@ namespace troupe::replay {
 /// The buffers into which a batch of n-step transitions or sequences is written. The caller owns
 /// them and usually reuses them; for CUDA they are pinned.
 struct BatchView {
-  /// [batch, stack*channels, height, width] or [batch, stack*n]; for sequences [batch, steps + 1,
-  /// …]
+  /// [batch, stack*channels, height, width] or [batch, stack*n]; sequences: [batch, steps + 1, …]
   std::span<std::byte> observation;
   std::span<std::byte> next_observation; // as above, transitions only
   std::span<float> action;               // [batch, action_size] or [batch, steps, action_size]

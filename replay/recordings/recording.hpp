@@ -47,7 +47,7 @@ private:
 };
 
 /// Reads a recording, treating it as untrusted input. Const functions are thread-safe. Throws
-/// StorageError naming the file, and std::invalid_argument if the folder contains no recording.
+/// StorageError naming the file, and std::invalid_argument if the folder has no manifest.
 class Recording {
 public:
   explicit Recording(const std::filesystem::path& folder);

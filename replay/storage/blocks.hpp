@@ -11,7 +11,8 @@ struct ZSTD_CCtx_s;
 
 namespace troupe::replay {
 
-/// Appends raw bytes and blocks, [raw bytes u64][compressed bytes u64][a zstd frame], to bytes().
+/// Appends raw bytes and compressed blocks to bytes(). A block is [raw bytes u64][compressed bytes
+/// u64][a zstd frame].
 class BlockWriter {
 public:
   BlockWriter();
@@ -28,8 +29,9 @@ private:
   std::vector<std::byte> bytes_;
 };
 
-/// Reads the bytes of a BlockWriter as untrusted input: checks every size against the caller's and
-/// the remaining bytes. Throws std::runtime_error naming `source`, a path.
+/// Reads the output of a BlockWriter, treating it as untrusted: checks every size against the size
+/// that the caller expects and against the remaining bytes. Throws std::runtime_error naming
+/// `source`, a path.
 class BlockReader {
 public:
   BlockReader(std::span<const std::byte> bytes, std::string source)
@@ -41,18 +43,19 @@ public:
 
   void raw(void* data, std::uint64_t size);
 
-  /// Returns the unpacked size of the next block, at most `most`; unpack() then gives its bytes.
+  /// Begins the next block and returns its unpacked size, which is at most `most`. unpack() must
+  /// follow.
   std::uint64_t begin_block(std::uint64_t most);
   void unpack(void* data, std::uint64_t size);
 
-  /// A block of exactly this size.
+  /// Reads a block of exactly this size.
   void block(void* data, std::uint64_t size);
 
-  void end() const; // nothing follows
+  void end() const; // throws if any bytes are left
 
 private:
   std::span<const std::byte> left_;
-  std::span<const std::byte> compressed_; // of the coming block
+  std::span<const std::byte> compressed_; // of the block begun by begin_block()
   std::string source_;
 };
 

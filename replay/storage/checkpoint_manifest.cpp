@@ -23,7 +23,7 @@ struct ManifestHead {
   std::uint64_t header_bytes = 0;
 };
 
-// Their layouts in files and in memory are equal.
+// These structs have the same layout in files and in memory.
 static_assert(sizeof(ManifestHead) == 48 && sizeof(CheckpointSegment) == 16
               && sizeof(CheckpointBlob) == 56);
 static_assert(std::is_trivially_copyable_v<
@@ -58,7 +58,7 @@ void check_segments(const CheckpointManifest& manifest, const std::string& sourc
 }
 
 void check_blobs(const CheckpointManifest& manifest, const std::string& source) {
-  std::vector<std::array<std::uint64_t, 3>> places; // segment, begin and end
+  std::vector<std::array<std::uint64_t, 3>> places; // segment, begin, end
   for (std::size_t i = 0; i < manifest.blobs.size(); ++i) {
     const CheckpointBlob& blob = manifest.blobs[i];
     if (i > 0 && blob.key <= manifest.blobs[i - 1].key)

@@ -11,10 +11,11 @@
 
 namespace troupe::replay {
 
-/// Identifies a blob of a table's checkpoints. The bytes of a key never change.
+/// Identifies a blob in the checkpoints of a table. The bytes of a blob with a given key never
+/// change.
 struct BlobKey {
-  std::uint64_t chunk = 0; // its number in the table
-  std::uint64_t low = 0;   // rows [low, high) of it
+  std::uint64_t chunk = 0; // number of the chunk in its table
+  std::uint64_t low = 0;   // the blob contains rows [low, high) of the chunk
   std::uint64_t high = 0;
 
   auto operator<=>(const BlobKey&) const = default;
@@ -35,22 +36,23 @@ struct CheckpointSegment {
   bool operator==(const CheckpointSegment&) const = default;
 };
 
-/// The contents of a checkpoint's folder, as its file `manifest` lists them.
+/// The contents of a checkpoint's folder, as listed in its file `manifest`.
 struct CheckpointManifest {
-  std::uint64_t next_segment = 1;          // above every id of this and earlier checkpoints
-  std::vector<CheckpointSegment> segments; // ids ascend
-  std::vector<CheckpointBlob> blobs;       // keys ascend
-  std::vector<std::byte> header;           // the caller's
+  std::uint64_t next_segment = 1;          // greater than every id in this and earlier checkpoints
+  std::vector<CheckpointSegment> segments; // by ascending id
+  std::vector<CheckpointBlob> blobs;       // by ascending key
+  std::vector<std::byte> header;           // the bytes passed to CheckpointWriter::commit()
 
   bool operator==(const CheckpointManifest&) const = default;
 };
 
-/// "TRPCHECK", version u32, 0 u32, next_segment, the numbers of segments and blobs and the bytes of
-/// the header (u64 each); segments; blobs; header; the checksum u64 of all that.
+/// Encodes a manifest as: "TRPCHECK", version u32, 0 u32, next_segment, the number of segments, the
+/// number of blobs, the size of the header (u64 each); segments; blobs; header; a u64 checksum of
+/// all of these.
 std::vector<std::byte> encode(const CheckpointManifest& manifest);
 
-/// Treats the bytes as untrusted: throws StorageError naming `source` unless all numbers are
-/// consistent.
+/// Parses a manifest, treating it as untrusted. Throws StorageError naming `source` unless all
+/// numbers are consistent.
 CheckpointManifest parse_manifest(std::span<const std::byte> bytes, const std::string& source);
 
 } // namespace troupe::replay

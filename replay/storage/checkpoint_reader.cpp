@@ -70,7 +70,7 @@ void CheckpointReader::verify() const {
     auto next = places[i].begin();
     segments_[i]->scan([&](const BlobPlace& place) {
       if (next != places[i].end() && *next == place)
-        ++next; // the others were released before this checkpoint
+        ++next; // other records were released before this checkpoint
     });
     if (next != places[i].end())
       throw StorageError(StorageError::Kind::damaged,

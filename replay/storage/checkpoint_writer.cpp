@@ -22,7 +22,7 @@ void complain(const std::error_code& error, const std::string& what) {
     throw StorageError::of_system(error.value(), what);
 }
 
-/// Removes the remains of a killed writer, and no other files.
+/// Removes the files that a killed writer has left, and no others.
 void clear_remains(const fs::path& partial) {
   std::error_code error;
   if (!fs::exists(fs::symlink_status(partial, error)))
@@ -149,7 +149,7 @@ CheckpointCost CheckpointWriter::commit(std::span<const std::byte> header) {
   return cost_;
 }
 
-/// Links the segments to keep, and writes the needed blobs of the others again.
+/// Links the segments that are kept, and copies the needed blobs of the others to new segments.
 void CheckpointWriter::take_over() {
   const std::span<const CheckpointBlob> blobs = previous_->blobs();
   const std::vector<CheckpointSegment>& former = previous_->manifest().segments;
@@ -175,7 +175,7 @@ void CheckpointWriter::take_over() {
   }
 }
 
-/// False if links are not possible: another file system, or the folder is gone.
+/// Returns false if a hard link is not possible: on another file system, or if the folder is gone.
 bool CheckpointWriter::link(const CheckpointSegment& former) {
   std::error_code error;
   fs::create_hard_link(previous_folder_ / segment_name(former.id),

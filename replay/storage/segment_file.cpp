@@ -16,7 +16,8 @@
 
 #include <xxhash.h>
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
-#include <xxh_x86dispatch.h> // the same names for what the processor is best at
+// The same functions, but with the best instruction set of the processor.
+#include <xxh_x86dispatch.h>
 #endif
 
 #include "env/whole_file.hpp"
@@ -60,7 +61,8 @@ int open_unnamed(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (descriptor >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
     return descriptor;
-  std::string name = (folder / "segment-XXXXXX").string(); // a file system without O_TMPFILE
+  // This file system does not support O_TMPFILE.
+  std::string name = (folder / "segment-XXXXXX").string();
   const int named = ::mkostemp(name.data(), O_CLOEXEC);
   if (named >= 0)
     ::unlink(name.c_str());
@@ -106,7 +108,7 @@ std::shared_ptr<SegmentFile> SegmentFile::create(const fs::path& path, std::uint
   try {
     file->write_head();
   } catch (...) {
-    ::unlink(path.c_str()); // so that it can be tried again
+    ::unlink(path.c_str()); // so that a retry is possible
     throw;
   }
   return file;
@@ -122,8 +124,8 @@ std::shared_ptr<SegmentFile> SegmentFile::create_unnamed(const fs::path& folder,
 
 std::shared_ptr<const SegmentFile> SegmentFile::open(const fs::path& path, std::uint64_t id,
                                                      std::uint64_t size) {
-  const int descriptor = ::open(
-      path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); // does not wait if the path is a pipe
+  // With O_NONBLOCK this does not wait if the path is a pipe.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0 && errno == ENOENT)
     throw StorageError(StorageError::Kind::damaged,
                        path.string() + " is missing; use an earlier checkpoint");
@@ -135,7 +137,7 @@ std::shared_ptr<const SegmentFile> SegmentFile::open(const fs::path& path, std::
     throw StorageError(StorageError::Kind::foreign, path.string() + " is no file");
   file->end_ = static_cast<std::uint64_t>(status.st_size);
   if (file->end_ >= kHeadBytes)
-    file->check_head(); // first, so that a foreign file is reported as such, not as truncated
+    file->check_head(); // comes first, so that a foreign file is not reported as truncated
   if (file->end_ != size)
     file->damaged("has " + std::to_string(file->end_) + " bytes where " + std::to_string(size)
                   + " were written");
@@ -184,7 +186,8 @@ BlobPlace SegmentFile::append(std::span<const std::byte> blob) {
       continue;
     if (written <= 0) {
       const int number = written < 0 ? errno : ENOSPC;
-      // If this fails, the next record overwrites the remains, and a manifest's size excludes them.
+      // If this fails, the next record overwrites the partial one, and the size in a manifest
+      // excludes it.
       [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(end_));
       throw StorageError::of_system(number, "cannot write " + std::to_string(blob.size())
                                                 + " bytes to " + path_.string() + at_byte(end_));
@@ -196,7 +199,7 @@ BlobPlace SegmentFile::append(std::span<const std::byte> blob) {
 }
 
 void SegmentFile::flush() {
-  // Removes the remains of a blob whose writing failed.
+  // Removes what a failed append() may have left at the end.
   if (::ftruncate(descriptor_, static_cast<off_t>(end_)) != 0 || ::fsync(descriptor_) != 0)
     throw StorageError::of_system(errno, "cannot write to disk " + path_.string());
 }

@@ -9,39 +9,41 @@
 
 namespace troupe::replay {
 
-/// XXH3, 64 bits.
+/// Returns the 64-bit XXH3 of the bytes.
 std::uint64_t checksum_of(std::span<const std::byte> bytes);
 
-/// The same of a whole file, which is read in blocks of a MiB. Throws std::runtime_error naming it.
+/// Returns the checksum of a file, which is read in blocks of 1 MiB. Throws std::runtime_error
+/// naming it.
 std::uint64_t checksum_of_file(const std::filesystem::path& path);
 
-/// The position of a blob in its segment, in bytes; `offset` is that of the blob itself, after its
-/// record's header.
+/// The position of a blob in its segment. `offset` (bytes) is the position of the blob itself,
+/// after the header of its record.
 struct BlobPlace {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
-  std::uint64_t checksum = 0; // of its bytes
+  std::uint64_t checksum = 0; // of the blob's bytes
 
   bool operator==(const BlobPlace&) const = default;
 };
 
-/// A file that only grows: a head, then records [head][blob]. Each byte of it is under a checksum.
+/// A file that only grows: a header, then records that consist of a header and a blob. Every byte
+/// is covered by a checksum.
 ///
-/// head:   "TRPSEGMT", version u32, 0 u32, id u64, checksum u64 of these
+/// header: "TRPSEGMT", version u32, 0 u32, id u64, checksum u64 of these
 /// record: size u64, checksum u64 of the blob, checksum u64 of (id, offset, size, checksum); blob
 ///
-/// append() and flush(): one thread at a time. read() and scan(): any threads, also meanwhile.
-/// Throws StorageError naming the file.
+/// append() and flush() may be called by one thread at a time, read() and scan() by any threads at
+/// any time. Throws StorageError naming the file.
 class SegmentFile {
 public:
   static constexpr std::uint64_t kHeadBytes = 32;
-  static constexpr std::uint64_t kRecordBytes = 24; // of a record's head
+  static constexpr std::uint64_t kRecordBytes = 24; // header of a record
 
-  /// Creates a file, which must not exist.
+  /// Creates a file, which must not exist yet.
   static std::shared_ptr<SegmentFile> create(const std::filesystem::path& path, std::uint64_t id);
 
-  /// Creates a file without a name in `folder`. It vanishes with its last owner, even if that is
-  /// killed.
+  /// Creates a file without a name in `folder`. It vanishes with its last owner, even if the
+  /// process is killed.
   static std::shared_ptr<SegmentFile> create_unnamed(const std::filesystem::path& folder,
                                                      std::uint64_t id);
 
@@ -53,14 +55,14 @@ public:
   SegmentFile(const SegmentFile&) = delete;
   SegmentFile& operator=(const SegmentFile&) = delete;
 
-  /// Appends all of the blob or nothing: after a failure the file has its old length and stays
+  /// Appends the whole blob or nothing: after a failure the file has its old length and remains
   /// usable.
   BlobPlace append(std::span<const std::byte> blob);
 
   /// Waits until all appended bytes are on the disk.
   void flush();
 
-  /// Reads exactly place.size bytes into `out` and verifies their checksum.
+  /// Reads the blob's place.size bytes into `out` and verifies their checksum.
   void read(const BlobPlace& place, std::span<std::byte> out) const;
 
   /// Reads and verifies every byte; calls `record` for each record in order.
@@ -78,7 +80,7 @@ private:
   std::uint64_t stored_checksum(const BlobPlace& place, std::span<std::byte> buffer) const;
   [[noreturn]] void damaged(const std::string& what) const;
 
-  std::filesystem::path path_; // for messages if the file has no name
+  std::filesystem::path path_; // only for messages if the file has no name
   int descriptor_;
   std::uint64_t id_;
   std::uint64_t end_ = 0;

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint64_t kMinSegmentBytes = 4096;
 constexpr std::uint64_t kUsualSegments = 256;
-constexpr std::uint64_t kMaxSegments = 4096; // the default limit of many systems is 1024 open files
+// The default limit of many systems is 1024 open files.
+constexpr std::uint64_t kMaxSegments = 4096;
 
 std::uint64_t record_bytes(std::uint64_t blob_bytes) {
   return SegmentFile::kRecordBytes + blob_bytes;
@@ -60,7 +61,8 @@ SegmentStore::SegmentStore(SegmentStoreConfig config) : config_(checked(std::mov
   std::filesystem::create_directories(config_.folder, error);
   if (error)
     throw StorageError::of_system(error.value(), "cannot make " + config_.folder.string());
-  prepare_segment(0, config_.max_disk_bytes); // finds out now, not in an hour, if it cannot write
+  // Finds out now, not in an hour, if the folder cannot be written.
+  prepare_segment(0, config_.max_disk_bytes);
 }
 
 BlobRef SegmentStore::append(std::span<const std::byte> blob) {
@@ -183,13 +185,13 @@ void SegmentStore::prepare_segment(std::uint64_t record_bytes, std::uint64_t max
 }
 
 void SegmentStore::free_dead_segments() {
-  std::vector<std::shared_ptr<const SegmentFile>>
-      files; // closed without the lock, because that takes time
+  // Closed after the lock is released, because closing takes time.
+  std::vector<std::shared_ptr<const SegmentFile>> files;
   const std::lock_guard lock(mutex_);
   for (const std::uint64_t id : died_) {
     const auto segment = segments_.find(id);
     if (segment == segments_.end() || !segment->second.blobs.empty())
-      continue; // the open one may have got new blobs
+      continue; // the open segment may have received new blobs
     if (id == open_id_) {
       open_.reset();
       open_id_ = 0;

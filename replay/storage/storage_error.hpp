@@ -7,22 +7,23 @@
 
 namespace troupe::replay {
 
-/// An error of the disk. The text names the file, the place, the cause and the remedy. Data stored
+/// A disk error. The message names the file, the position, the cause and the remedy. Data stored
 /// earlier is unchanged.
 class StorageError : public std::runtime_error {
 public:
   enum class Kind {
-    full,    // no space: the disk, a quota, or a configured limit. Retry once there is some
-    system,  // the system refused for another reason: permissions, a failing disk
-    damaged, // the bytes differ from those written, or are fewer
-    foreign, // another program's, or of another version
+    // The disk, a quota or a configured limit leaves no space; retry once there is some.
+    full,
+    system,  // another error of the operating system: permissions, a failing disk
+    damaged, // the file is truncated, or its bytes differ from what was written
+    foreign, // the file belongs to another program or version
   };
 
   StorageError(Kind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}
 
   Kind kind() const { return kind_; }
 
-  /// For a system call that failed with `number` (errno); `what` names the file.
+  /// Returns the error of a system call that failed with `number` (errno); `what` names the file.
   static StorageError of_system(int number, const std::string& what) {
     const bool full = number == ENOSPC || number == EDQUOT || number == EFBIG;
     return {full ? Kind::full : Kind::system,
