@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kBlock = 1 << 20;
 constexpr std::size_t kMd5Digits = 32;
 
-/// The MD5 that an ETag is; empty: it is the digest of parts, or something else.
+/// Returns the MD5 in an ETag; empty if the ETag is the digest of parts or something else.
 std::string md5_in(const std::string& etag) {
   const bool quoted = etag.size() == kMd5Digits + 2 && etag.front() == '"' && etag.back() == '"';
   const std::string text = quoted ? etag.substr(1, kMd5Digits) : etag;
@@ -68,7 +68,7 @@ std::string fetch_verified(ObjectStore& store, const std::string& bucket,
   const std::string expected = md5_in(object.etag);
   const auto size = static_cast<std::uintmax_t>(object.bytes);
   std::string before;
-  for (int attempt = 0; attempt < 3; ++attempt) { // a damaged rest, then two copies at most
+  for (int attempt = 0; attempt < 3; ++attempt) { // a damaged partial file, then at most two copies
     if (fs::exists(file) && fs::file_size(file) > size)
       fs::remove(file);
     store.continue_file(bucket, object, file, on_part);

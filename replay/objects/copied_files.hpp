@@ -9,23 +9,24 @@
 
 namespace troupe::replay {
 
-/// MD5 of a file, in hexadecimal. Throws StoreError without OpenSSL's, and std::system_error.
+/// Returns the MD5 of a file in hexadecimal. Throws StoreError if OpenSSL does not provide MD5, and
+/// std::system_error.
 std::string md5_of(const std::filesystem::path& file);
 
-/// Makes `file` this version of an object: continues it, or keeps it when it is whole, and verifies
-/// it. Where its MD5 is not the ETag that looks like one, it is fetched once more: two equal copies
-/// are right, because the ETag of an encrypted object is no MD5. Returns the MD5. Throws
-/// StoreError.
+/// Makes `file` a verified copy of this version of an object and returns its MD5. Continues a
+/// partial file and keeps a complete one. If the ETag looks like an MD5 but differs from the
+/// file's, the object is fetched once more; two equal copies are accepted, because the ETag of an
+/// encrypted object is not an MD5. Throws StoreError.
 std::string fetch_verified(ObjectStore& store, const std::string& bucket,
                            const StoredObject& object, const std::filesystem::path& file,
                            const std::function<void()>& on_part = {});
 
-/// Writes what the files below `folder` are, one a line: size, time of change, MD5, name.
+/// Records the files below `folder`, one per line: size, modification time, MD5, name.
 void write_record(const std::filesystem::path& record, const std::filesystem::path& folder,
                   const std::vector<FolderObject>& objects, const std::vector<std::string>& md5);
 
-/// The names of `objects` whose files below `folder` are not what the record says: a file of
-/// another time is read again. All of them without a record.
+/// Returns the names of the objects whose files below `folder` differ from the record. A file with
+/// another modification time is read to compare its MD5. Returns all names if there is no record.
 std::vector<std::string> changed_files(const std::filesystem::path& record,
                                        const std::filesystem::path& folder,
                                        const std::vector<FolderObject>& objects);

@@ -13,7 +13,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Relative names, with `last` at the end. Throws StoreError without it.
+/// Returns the relative names of all files, `last` at the end. Throws StoreError if `last` is
+/// missing.
 std::vector<std::string> names_of_folder(const fs::path& folder, const std::string& last) {
   std::vector<std::string> names;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
@@ -30,7 +31,8 @@ std::vector<std::string> names_of_folder(const fs::path& folder, const std::stri
   return names;
 }
 
-/// The name of an object below `folder`; throws StoreError if it may not become a path.
+/// Returns the name of an object relative to `folder`. Throws StoreError if it is not safe as a
+/// path.
 std::string relative_name(const StoredObject& object, const ObjectAddress& folder) {
   const std::string prefix = folder.key.empty() ? "" : folder.key + "/";
   std::string name =
@@ -57,7 +59,7 @@ std::vector<FolderObject> folder_objects(ObjectStore& store, const ObjectAddress
 
 namespace {
 
-/// For the rest of the objects.
+/// Throws if the disk has too little space for the objects that are not fetched yet.
 void check_space(const fs::path& folder, const std::vector<FolderObject>& objects) {
   std::uintmax_t bytes = 0;
   std::error_code unknown;
@@ -73,7 +75,7 @@ void check_space(const fs::path& folder, const std::vector<FolderObject>& object
                      + "; free some, or name another folder");
 }
 
-/// Files below `folder` that none of the objects is.
+/// Removes the files below `folder` that belong to none of the objects.
 void remove_others(const fs::path& folder, const std::vector<FolderObject>& objects) {
   std::vector<fs::path> others;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
@@ -117,7 +119,7 @@ void download_folder(ObjectStore& store, const ObjectAddress& from, const fs::pa
     if (check)
       check(partial);
   } catch (...) {
-    fs::remove_all(partial); // damaged: not continued
+    fs::remove_all(partial); // damaged, so it must not be continued
     throw;
   }
   fs::rename(partial, folder);

@@ -18,7 +18,7 @@ namespace troupe::replay {
 namespace {
 
 constexpr std::chrono::seconds kLongestPause{10};
-constexpr std::size_t kMostExplained = 64 << 10; // bytes of an error's answer; the rest is dropped
+constexpr std::size_t kMostExplained = 64 << 10; // bytes of an error message; the rest is dropped
 
 void start_curl() {
   static std::once_flag once;
@@ -60,7 +60,7 @@ bool is_lost(CURLcode code) {
   }
 }
 
-/// Waits; false when asked to stop.
+/// Waits for this time. Returns false if asked to stop.
 bool pause(std::chrono::milliseconds duration, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any none;
@@ -98,7 +98,7 @@ struct HttpClient::Attempt {
     const std::size_t room = most - std::min(most, attempt.answer.body.size());
     attempt.too_large = !refused && size > room;
     if (attempt.too_large)
-      return 0; // ends the transfer
+      return 0; // aborts the transfer
     attempt.answer.body.append(data, std::min(size, room));
     return size;
   }
@@ -128,7 +128,7 @@ struct HttpClient::Attempt {
 
 private:
   void header(std::string_view line) {
-    if (line.starts_with("HTTP/")) { // of the answer after "100 Continue"
+    if (line.starts_with("HTTP/")) { // the actual answer may follow "100 Continue"
       answer = {};
       const auto space = std::min(line.find(' '), line.size());
       std::from_chars(line.data() + std::min(space + 1, line.size()), line.data() + line.size(),
@@ -161,7 +161,7 @@ HttpClient::~HttpClient() = default;
 HttpOutcome HttpClient::perform(const HttpRequest& request, const std::stop_token& stop) {
   Attempt result{.request = &request, .stop = &stop};
   CURL* curl = handle_->curl;
-  curl_easy_reset(curl); // keeps its connections
+  curl_easy_reset(curl); // keeps the connections
   HeaderList headers;
   for (const std::string& header : request.headers)
     append(headers, header);
@@ -213,7 +213,7 @@ HttpOutcome HttpClient::perform(const HttpRequest& request, const std::stop_toke
   std::array<char, CURL_ERROR_SIZE> reason{};
   set(curl, CURLOPT_ERRORBUFFER, reason.data());
   const CURLcode code = curl_easy_perform(curl);
-  curl_easy_reset(curl); // forgets the addresses of this call's objects
+  curl_easy_reset(curl); // drops its pointers to the objects of this call
   if (code == CURLE_OK)
     return {.answer = std::move(result.answer)};
   return {.failure = reason.front() != '\0' ? reason.data() : curl_easy_strerror(code),

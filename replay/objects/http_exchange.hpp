@@ -13,7 +13,7 @@
 
 namespace troupe::replay {
 
-/// For AWS Signature Version 4, which libcurl computes.
+/// The inputs of AWS Signature Version 4, which libcurl computes.
 struct Signer {
   std::string provider; // "aws:amz:<region>:<service>"
   std::string user, password;
@@ -21,11 +21,11 @@ struct Signer {
 
 struct HttpRequest {
   std::string method;                    // GET, HEAD, PUT, POST, DELETE
-  std::string url;                       // encoded; http:// goes past proxies
+  std::string url;                       // encoded; proxies are not used for http://
   std::vector<std::string> headers = {}; // "name: value"
-  std::span<const std::byte> body = {};  // of PUT and POST
-  std::size_t most_answered = 0;         // bytes of the answer
-  std::string ca_bundle = {};            // file of certificates; empty: the system's
+  std::span<const std::byte> body = {};  // for PUT and POST
+  std::size_t most_answered = 0;         // limit on the bytes of the answer
+  std::string ca_bundle = {};            // file of certificates; empty: those of the system
   std::optional<Signer> signer = {};
   std::chrono::milliseconds connect_deadline{0}, deadline{0};
 };
@@ -33,21 +33,21 @@ struct HttpRequest {
 struct HttpAnswer {
   long status = 0;
   std::string body = {};
-  std::string etag = {};                   // as sent, with its quotes
-  std::string region = {};                 // of x-amz-bucket-region
-  std::optional<std::int64_t> length = {}; // of Content-Length
+  std::string etag = {};                   // as received, with its quotes
+  std::string region = {};                 // from x-amz-bucket-region
+  std::optional<std::int64_t> length = {}; // from Content-Length
 };
 
 struct HttpOutcome {
-  std::string failure = {}; // why there is no answer; empty: there is one
-  bool lost = false;        // the failure may be none the next time
-  bool too_large = false;   // the failure is an answer of more than most_answered
+  std::string failure = {}; // why there is no answer; empty: `answer` is valid
+  bool lost = false;        // a retry may succeed
+  bool too_large = false;   // the answer has more than most_answered bytes
   HttpAnswer answer = {};
   int tried = 1;
 };
 
-/// Sends requests over HTTP/1.1 with libcurl and keeps the connections; certificates are checked
-/// and redirects are not followed. One thread.
+/// Sends requests over HTTP/1.1 with libcurl and keeps connections open. Certificates are checked,
+/// and redirects are not followed. Used by one thread at a time.
 class HttpClient {
 public:
   HttpClient();
@@ -55,7 +55,8 @@ public:
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  /// Ends at the deadline, and soon after `stop`. Throws StoreError when libcurl refuses an option.
+  /// Performs a request. Returns at the deadline at the latest, and soon after `stop`. Throws
+  /// StoreError if libcurl refuses an option.
   HttpOutcome perform(const HttpRequest& request, const std::stop_token& stop = {});
 
 private:
@@ -69,12 +70,12 @@ struct Attempts {
   std::chrono::milliseconds first_pause{250}; // doubles with each attempt, up to 10 s
 };
 
-/// Calls `attempt` until `again` says no of its outcome, `most` times, or until `stop`; the last
-/// outcome.
+/// Calls `attempt` until `again` returns false for its outcome, but at most attempts.most times and
+/// not after `stop`. Returns the last outcome.
 HttpOutcome with_attempts(const Attempts& attempts, const std::stop_token& stop,
                           const std::function<HttpOutcome()>& attempt,
                           const std::function<bool(const HttpOutcome&)>& again);
 
-bool is_overload(long status); // 429 and 5xx
+bool is_overload(long status); // true for 429 and 5xx
 
 } // namespace troupe::replay

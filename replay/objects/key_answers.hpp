@@ -6,14 +6,15 @@
 
 namespace troupe::replay {
 
-/// What services that lend keys answer, untrusted. All functions throw std::runtime_error whose
-/// text has no part of the answer.
+/// Parses the answers of services that lend keys, treating them as untrusted. All functions throw
+/// std::runtime_error with a message that contains no part of the answer.
 
-/// The document of a container's or an instance's keys: a JSON object with AccessKeyId,
-/// SecretAccessKey, Token and Expiration; the last two may be missing in a container.
+/// Parses the keys of a container or an instance: a JSON object with AccessKeyId, SecretAccessKey,
+/// Token and Expiration. A container's may lack the last two.
 StoreKeys parse_key_document(const std::string& json);
 
-/// A time of ISO 8601 in UTC: 2026-11-27T03:10:16Z, also with a fraction of a second.
+/// Parses an ISO 8601 time in UTC, such as 2026-11-27T03:10:16Z, with or without a fraction of a
+/// second.
 WallTime parse_expiry(const std::string& text);
 
 } // namespace troupe::replay

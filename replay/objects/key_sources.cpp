@@ -28,7 +28,7 @@ bool is_true(const std::optional<std::string>& value) {
   return text == "true";
 }
 
-/// Letters, digits and "_+=,.@-": names of roles and sessions.
+/// True if the name of a role or session consists of letters, digits and "_+=,.@-".
 bool is_role_name(const std::string& name, std::size_t most) {
   return !name.empty() && name.size() <= most && std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')
@@ -138,7 +138,8 @@ std::string ask(const KeySource& source, HttpClient& client, HttpRequest request
                 const std::stop_token& stop) {
   request.most_answered = kMostAnswered;
   request.ca_bundle = source.ca_bundle;
-  const bool near = source.kind == KeySource::Kind::instance; // where there is none, it is silent
+  // Without a metadata service there is no answer at all, so its deadlines are short.
+  const bool near = source.kind == KeySource::Kind::instance;
   request.connect_deadline = std::chrono::seconds(near ? 1 : 3);
   request.deadline = std::chrono::seconds(near ? 2 : 5);
   const auto outcome = with_attempts(

@@ -8,7 +8,7 @@ namespace troupe::replay {
 namespace {
 
 constexpr std::string_view kScheme = "s3://";
-constexpr std::size_t kLongestKey = 1024; // bytes, a rule of S3
+constexpr std::size_t kLongestKey = 1024; // bytes, limit of S3
 constexpr std::size_t kShortestBucket = 3, kLongestBucket = 63;
 
 bool is_bucket(std::string_view name) {

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kFetchers = 4;
-constexpr int kTold = 10; // lines about progress
+constexpr int kTold = 10; // number of progress messages
 constexpr std::chrono::milliseconds kPoll{100};
 constexpr std::size_t kLongestName = 64;
 
@@ -39,7 +39,7 @@ std::string gigabytes(std::uint64_t bytes) {
   return text.data();
 }
 
-/// A lock between processes, by flock(); the system frees it when its process ends.
+/// A lock between processes, by flock(). The system releases it when the process ends.
 class FileLock {
 public:
   explicit FileLock(fs::path path)
@@ -54,7 +54,7 @@ public:
 
   bool take_now(int kind) { return ::flock(descriptor_, kind | LOCK_NB) == 0; }
   void free() { ::flock(descriptor_, LOCK_UN); }
-  /// Waits; false when the lock's owner shows no progress for so long.
+  /// Waits for the lock. Returns false if its owner shows no progress for the time `stuck`.
   bool take(int kind, std::chrono::seconds stuck) {
     auto moved = std::chrono::steady_clock::now();
     auto seen = changed();
@@ -72,7 +72,7 @@ public:
     }
     return true;
   }
-  /// Shows progress, and use.
+  /// Sets the modification time, which shows progress and use.
   void touch() const { ::futimens(descriptor_, nullptr); }
 
 private:
@@ -90,7 +90,7 @@ private:
   int descriptor_;
 };
 
-/// Where the parts of one copy are.
+/// The paths of one copy.
 struct Places {
   fs::path folder, partial, record, lock;
 };
@@ -124,7 +124,7 @@ std::string name_of(const ObjectAddress& from, const std::vector<FolderObject>& 
   return name;
 }
 
-/// Another copy in the cache; its lock file says how large it is, or will be.
+/// Another copy in the cache. Its lock file contains its size, or the size that it will have.
 struct Other {
   std::string name;
   std::uint64_t bytes = 0;
@@ -150,7 +150,7 @@ std::vector<Other> others_in(const fs::path& cache, const std::string& own) {
   return others;
 }
 
-/// False: it is in use.
+/// Removes a copy. Returns false if it is in use.
 bool remove_copy(const fs::path& cache, const std::string& name) {
   const Places at = places_of(cache, name);
   FileLock lock(at.lock);
@@ -171,7 +171,7 @@ std::uint64_t bytes_below(const fs::path& folder) {
   return bytes;
 }
 
-/// One fetch of a copy whose lock this process has alone.
+/// One fetch of a copy that this process has locked exclusively.
 class Fetch {
 public:
   Fetch(const StoreOptions& store, const ObjectAddress& from,
@@ -206,7 +206,7 @@ private:
       options_.tell(line);
   }
 
-  /// Keeps the sound files of a copy that is there.
+  /// Keeps the intact files of an existing copy.
   void reuse() {
     if (!fs::exists(at_.folder)) {
       fs::create_directories(at_.partial);
@@ -262,7 +262,7 @@ private:
     std::vector<std::jthread> threads;
     for (int i = 0; i < kFetchers; ++i)
       threads.emplace_back([this] { fetch_some(); });
-    threads.clear(); // waits
+    threads.clear(); // joins them
     if (failure_)
       std::rethrow_exception(failure_);
   }
@@ -308,11 +308,11 @@ private:
   const Places at_;
   FileLock& lock_;
   std::uint64_t total_ = 0;
-  std::vector<std::string> md5_; // of the objects; each of the thread that fetches it
+  std::vector<std::string> md5_; // of each object; written only by the thread that fetches it
   std::atomic<std::size_t> next_ = 0;
   std::atomic<bool> failed_ = false;
 
-  std::mutex mutex_; // of the rest
+  std::mutex mutex_; // guards the members below
   std::uint64_t done_ = 0;
   std::exception_ptr failure_;
 };
@@ -333,7 +333,8 @@ CachedFolder cached_folder(const StoreOptions& store, const ObjectAddress& from,
                        + std::to_string(options.stuck.count())
                        + " s; stop that process, then start again");
   };
-  for (int attempt = 0; attempt < 3; ++attempt) { // others may remove it before it is locked
+  // Other processes may remove the copy before it is locked.
+  for (int attempt = 0; attempt < 3; ++attempt) {
     take(LOCK_SH);
     if (fs::exists(at.folder) && changed_files(at.record, at.folder, objects).empty()) {
       lock->touch();

@@ -9,7 +9,7 @@ namespace troupe::replay {
 
 namespace {
 
-constexpr std::uint64_t kMostParts = 10'000; // a rule of S3
+constexpr std::uint64_t kMostParts = 10'000; // limit of S3
 
 std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
@@ -73,7 +73,7 @@ void ObjectStore::put_parts(const ObjectAddress& to, const std::filesystem::path
   } catch (...) {
     try {
       send({.method = "DELETE", .bucket = to.bucket, .key = to.key, .query = {{"uploadId", id}}});
-    } catch (const StoreError&) { // the first failure is the one to report
+    } catch (const StoreError&) { // the first failure is reported instead
     }
     throw;
   }
@@ -107,11 +107,11 @@ void ObjectStore::complete(const ObjectAddress& to, const std::string& id,
                               .query = {{"uploadId", id}},
                               .headers = {"Content-Type: application/xml"},
                               .body = bytes_of(parts)});
-    code = parse_error_code(answer.body); // such an answer begins before its outcome is known
+    code = parse_error_code(answer.body); // the server sends status 200 before it knows the outcome
   } catch (const StoreError& e) {
     if (e.code() != "NoSuchUpload")
       throw;
-    code = e.code(); // completed already, if an earlier attempt's answer was lost
+    code = e.code(); // it was completed already if the answer to an earlier attempt was lost
   }
   if (code == "NoSuchUpload" && size(to) == static_cast<std::int64_t>(expected))
     return;

@@ -15,44 +15,45 @@
 
 namespace troupe::replay {
 
-/// Objects of a server that speaks S3, by path-style addresses. Holds at most part_bytes of a file
-/// in memory. Every function waits for the server, with the deadlines and attempts of the options,
-/// and throws StoreError; local files std::system_error. One thread, except stop().
+/// Stores and fetches objects on a server that speaks S3, with path-style addresses. Keeps at most
+/// part_bytes of a file in memory. Every function waits for the server, with the deadlines and
+/// attempts in the options. Throws StoreError, and std::system_error for local files. Used by one
+/// thread at a time, except stop().
 class ObjectStore {
 public:
   explicit ObjectStore(StoreOptions options) : requests_(std::move(options)) {}
 
   void put_bytes(const ObjectAddress& to, std::span<const std::byte> bytes);
-  /// In one request, or in parts above part_bytes; the object appears with the last one. What is
-  /// left of a failed upload is removed if the server answers. `sent` hears of bytes as they are
-  /// stored. A file has at most 10,000 parts of 512 MiB.
+  /// Uploads a file in one request or, above part_bytes, in parts; the object appears with the last
+  /// one. The parts of a failed upload are removed if the server still answers. `sent` is called
+  /// with the number of bytes whenever some are stored. A file has at most 10,000 parts of 512 MiB.
   void put_file(const ObjectAddress& to, const std::filesystem::path& file,
                 const std::function<void(std::int64_t bytes)>& sent = {});
 
-  /// At most `most` bytes.
+  /// Returns an object of at most `most` bytes; throws StoreError if it is larger.
   std::string get_bytes(const ObjectAddress& from, std::size_t most);
-  /// Replaces `file` as a whole; it gets one version of the object, in requests of part_bytes.
+  /// Replaces `file` with one version of the object, fetched in requests of part_bytes.
   void get_file(const ObjectAddress& from, const std::filesystem::path& file);
 
-  /// Continues `file` with the bytes of this version of an object that it does not have yet, on the
-  /// disk after each part_bytes, then `on_part`; StoreError of status 412 if the store has another
-  /// version now.
+  /// Appends the bytes of this version of an object that `file` does not have yet. After every
+  /// part_bytes, flushes the file to disk and calls `on_part`. Throws StoreError with status 412 if
+  /// the store now has another version.
   void continue_file(const std::string& bucket, const StoredObject& object,
                      const std::filesystem::path& file, const std::function<void()>& on_part = {});
 
-  /// Size of the object; throws StoreError with status 404 if there is none.
+  /// Returns the size of the object in bytes; throws StoreError with status 404 if there is none.
   std::int64_t size(const ObjectAddress& of);
 
-  /// The objects whose key begins with the folder's and a slash, by ascending key; at most `most`,
-  /// else StoreError.
+  /// Returns the objects whose key begins with the folder's key and a slash, by ascending key.
+  /// Throws StoreError if there are more than `most`.
   std::vector<StoredObject> list(const ObjectAddress& folder, std::size_t most = 1'000'000);
-  /// The names of the folders directly in `folder`.
+  /// Returns the names of the folders directly in `folder`.
   std::vector<std::string> folders(const ObjectAddress& folder, std::size_t most = 1'000'000);
 
-  /// Succeeds when there is no such object.
+  /// Removes an object; succeeds also if there is none.
   void remove(const ObjectAddress& object);
 
-  /// Ends this and all later calls with a StoreError. Any thread.
+  /// Makes the current and all later calls throw StoreError. May be called on any thread.
   void stop() { stop_.request_stop(); }
 
 private:

@@ -38,7 +38,7 @@ std::string name_of(const StoreRequest& request) {
          + (request.key.empty() ? "" : "/" + request.key);
 }
 
-/// What the user may do about an answer.
+/// Says what the user can do about an error.
 std::string remedy(const HttpAnswer& answer, const std::string& code) {
   if (answer.status >= 300 && answer.status < 400)
     return "redirects are not followed; set AWS_REGION"
@@ -81,7 +81,7 @@ HttpOutcome SignedRequests::attempt(const StoreRequest& request, const StoreKeys
   if (!request.key.empty())
     sent.url += "/" + percent_encoded(request.key, true);
   char separator = '?';
-  for (const auto& [name, value] : request.query) { // sorted, as the signature wants it
+  for (const auto& [name, value] : request.query) { // sorted, as the signature requires
     sent.url += separator + percent_encoded(name, false) + "=" + percent_encoded(value, false);
     separator = '&';
   }

@@ -17,7 +17,7 @@ namespace troupe::replay {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
-constexpr std::size_t kMostText = 4096; // bytes of one element
+constexpr std::size_t kMostText = 4096; // bytes per element
 constexpr std::size_t kMostToken = 16 << 10;
 constexpr int kDeepest = 8;
 
@@ -34,8 +34,8 @@ std::string_view view(const xmlChar* text) {
   return text == nullptr ? std::string_view() : reinterpret_cast<const char*>(text);
 }
 
-/// Calls `leaf(path, text)` at the end of each element, with the names of its elements joined by
-/// slashes and the text directly in it.
+/// Calls `leaf(path, text)` at the end of each element. `path` consists of the names of the element
+/// and its ancestors, joined by slashes; `text` is the text directly in the element.
 void read_elements(const std::string& xml,
                    const std::function<void(const std::string&, const std::string&)>& leaf,
                    std::size_t most_text = kMostText) {
@@ -96,7 +96,7 @@ std::int64_t parse_size(const std::string& text) {
   return value;
 }
 
-/// It goes into a header.
+/// Checks an ETag, which will be sent in a header.
 std::string parse_etag(const std::string& text) {
   if (text.size() > 256
       || !std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < '\x7f'; }))

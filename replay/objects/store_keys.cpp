@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::minutes kEarly{5};
 constexpr std::chrono::minutes kBetweenFetches{1};
-constexpr std::size_t kLongestSecret = 16 << 10; // session tokens have a few kilobytes
+constexpr std::size_t kLongestSecret = 16 << 10; // bytes; session tokens have a few kilobytes
 
 std::string text_of(WallTime time) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(time);

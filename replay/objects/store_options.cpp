@@ -14,7 +14,7 @@ namespace troupe::replay {
 namespace {
 
 constexpr std::size_t kMostCredentialBytes = 1 << 20;
-constexpr std::size_t kSmallestPart = std::size_t{5} << 20; // a rule of S3
+constexpr std::size_t kSmallestPart = std::size_t{5} << 20; // limit of S3
 
 std::string trimmed(const std::string& text) {
   const auto begin = text.find_first_not_of(" \t\r");
@@ -32,8 +32,8 @@ void check_secret(const std::string& name, const std::string& value) {
                                   "(its value is not shown); copy it again");
 }
 
-/// The keys of one profile of a credentials file: sections in brackets, name = value, comments
-/// after # or ; at the start of a line.
+/// Reads the keys of one profile from a credentials file. The file has sections in brackets, lines
+/// "name = value", and comment lines that start with # or ;.
 void read_profile(const std::string& path, const std::string& profile, StoreKeys& keys) {
   std::ifstream in(path);
   std::string line, section;
@@ -63,7 +63,8 @@ void read_profile(const std::string& path, const std::string& profile, StoreKeys
   }
 }
 
-/// Of the two variables, else of the profile; empty ones if neither has them.
+/// Returns the keys from the two variables, or else from the profile; empty keys if neither has
+/// them.
 StoreKeys find_keys(const VariableLookup& variable, const std::string& path,
                     const std::string& profile) {
   StoreKeys keys{.access_key = variable("AWS_ACCESS_KEY_ID").value_or(""),
@@ -79,7 +80,8 @@ StoreKeys find_keys(const VariableLookup& variable, const std::string& path,
   return keys;
 }
 
-/// Keys of the two variables or the profile, else of the service that lends some to this host.
+/// Adds the keys from the two variables or the profile, or else from the service that lends keys to
+/// this host.
 void add_keys(const VariableLookup& variable, StoreOptions& options) {
   const std::string profile = variable("AWS_PROFILE").value_or("default");
   const std::string path = variable("AWS_SHARED_CREDENTIALS_FILE")
@@ -152,7 +154,7 @@ void check_endpoint(const std::string& name, const std::string& endpoint,
 
 namespace {
 
-/// Region and endpoint.
+/// Checks the region and the endpoint.
 void check_place(const StoreOptions& options) {
   const auto in_region = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-'
