@@ -8,16 +8,16 @@
 
 namespace troupe::replay {
 
-/// Decides what is said of dropped messages: the first of each kind at once, later ones with their
-/// number once a minute. One thread.
+/// Decides when dropped messages are logged: the first of each kind at once, later ones with their
+/// number once a minute. Used by one thread at a time.
 class DroppedKinds {
 public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// How many messages of this kind were dropped since that was last said, if it is to be said now;
-  /// else 0.
+  /// Counts a dropped message. If it is to be logged now, returns the number of messages of its
+  /// kind that were dropped since they were last logged, otherwise 0.
   std::int64_t note(const std::string& kind, Time now) {
-    // Reasons may contain a stranger's numbers: those beyond the most known are one kind.
+    // Reasons may contain numbers that a client chose, so kinds beyond kMostKinds count as one.
     const bool known = kinds_.contains(kind) || kinds_.size() < kMostKinds;
     const auto [at, added] = kinds_.try_emplace(known ? kind : "");
     Kind& of = at->second;

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The folder's name of a table; different for different tables.
+/// Returns the name of a table's folder, which is different for different tables.
 std::string folder_name(const std::string& table) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string made = "table-";
@@ -120,7 +120,8 @@ std::uint64_t HostCheckpoints::write(ShardHost& host) {
                      options_.files);
   }
   previous_ = number;
-  env::write_folder_to_disk(options_.folder); // the new name, before an old checkpoint is removed
+  // Makes the new folder durable before an old one is removed.
+  env::write_folder_to_disk(options_.folder);
   remove_old();
   return number;
 }

@@ -16,16 +16,17 @@
 namespace troupe::replay {
 
 struct HostCheckpointOptions {
-  std::filesystem::path folder;                                         // made if missing
-  std::chrono::milliseconds period = std::chrono::milliseconds(60'000); // 0: by write() alone
-  int keep = 2;                                                         // of the newest
+  std::filesystem::path folder;                                         // created if missing
+  std::chrono::milliseconds period = std::chrono::milliseconds(60'000); // 0: only by write()
+  int keep = 2; // number of newest checkpoints to keep
   CheckpointConfig files = {};
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };
 
-/// Checkpoints of a host's tables, one after another while it serves: `folder`/<number>/<table>
-/// (CheckpointWriter), numbers ascend. A checkpoint is one if all tables are in it. Tables are
-/// captured one after the other, each between two requests, and written on a thread of its own.
+/// Writes checkpoints of a host's tables while it serves them, to `folder`/<number>/<table>
+/// (CheckpointWriter) with ascending numbers. A checkpoint is complete if it contains all tables.
+/// The tables are captured one after the other, each between two requests, and written on a
+/// separate thread.
 ///
 ///   HostCheckpoints checkpoints(tables, {.folder = "checkpoints"});
 ///   options.restore = [&](std::size_t table, Table& into) { checkpoints.restore(table, into); };
@@ -33,23 +34,26 @@ struct HostCheckpointOptions {
 ///   const std::jthread writing = checkpoints.start(host); // ends before the host
 class HostCheckpoints {
 public:
-  /// Looks for the newest checkpoint of which every byte is right; what is wrong with newer ones is
-  /// logged. Throws StorageError when the folder cannot be used, or another process uses it.
+  /// Finds the newest checkpoint that is complete and undamaged (every byte is verified), and logs
+  /// what is wrong with newer ones. Throws StorageError if the folder cannot be used or another
+  /// process uses it.
   HostCheckpoints(const std::vector<HostedTable>& tables, HostCheckpointOptions options);
   ~HostCheckpoints();
   HostCheckpoints(const HostCheckpoints&) = delete;
   HostCheckpoints& operator=(const HostCheckpoints&) = delete;
 
-  /// Fills a table of that place in the list from that checkpoint, if there is one. Another
-  /// TableConfig is fine and logged. Throws as Table::load() does.
+  /// Fills table number `table` of the list from that checkpoint, if there is one. A different
+  /// TableConfig is accepted and logged. Throws as Table::load() does.
   void restore(std::size_t table, Table& into) const;
-  std::uint64_t restored() const { return restored_; } // its number; 0: there was none
+  /// Returns the number of that checkpoint; 0 if there was none.
+  std::uint64_t restored() const { return restored_; }
 
-  /// Writes one every period until the thread that it gives is destroyed, before `host` and this;
-  /// what goes wrong is logged. With a period of 0 there is no thread.
+  /// Starts a thread that writes a checkpoint every period and logs failures. The returned thread
+  /// must be destroyed before `host` and this object. With a period of 0 there is no thread.
   [[nodiscard]] std::jthread start(ShardHost& host);
 
-  /// Writes one now and returns its number. Throws StorageError. Any thread.
+  /// Writes a checkpoint now and returns its number. Throws StorageError. May be called on any
+  /// thread.
   std::uint64_t write(ShardHost& host);
 
 private:
@@ -58,13 +62,13 @@ private:
   void remove_old();
 
   HostCheckpointOptions options_;
-  int lock_ = -1;                  // on the folder
-  std::vector<std::string> names_; // of folders
+  int lock_ = -1;                  // descriptor of the locked folder
+  std::vector<std::string> names_; // names of the tables' folders
   std::uint64_t restored_ = 0;
-  std::mutex writing_;         // one at a time; of the two below
-  std::uint64_t previous_ = 0; // of these tables; 0: none
-  std::uint64_t newest_ = 0;   // number in use, complete or not
-  std::mutex mutex_;           // of the thread's sleep
+  std::mutex writing_;         // serializes write(); guards the next two members
+  std::uint64_t previous_ = 0; // latest checkpoint of these tables; 0: none
+  std::uint64_t newest_ = 0;   // greatest number in use, complete or not
+  std::mutex mutex_;           // for the thread's sleep
   std::condition_variable_any wake_;
 };
 

@@ -8,7 +8,7 @@ namespace troupe::replay {
 
 namespace {
 
-/// "" or why `change` is refused.
+/// Makes the change. Returns the reason if it is refused, otherwise "".
 template <typename Change>
 std::string refusal_of(Change change) {
   try {

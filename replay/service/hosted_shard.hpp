@@ -17,30 +17,32 @@ namespace troupe::replay {
 
 /// A table to be served.
 struct HostedTable {
-  std::string name = {}; // as ServedTable's
+  std::string name = {}; // as in ServedTable
   TableConfig config = {};
   Signature signature = {};
   std::uint64_t seed = 0;
-  /// Takes the chunks above config.max_bytes of memory; without a folder their items are removed.
+  /// Where chunks above config.max_bytes are stored; without a folder their items are removed.
   SegmentStoreConfig spill = {};
 };
 
 struct HostedShardOptions {
   ShardLimits limits = {};
-  std::chrono::milliseconds report_after{30'000}; // without progress while requests wait
-  /// Failed spills, and which requests wait when nothing moves; called by tick(). Empty: no log.
+  /// Time without progress, while requests wait, after which tick() logs them.
+  std::chrono::milliseconds report_after{30'000};
+  /// Receives messages about failed spills, and about waiting requests if there is no progress.
+  /// Called by tick(). Empty: no log.
   std::function<void(const std::string&)> log = {};
 };
 
-/// Owns one shard in every placement: in an actor, behind an actor's port, or in ShardHost. The
-/// shard's functions behind a lock, so that any thread may call them; callbacks run on the thread
+/// Owns one shard, whether it is in an actor, behind an actor's port or in a ShardHost. A lock
+/// guards the functions of the shard, so that any thread may call them. Callbacks run on the thread
 /// of the call that serves them and must not call the shard.
 class HostedShard {
 public:
   /// Throws as Shard and SegmentStore do.
   explicit HostedShard(const HostedTable& table, HostedShardOptions options = {});
 
-  /// As Shard's functions. After stop(), insert() returns false and sample() refuses.
+  /// Like the functions of Shard. After stop(), insert() returns false and sample() refuses.
   bool insert(InsertionPtr insertion, std::function<void()> accepted, WaitOptions wait = {});
   void sample(std::int64_t count, std::function<void(std::vector<Item>)> answer,
               WaitOptions wait = {});
@@ -49,13 +51,14 @@ public:
 
   ShardReport report() const;
 
-  /// Refuses requests whose deadline has passed and logs; returns when to call it again.
+  /// Refuses requests whose deadline has passed, and logs. Returns when it must be called again.
   Deadline tick(Deadline now);
 
-  /// Refuses all requests from now on; drops waiting ones as Shard::cancel_all() does.
+  /// Refuses all requests from now on, and drops the waiting ones as Shard::cancel_all() does.
   void stop();
 
-  /// Runs `use` between two requests, on this thread; then serves requests that may proceed.
+  /// Calls `use` on this thread, between two requests, and then serves the requests that may
+  /// proceed.
   void with_table(const std::function<void(Table&)>& use);
 
 private:
@@ -68,7 +71,7 @@ private:
   bool stopped_ = false;
 };
 
-/// Handlers of a ShardServer that serve this shard on the server's thread.
+/// Returns handlers with which a ShardServer serves this shard on its thread.
 ShardHandlers handlers_of(std::shared_ptr<HostedShard> shard,
                           std::function<void(const std::string&)> log = {});
 

@@ -15,29 +15,29 @@ namespace {
 
 using env::wire::Frame;
 
-constexpr std::size_t kChunksPerWriter = 4; // and an item's; rows of older ones are sent again
+constexpr std::size_t kChunksPerWriter = 4; // besides the chunks of its longest item
 
 } // namespace
 
-/// What a message would change, before it does.
+/// The changes that a message will make, collected before any of them is made.
 struct InsertionDecoder::Plan {
   struct Planned {
-    std::shared_ptr<Chunk> chunk; // null: to be opened
+    std::shared_ptr<Chunk> chunk; // null: still to be allocated
     std::uint32_t capacity = 0;
     std::uint32_t low = 0;
     std::uint32_t high = 0;
-    bool named = false; // by the message
+    bool named = false; // the message contains rows of it
   };
   struct Shown {
     ShapePtr shape;
-    std::uint32_t window = 1; // the least that it fits
+    std::uint32_t window = 1; // the smallest window that it fits
   };
 
   std::unordered_map<std::uint64_t, Planned> chunks; // by id
   std::vector<Shown> shapes{Shown{}};
   std::vector<ItemRecord> records;
-  std::size_t longest = 0; // item, in chunks
-  std::size_t opened = 0;  // bytes of chunks that are new
+  std::size_t longest = 0; // chunks of the longest item
+  std::size_t opened = 0;  // bytes of new chunks
   bool missing = false;
 };
 
@@ -62,7 +62,8 @@ std::size_t InsertionDecoder::held_bytes() const {
   return sum;
 }
 
-/// Counts what is held only when it may be too much, and then makes room for as much again.
+/// Counts the held bytes only when they may exceed the limit, and then forgets writers until at
+/// most half of it is held.
 void InsertionDecoder::keep_to_budget(std::size_t opened) {
   held_at_most_ += opened;
   if (held_at_most_ <= limits_.max_bytes)
@@ -136,7 +137,7 @@ bool InsertionDecoder::plan_rows(const wire::Insert& header, std::span<const Fra
     }
     const bool apart = !added && (rows.first() > chunk.high || end < chunk.low);
     if (apart && !header.complete()) {
-      plan.missing = true; // the rows between
+      plan.missing = true; // the rows in between are missing
       continue;
     }
     if (added || apart) {
@@ -210,7 +211,7 @@ InsertionDecoder::Result InsertionDecoder::plan_items(const wire::Insert& header
 
 InsertionPtr InsertionDecoder::apply(Writer& from, const wire::Insert& header,
                                      std::span<const Frame> frames, Plan& plan) const {
-  // Everything that may throw is before the first change of `from`.
+  // Everything that may throw comes before the first change to the rows of `from`.
   auto made = std::make_shared<Insertion>();
   made->writer_id = header.writer();
   made->sequence = header.sequence();
@@ -245,11 +246,11 @@ InsertionPtr InsertionDecoder::apply(Writer& from, const wire::Insert& header,
     if (known == from.chunks.end())
       known = from.chunks.insert(known, {chunk, rows.first(), rows.first()});
     if (known->chunk != chunk) {
-      // The rows between were lost; items of the old rows keep the old chunk.
+      // The rows in between were lost. Items with the old rows keep the old chunk.
       from.closed.push_back(std::move(known->chunk));
       *known = {chunk, rows.first(), rows.first()};
     }
-    // Rows that are here already may be read by others at this moment: only new ones are written.
+    // Other threads may be reading the rows that are already present, so only new rows are written.
     const auto write = [&](std::uint32_t begin, std::uint32_t end) {
       if (begin >= end)
         return;
@@ -268,11 +269,12 @@ InsertionPtr InsertionDecoder::apply(Writer& from, const wire::Insert& header,
     made->rows.push_back({chunk, rows.first(), rows.count()});
   }
   from.keep = std::max(from.keep, plan.longest);
-  made->closed = std::exchange(from.closed, {}); // chunks that this one closes go with the next
+  // Chunks that this insertion closes are reported with the next one.
+  made->closed = std::exchange(from.closed, {});
   return made;
 }
 
-/// Closes the oldest chunks of a writer that has many.
+/// Closes the oldest chunks of a writer that has too many.
 void InsertionDecoder::trim(Writer& writer) const {
   const std::size_t keep = kChunksPerWriter + writer.keep;
   if (writer.chunks.size() <= keep)

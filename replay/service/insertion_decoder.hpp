@@ -16,12 +16,13 @@ namespace troupe::replay {
 
 struct ItemRecord;
 
-/// Rebuilds insertions of remote writers in chunks of its own. One thread.
+/// Rebuilds the insertions of remote writers, copying their rows into chunks that it allocates.
+/// Used by one thread at a time.
 ///
-/// A message is checked whole before anything is allocated for it: one that is garbage, or that
-/// lacks rows, changes nothing. Chunks that only the decoder holds count towards `max_bytes`, with
-/// all the rows that they may get; above it the least recently active writers are forgotten, whose
-/// next insertion is then `missing`.
+/// The whole message is checked before anything is allocated for it; a message that is garbage or
+/// lacks rows changes nothing. Chunks that only the decoder holds count towards `max_bytes` at full
+/// capacity. Above that limit the least recently active writers are forgotten, and their next
+/// insertion is `missing`.
 class InsertionDecoder {
 public:
   struct Limits {
@@ -29,26 +30,28 @@ public:
     std::size_t max_writers = 0; // the least recently active is forgotten
     std::size_t max_bytes = std::size_t{1} << 30;
   };
-  enum class Result { insertion, missing, garbage }; // missing: rows that it refers to are not here
+  /// `missing`: the decoder lacks rows that the items need.
+  enum class Result { insertion, missing, garbage };
 
   InsertionDecoder(const Signature& signature, const Limits& limits);
 
-  /// `why` says what is wrong with garbage. Throws only bad_alloc, and changes nothing then.
+  /// Decodes an Insert message into `insertion`. If it is garbage, `why` says what is wrong. Throws
+  /// only bad_alloc, without changing anything.
   Result decode(const wire::Insert& header, std::span<const env::wire::Frame> frames,
                 InsertionPtr& insertion, std::string& why);
 
-  std::size_t held_bytes() const; // that only the decoder holds
+  std::size_t held_bytes() const; // bytes that only the decoder holds
 
 private:
-  struct Known { // a chunk of a writer and the rows of it that are here
+  struct Known { // a chunk of a writer, of which rows [low, high) are present
     std::shared_ptr<Chunk> chunk;
     std::uint32_t low = 0;
     std::uint32_t high = 0;
   };
   struct Writer {
     std::vector<Known> chunks;    // newest last
-    std::size_t keep = 0;         // chunks: as many as its longest item spans, and a few
-    std::vector<ChunkPtr> closed; // since its last insertion: no longer in chunks
+    std::size_t keep = 0;         // number of chunks that its longest item spans
+    std::vector<ChunkPtr> closed; // removed from `chunks` since its last insertion
     std::uint64_t used = 0;
   };
   struct Plan;
@@ -68,7 +71,7 @@ private:
   Limits limits_;
   std::unordered_map<std::uint64_t, Writer> writers_;
   std::uint64_t used_ = 0;
-  std::size_t held_at_most_ = 0; // held_bytes() when it was last counted, and what opened since
+  std::size_t held_at_most_ = 0; // held_bytes() when last counted, plus chunks opened since
 };
 
 } // namespace troupe::replay

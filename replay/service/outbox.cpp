@@ -33,7 +33,7 @@ void Outbox::put(Answer answer) {
 
 void Outbox::wake() {
   const std::uint64_t one = 1;
-  // Fails only if it is already set.
+  // Fails only if the descriptor is signalled already.
   [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
 }
 

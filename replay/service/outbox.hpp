@@ -13,23 +13,23 @@
 
 namespace troupe::replay {
 
-/// An answer of the shard's owner for the server's thread.
+/// An answer from the shard's owner to the server's thread.
 struct Answer {
   enum class Kind : std::uint8_t { accepted, refused_insertion, items, stats, info, done, refused };
   Kind kind = Kind::accepted;
-  std::size_t table = 0; // whose answer it is
+  std::size_t table = 0; // the table that it comes from
   std::string peer = {};
   std::uint64_t writer_id = 0;
-  std::uint64_t number = 0; // sequence or request
+  std::uint64_t number = 0; // number of the insertion or request
   std::vector<Item> items = {};
-  std::size_t part_bytes = 0; // of the messages that the items travel in
+  std::size_t part_bytes = 0; // size of the messages in which the items are sent
   TableStats stats = {};
   std::optional<TableConfig> config = {};
-  std::string text = {}; // the reason of a refusal; of info: which requests wait
+  std::string text = {}; // the reason for a refusal; for info: which requests wait
 };
 
-/// Takes answers from any thread; wakes the server's thread through a file descriptor. Reply
-/// functions keep it beyond the server's end.
+/// Accepts answers from any thread and wakes the server's thread through a file descriptor. Reply
+/// functions may keep it alive after the server's end.
 class Outbox {
 public:
   Outbox(); // throws std::runtime_error if the process has no descriptor left
@@ -39,7 +39,7 @@ public:
 
   void put(Answer answer); // dropped after close()
   void wake();
-  std::vector<Answer> take(); // the server's thread
+  std::vector<Answer> take(); // called by the server's thread
   void close();
   int wake_fd() const { return wake_fd_; }
 
@@ -50,8 +50,8 @@ private:
   int wake_fd_ = -1;
 };
 
-/// Calls back through the outbox once: with the answer, or, when all copies of the function that
-/// holds it are gone without one, with a refusal. Any thread.
+/// Puts exactly one answer into the outbox: the one passed to answer() or, if this is destroyed
+/// without one, the refusal. Thread-safe.
 class Reply {
 public:
   Reply(std::shared_ptr<Outbox> outbox, Answer refusal);
@@ -59,7 +59,7 @@ public:
   Reply(const Reply&) = delete;
   Reply& operator=(const Reply&) = delete;
 
-  /// The answer with the refusal's address filled in, for the first caller only.
+  /// Sends `given`, addressed as the refusal is. Only the first call has an effect.
   void answer(Answer given);
 
 private:

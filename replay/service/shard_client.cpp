@@ -102,7 +102,7 @@ std::optional<std::int64_t> ShardClient::sample(std::int64_t count, const BatchV
                                 "only; make it with a TransitionSpec, or sample a ColumnBatch");
   check(*my.spec, batch, first_row, count);
   my.want_sample(count, patience, kPartBytes);
-  // Writes parts while later ones are in flight.
+  // Writes parts to the batch while later ones are in flight.
   const auto done = [&] {
     for (; !my.pieces.empty(); my.pieces.pop_front()) {
       const Impl::SamplePiece& piece = my.pieces.front();
@@ -117,8 +117,8 @@ std::optional<std::int64_t> ShardClient::sample(std::int64_t count, const BatchV
   const bool answered = my.wait_until(done, deadline, "a sample");
   if (!answered && my.sample_received == 0)
     return std::nullopt;
-  // Started and not finished in time: its first part is in this batch and cannot be used for
-  // another.
+  // If the sample has begun but is not complete, its first parts are in this batch and cannot be
+  // used for another, so the request is closed in either case.
   my.end_sample();
   return answered ? std::optional(count) : std::nullopt;
 }

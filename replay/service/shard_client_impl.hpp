@@ -14,8 +14,8 @@
 
 namespace troupe::replay {
 
-/// A client's open requests and their answers; shard_client_requests.cpp. Public functions are in
-/// shard_client.cpp.
+/// The open requests of a client and their answers, implemented in shard_client_requests.cpp. The
+/// public functions are in shard_client.cpp.
 struct ShardClient::Impl {
   using Clock = std::chrono::steady_clock;
 
@@ -32,30 +32,30 @@ struct ShardClient::Impl {
 
   Impl(env::wire::Context& in, std::string where, const ShardClientOptions& o);
 
-  /// Called before any request but info().
+  /// Must be called before any request except info().
   void set_signature(const Signature& signature);
 
   wire::Envelope head() const { return envelope(hash, options.table); }
   void send(const wire::Envelope& head);
-  bool has_room(const Key& key) const; // for one more insertion
+  bool has_room(const Key& key) const; // whether the window admits one more insertion
   void send_insertion(const Key& key, const Insertion& insertion, bool complete);
 
-  /// Requests a sample unless an open request is of the same count.
+  /// Requests a sample unless one of the same count is open already.
   void want_sample(std::int64_t count, std::chrono::milliseconds patience, std::size_t part_bytes);
   void request_sample();
-  /// After an answer, or the deadline.
+  /// Closes the request after its answer or deadline; throws if it was refused.
   void end_sample();
 
   wire::Envelope stats_question();
   wire::Envelope update_question(std::span<const std::uint64_t> keys,
                                  std::span<const double> priorities);
-  /// Begins a question, which has the number `next_number`.
+  /// Sends a question, which has the number `next_number`.
   void ask(wire::Envelope head);
-  /// True once, when its answer is here.
+  /// Returns true once, after the answer has arrived. Throws if the question was refused.
   bool answered();
-  void ask(wire::Envelope head, Deadline deadline, const char* what); // and waits
+  void ask(wire::Envelope head, Deadline deadline, const char* what); // also waits for the answer
 
-  void drain(); // what has arrived
+  void drain(); // handles all messages that have arrived
   void handle(env::wire::Message&& message);
   void on_pong(const wire::Pong& pong);
   void on_refused(const wire::Refused& refused);
@@ -70,13 +70,14 @@ struct ShardClient::Impl {
 
   template <typename Done>
   bool wait_until(Done done, Deadline deadline, const char* what);
-  /// Called during a wait and, with `over`, at its end: throws if the server was silent.
+  /// Throws ShardSilence if the server was silent. Called during a wait and, with `over`, at its
+  /// end.
   void check_alive(Clock::time_point begun, Clock::time_point now, bool over,
                    const char* what) const;
   [[noreturn]] void fail(const std::string& why) const;
 
-  std::optional<TransitionSpec> spec; // of a client of transitions
-  std::optional<RowLayout> layout;    // none: the signature is not known yet
+  std::optional<TransitionSpec> spec; // only in a client of transitions
+  std::optional<RowLayout> layout;    // empty: the signature is not known yet
   std::uint64_t hash = 0;
   env::wire::Context& context;
   ShardClientOptions options;
@@ -84,27 +85,27 @@ struct ShardClient::Impl {
   env::wire::Socket socket;
 
   std::map<Key, InsertionPtr> in_flight;
-  std::uint64_t next_number = 0; // of requests and pings
+  std::uint64_t next_number = 0; // number of the last request or ping
   std::uint64_t sample_request = 0;
   std::int64_t sample_count = 0;
-  std::int64_t sample_received = 0; // rows of the pieces below, and of those already taken
+  std::int64_t sample_received = 0; // rows in `pieces` and in the pieces already taken
   std::deque<SamplePiece> pieces;
   std::string sample_refusal;
   std::chrono::milliseconds sample_patience{0};
   std::size_t sample_part_bytes = 0;
-  std::uint64_t question = 0; // statistics, priorities or a limiter: one at a time
+  std::uint64_t question = 0; // number of the open question; 0: none
   wire::Envelope question_head;
   bool question_answered = false;
   std::string question_refusal;
   TableStats stats;
   ShardInfo info;
-  std::string broken; // why the server refuses this client's messages
+  std::string broken; // why the server refuses this client's messages; "": it does not
 
   Clock::time_point heard = Clock::now();
   Clock::time_point pinged = Clock::now();
-  std::optional<Clock::time_point> unanswered; // since the first ping without an answer
+  std::optional<Clock::time_point> unanswered; // time of the first unanswered ping
   std::uint64_t ping_number = 0;
-  std::vector<Key> asked; // by that ping
+  std::vector<Key> asked; // insertions that the ping asks about
   std::uint64_t asked_sample = 0;
 };
 

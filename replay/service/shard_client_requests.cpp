@@ -14,7 +14,7 @@ using env::wire::Socket;
 
 constexpr std::size_t kMostInFlight = 64;   // a table detects duplicates among this many sequences
 constexpr int kMostRequestedSamples = 4096; // sequences in one ping
-constexpr int kMostIntervals = 10;          // between unanswered pings
+constexpr int kMostIntervals = 10;          // ping intervals between unanswered pings
 
 } // namespace
 
@@ -58,7 +58,7 @@ void ShardClient::Impl::send_insertion(const Key& key, const Insertion& insertio
 bool ShardClient::Impl::has_room(const Key& key) const {
   if (in_flight.size() >= options.window)
     return false;
-  // A table would drop an older one that arrives after this as a duplicate.
+  // If an older insertion arrived after this one, the table would drop it as a duplicate.
   const auto oldest = in_flight.lower_bound({key.table, key.writer, 0});
   return oldest == in_flight.end() || oldest->first.table != key.table
          || oldest->first.writer != key.writer
@@ -91,7 +91,7 @@ void ShardClient::Impl::handle(Message&& message) {
   std::string why;
   const auto head = decode_envelope(message.header, std::nullopt, why);
   if (!head || (head->signature() != hash && !head->has_info_reply())) {
-    // A server of another experiment or version sends a reason.
+    // A server of another experiment or version sends the reason for its refusal.
     wire::Envelope foreign;
     if (foreign.ParseFromString(message.header) && foreign.has_refused())
       on_refused(foreign.refused());
@@ -177,7 +177,8 @@ void ShardClient::Impl::on_info(const wire::InfoReply& reply) {
   question_answered = true;
 }
 
-/// Everything sent before the ping has reached the server or is lost; so is every answer to it.
+/// When a pong arrives, everything sent before its ping has reached the server or is lost, and
+/// every answer to it has arrived or is lost.
 void ShardClient::Impl::on_pong(const wire::Pong& pong) {
   if (pong.ping() != ping_number || pong.states().size() != asked.size())
     return;
@@ -209,7 +210,7 @@ void ShardClient::Impl::put_asked(wire::Ping& ping) {
     asked.push_back(key);
     if (one_table)
       continue;
-    if (ping.tables().empty() || *ping.tables().rbegin() != key.table) // they are in order
+    if (ping.tables().empty() || *ping.tables().rbegin() != key.table) // tables are in order
       ping.add_tables(key.table);
     ping.add_table_places(static_cast<std::uint32_t>(ping.tables_size() - 1));
   }
@@ -221,12 +222,12 @@ void ShardClient::Impl::ping(Clock::time_point now) {
   if (!waits() || now - std::max(pinged, heard) < interval)
     return;
   if (question != 0 && !question_answered && question_refusal.empty())
-    send(question_head); // repeated: the requests are idempotent
+    send(question_head); // may be repeated, because the requests are idempotent
   pinged = now;
   if (!unanswered)
     unanswered = now;
   if (!layout)
-    return; // only that question can be open
+    return; // nothing but that question can be open
   wire::Envelope asking = head();
   wire::Ping& ping = *asking.mutable_ping();
   ping_number = ++next_number;

@@ -13,18 +13,20 @@ namespace troupe::replay {
 
 struct ShardHostOptions {
   ShardServerOptions server = {};
-  ShardLimits limits = {};                        // of each table
-  std::chrono::milliseconds report_after{30'000}; // without progress while requests wait
-  /// Garbage, strangers, and why nothing moves. Called on the server's thread.
+  ShardLimits limits = {}; // for each table
+  /// Time without progress, while requests wait, after which they are logged.
+  std::chrono::milliseconds report_after{30'000};
+  /// Receives messages about garbage, rejected connections and missing progress, on the server's
+  /// thread.
   std::function<void(const std::string&)> log = [](const std::string&) {};
-  /// Fills table number `table` before the port opens, from a checkpoint. Its exceptions end the
-  /// constructor.
+  /// Called before the port opens, to fill table number `table` from a checkpoint. Its exceptions
+  /// propagate from the constructor.
   std::function<void(std::size_t table, Table& into)> restore = {};
 };
 
-/// Shards served to other processes behind one port, without actors. All functions: any thread;
-/// they wait for at most one request. `table`: an index in the list given; throws
-/// std::out_of_range.
+/// Serves shards to other processes behind one port, without actors. All functions may be called on
+/// any thread and wait for at most one request. `table` is an index in the list given to the
+/// constructor; they throw std::out_of_range if there is no such table.
 class ShardHost {
 public:
   /// Throws as HostedShard and ShardServer do.
@@ -51,7 +53,7 @@ private:
                                   const ShardHostOptions& options);
 
   std::vector<std::shared_ptr<HostedShard>> shards_;
-  ShardServer server_; // last: its thread uses the shards
+  ShardServer server_; // declared last, because its thread uses the shards
 };
 
 } // namespace troupe::replay

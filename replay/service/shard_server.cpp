@@ -12,7 +12,7 @@ namespace {
 using env::wire::Message;
 using env::wire::Socket;
 
-constexpr int kMessagesPerTurn = 256; // before answers have their turn
+constexpr int kMessagesPerTurn = 256; // messages handled before answers are sent
 constexpr std::chrono::seconds kNap{1};
 constexpr std::size_t kMostNameBytes = 256;
 
@@ -149,7 +149,8 @@ wire::Envelope ShardServer::Impl::head_of(const ServedState& table) const {
 
 void ShardServer::Impl::refuse(const std::string& peer, std::uint64_t request,
                                const std::string& reason) {
-  wire::Envelope head = envelope(tables.front().hash); // a refusal is read whatever its signature
+  // Clients accept a refusal with any signature.
+  wire::Envelope head = envelope(tables.front().hash);
   head.mutable_refused()->set_request(request);
   head.mutable_refused()->set_reason(reason);
   send(peer, head);

@@ -22,76 +22,80 @@ struct ShardServerOptions {
   std::int64_t max_sample = 65536; // items per request
   std::size_t max_frame_bytes = std::size_t{64} << 20;
   std::size_t max_chunk_bytes = std::size_t{64} << 20;
-  std::size_t max_writers = 1024; // remembered; above it the least recently active is forgotten
-  std::size_t max_waiting_samples = 1024; // over all clients
-  /// Of unread samples for one client; above it the client gets no others.
+  /// Writers to remember; above it the least recently active one is forgotten.
+  std::size_t max_writers = 1024;
+  std::size_t max_waiting_samples = 1024; // of all clients together
+  /// Limit on the unread samples of one client; above it the client gets no more.
   std::size_t max_unread_bytes = std::size_t{1} << 30;
-  /// With clients on this host: batches and rows go through memory that both processes map.
+  /// For clients on this host: batches and rows are passed in memory that both processes map.
   std::optional<env::wire::SharedMemory> shared_memory = env::wire::SharedMemory{};
-  /// Accepts only clients with these keys, encrypted; required off the loopback interface.
+  /// If set, connections are encrypted and only clients with these keys are accepted. Required for
+  /// interfaces other than loopback.
   std::optional<env::wire::ServerKeys> keys{};
-  /// Accepts only such items, for an owner of the only table that gathers them.
+  /// If set, only items of this spec are accepted, for an owner that gathers them. For a single
+  /// table.
   std::optional<TransitionSpec> transitions{};
 };
 
-/// The state of a shard, for people and for clients that do not know its table yet.
+/// The state of a shard, for display and for clients that do not know its table yet.
 struct ShardReport {
   TableStats stats{};
   std::string why_waiting{};           // Shard::why_waiting()
   std::string spill_error{};           // Table::spill_error()
-  std::optional<TableConfig> config{}; // if clients may know it
+  std::optional<TableConfig> config{}; // if clients may see it
 };
 
-/// Functions of the shard's owner, called on the server's thread. Each reply function may be called
-/// later, once, from any thread, even after the server's end (then without effect).
+/// Functions of the shard's owner, which are called on the server's thread. They may call their
+/// reply function later: once, from any thread, even after the server's end (then without effect).
 struct ShardHandlers {
-  /// Calls `accepted` once the insertion is in the table; insertions of one writer in order. If
-  /// destroyed without a call, the client sends the insertion again.
+  /// Inserts, and calls `accepted` once the insertion is in the table. Insertions of one writer
+  /// arrive in order. If `accepted` is destroyed without a call, the client sends the insertion
+  /// again.
   std::function<void(InsertionPtr, std::function<void()> accepted)> insert;
-  /// Calls `answer` with `count` items, or with none if the shard refuses; the client gets the text
-  /// given to wait.refused. The deadline is the client's.
+  /// Samples, and calls `answer` with `count` items, or with none if the shard refuses. The text
+  /// passed to wait.refused is sent to the client. The deadline is the client's.
   std::function<void(std::int64_t count, std::function<void(std::vector<Item>)> answer,
                      WaitOptions wait)>
       sample;
   std::function<void(std::function<void(ShardReport)>)> report;
-  /// Valid priorities for items by key; calls `done` with "" or the reason of a refusal. May be
-  /// missing, like the next one; then clients are refused.
+  /// Sets the priorities of items, which are valid numbers, and calls `done` with "" or the reason
+  /// for a refusal. This and the next function may be empty; then clients are refused.
   std::function<void(std::vector<std::uint64_t> keys, std::vector<double> priorities,
                      std::function<void(const std::string& error)> done)>
       update;
   std::function<void(RateLimiterConfig limiter, std::function<void(const std::string& error)> done)>
       set_limiter;
-  /// Called in every turn of the server's thread; returns the latest time of the next call. May be
-  /// missing.
+  /// Called in every iteration of the server's thread. Returns the latest time of the next call.
+  /// May be empty.
   std::function<Deadline(Deadline now)> tick;
   std::function<void(const std::string&)> log = [](const std::string&) {
-  }; // first garbage of a kind
+  }; // receives a message for the first garbage of each kind
 };
 
 struct ShardServerCounters {
-  std::int64_t garbage = 0;    // messages dropped
-  std::int64_t insertions = 0; // passed to the owner
-  std::int64_t duplicates = 0; // dropped before
-  std::int64_t samples = 0;    // batches sent
-  std::int64_t strangers = 0;  // connections refused because of their keys
-  std::int64_t shared = 0;     // frames that went through shared memory, either way
+  std::int64_t garbage = 0;    // dropped messages
+  std::int64_t insertions = 0; // insertions passed to the owner
+  std::int64_t duplicates = 0; // insertions dropped as duplicates
+  std::int64_t samples = 0;    // sent batches
+  std::int64_t strangers = 0;  // connections rejected because of their keys
+  std::int64_t shared = 0;     // frames passed through shared memory, in both directions
 };
 
 /// One of the tables behind a port.
 struct ServedTable {
   std::string name; // 1 to 256 bytes; "" if it is the only one
   Signature signature;
-  ShardHandlers handlers;                      // `log` of the first serves all
+  ShardHandlers handlers;                      // the `log` of the first table is used for all
   std::optional<TransitionSpec> transitions{}; // as in ShardServerOptions
 };
 
-/// The data port of shards: a ROUTER socket and the thread that decodes, checks, rebuilds chunks
-/// and gathers sampled batches into messages. The constructor throws std::invalid_argument on
-/// duplicate names of tables, std::runtime_error if the endpoint cannot be bound. The destructor
-/// ends the thread.
+/// The data port of shards: a ROUTER socket and a thread that decodes and checks messages, rebuilds
+/// chunks and gathers sampled batches into messages. The constructor throws std::invalid_argument
+/// if table names are invalid or not unique, and std::runtime_error if the endpoint cannot be
+/// bound. The destructor stops the thread.
 ///
-/// Tables of the same signature share the chunks of a writer: rows that two insertions (one to each
-/// table) name are sent and stored once, until all items of both are removed.
+/// Tables of the same signature share the chunks of a writer: rows that belong to insertions into
+/// several tables are sent and stored once, until the items of all these tables are removed.
 class ShardServer {
 public:
   ShardServer(env::wire::Context& context, const Signature& signature, ShardHandlers handlers,
@@ -102,7 +106,7 @@ public:
   ShardServer(const ShardServer&) = delete;
   ShardServer& operator=(const ShardServer&) = delete;
 
-  const std::string& endpoint() const;  // with the port, "tcp://127.0.0.1:40123"
+  const std::string& endpoint() const;  // with the actual port, "tcp://127.0.0.1:40123"
   ShardServerCounters counters() const; // any thread
 
 private:

@@ -11,7 +11,7 @@ using env::wire::Message;
 
 namespace {
 
-/// Memory that counts in `sum` until ZeroMQ has passed it to the system.
+/// Memory that counts towards `sum` until ZeroMQ has passed it to the operating system.
 struct Counted {
   Counted(std::size_t bytes, std::shared_ptr<std::atomic<std::size_t>> of)
       : memory(std::make_unique_for_overwrite<std::byte[]>(bytes)),
@@ -42,7 +42,7 @@ void ShardServer::Impl::deliver(std::vector<Answer> answers) {
       if (from == table.writers.end())
         break;
       if (answer.kind == Answer::Kind::refused_insertion) {
-        from->second.accepted.erase(answer.number); // the next ping finds that out
+        from->second.accepted.erase(answer.number); // the client learns this from its next ping
         break;
       }
       from->second.accepted[answer.number] = true;
@@ -91,7 +91,7 @@ void ShardServer::Impl::send_items(const Answer& answer) {
   bool sent = false;
   try {
     sent = send_parts(answer, why);
-  } catch (const std::exception& e) { // the disk, or no memory
+  } catch (const std::exception& e) { // a disk error, or out of memory
     why = std::string("its items cannot be read: ") + e.what();
   }
   if (sent)
@@ -103,7 +103,7 @@ void ShardServer::Impl::send_items(const Answer& answer) {
 Frame ShardServer::Impl::frame_to(const std::string& peer, std::size_t bytes) {
   Frame frame = socket.frame(bytes, peer);
   if (frame.shared_block())
-    return frame; // bounded by the memory shared
+    return frame; // bounded by the size of the shared memory
   auto& sum = unread[peer];
   if (!sum)
     sum = std::make_shared<std::atomic<std::size_t>>(0);
@@ -111,7 +111,8 @@ Frame ShardServer::Impl::frame_to(const std::string& peer, std::size_t bytes) {
   return Frame::view(std::span<const std::byte>(counted->memory.get(), bytes), counted);
 }
 
-/// False, with `why`, if the rest of the batch is not sent to this peer.
+/// Sends a batch in parts. Returns false and sets `why` if the rest of it cannot be sent to this
+/// peer.
 bool ShardServer::Impl::send_parts(const Answer& answer, std::string& why) {
   const ServedState& table = tables[answer.table];
   std::erase_if(unread, [](const auto& peer) { return *peer.second == 0; });

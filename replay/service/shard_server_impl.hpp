@@ -19,16 +19,16 @@
 
 namespace troupe::replay {
 
-/// A port's record of a writer to one table.
+/// What a port knows about a writer to one table.
 struct WriterState {
   std::string peer;
   std::map<std::uint64_t, bool>
-      accepted; // by sequence; false: passed to the owner and not yet accepted
+      accepted; // by sequence; false: passed to the owner, but not accepted yet
   std::uint64_t used = 0;
 };
 
-/// One of the tables behind a port. Tables of one signature share a writer's decoder, so that its
-/// chunks are in memory once.
+/// One of the tables behind a port. Tables of one signature share a decoder, so that the chunks of
+/// a writer are in memory only once.
 struct ServedState {
   std::string name;
   RowLayout layout;
@@ -43,19 +43,20 @@ struct ShardServer::Impl {
   Impl(env::wire::Context& context, std::vector<ServedTable> served, const ShardServerOptions& o);
   ~Impl();
 
-  // The loop of the thread: shard_server.cpp.
+  // The thread's loop, in shard_server.cpp.
   void run(const std::stop_token& stop);
-  Deadline tick(); // of all owners
+  Deadline tick(); // calls tick() of all owners
   void handle(env::wire::Message&& message);
   void dispatch(const wire::Envelope& head, std::size_t table, env::wire::Message&& message);
   std::optional<std::size_t> find_table(const std::string& name) const;
-  std::string no_table(const std::string& name) const; // in words
+  std::string no_table(const std::string& name) const; // message for an unknown table
   wire::Envelope head_of(const ServedState& table) const;
   void send(const std::string& peer, const wire::Envelope& head);
   void refuse(const std::string& peer, std::uint64_t request, const std::string& reason);
   void drop(const std::string& why);
 
-  // Requests of clients: shard_server_requests.cpp. `table` is an index in `tables`.
+  // Handlers for requests of clients, in shard_server_requests.cpp. `table` is an index in
+  // `tables`.
   void on_insert(std::size_t table, const wire::Insert& header, env::wire::Message&& message);
   void on_sample(std::size_t table, const wire::SampleRequest& request, const std::string& peer);
   void on_ping(std::size_t table, const wire::Ping& ping, const std::string& peer);
@@ -66,7 +67,7 @@ struct ShardServer::Impl {
   std::shared_ptr<Reply> reply_to(std::size_t table, const std::string& peer, std::uint64_t request,
                                   const std::string& refusal);
 
-  // Answers of owners: shard_server_answers.cpp.
+  // Handlers for answers of owners, in shard_server_answers.cpp.
   void deliver(std::vector<Answer> answers);
   void send_items(const Answer& answer);
   bool send_parts(const Answer& answer, std::string& why);
@@ -81,17 +82,17 @@ struct ShardServer::Impl {
   std::shared_ptr<Outbox> outbox;
   std::uint64_t used = 0;
   std::set<std::pair<std::string, std::uint64_t>> waiting_samples; // peer, request
-  /// Bytes of samples in flight to a peer in separate memory.
+  /// Bytes of samples in flight to each peer, except in shared memory.
   std::unordered_map<std::string, std::shared_ptr<std::atomic<std::size_t>>> unread;
   DroppedKinds drops;
-  std::int64_t cut_off = 0; // connections that were counted
+  std::int64_t cut_off = 0; // connections counted in `garbage`
   bool told_of_strangers = false;
   std::atomic<std::int64_t> garbage = 0;
   std::atomic<std::int64_t> insertions = 0;
   std::atomic<std::int64_t> duplicates = 0;
   std::atomic<std::int64_t> samples = 0;
   std::atomic<std::int64_t> shared = 0;
-  std::jthread thread; // last: it uses all of the above
+  std::jthread thread; // declared last, because it uses all of the above
 };
 
 } // namespace troupe::replay

@@ -17,7 +17,7 @@ constexpr std::size_t kRememberedSequences = 1024; // per writer
 constexpr int kMostServedSamples = 4096;           // sequences in one ping
 constexpr std::uint64_t kMostPatienceMs = std::uint64_t{1} << 40;
 
-/// Answers a client that its request is done, or why not.
+/// Returns a function that tells a client that its request is done or why it was refused.
 std::function<void(const std::string&)> done_or_refused(std::shared_ptr<Reply> reply) {
   return [reply = std::move(reply)](const std::string& error) {
     reply->answer(
@@ -37,7 +37,7 @@ void ShardServer::Impl::on_insert(std::size_t table, const wire::Insert& header,
     ++duplicates;
     if (known->second)
       outbox->put({.table = table, .writer_id = header.writer(), .number = header.sequence()});
-    return; // a waiting one is acknowledged when it is accepted
+    return; // an insertion that still waits is acknowledged once it is accepted
   }
   InsertionPtr insertion;
   std::string why;
@@ -121,7 +121,7 @@ void ShardServer::Impl::on_sample(std::size_t table, const wire::SampleRequest& 
       std::move(wait));
 }
 
-/// An answer that defaults to the given refusal.
+/// Returns a reply that sends the given refusal unless it is answered.
 std::shared_ptr<Reply> ShardServer::Impl::reply_to(std::size_t table, const std::string& peer,
                                                    std::uint64_t request,
                                                    const std::string& refusal) {
@@ -169,7 +169,7 @@ void ShardServer::Impl::on_ping(std::size_t table, const wire::Ping& ping,
     drop("a ping whose parts do not fit");
     return;
   }
-  // Sends the owner's answers first, so that the pong never overtakes them.
+  // Sends the answers of the owners first, so that the pong never overtakes them.
   deliver(outbox->take());
   std::vector<std::optional<std::size_t>> named;
   for (const std::string& name : ping.tables())

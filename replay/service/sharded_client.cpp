@@ -17,13 +17,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kTend{10}; // between checks of all shards
-constexpr std::chrono::milliseconds kRest{20}; // while none can be used
+constexpr std::chrono::milliseconds kRest{20}; // while no shard can be used
 constexpr std::chrono::milliseconds kAskAgain{1000};
-constexpr std::size_t kMostWriters = 4096; // whose trajectories are remembered
+constexpr std::size_t kMostWriters = 4096; // writers whose trajectories are remembered
 
 enum class Begins { no, now, next };
 
-/// Where in an insertion an episode begins: with its first row, further on, or not.
+/// Says where an episode begins in an insertion: at its first row, at a later row, or not at all.
 Begins episode_begin(const Insertion& insertion) {
   Begins found = Begins::no;
   bool first = true;
@@ -106,7 +106,7 @@ void ShardedClient::look_after(Shard& shard, Time now) {
     }
     if (!client.answered())
       return;
-  } catch (const std::runtime_error& e) { // perhaps another server at its endpoint
+  } catch (const std::runtime_error& e) { // another server may be using its endpoint
     shard.why = e.what();
     shard.ask_at = now + kAskAgain;
     return;
@@ -127,12 +127,12 @@ void ShardedClient::leave(Shard& shard, const std::string& why) {
   shard.why = why;
   plan_.parts.clear();
   ++counters_.left;
-  shard.client->ask_stats(); // asked again with every ping until it answers
+  shard.client->ask_stats(); // repeated with every ping until it answers
   options_.log("replay shard " + shard.address.name + " at " + shard.address.endpoint
                + " is left out: " + why + "; it rejoins when it answers");
 }
 
-/// True: its answer is here. False: late, or it is left out now.
+/// Waits for the shard's answer. Returns false at the deadline, or if the shard has been left out.
 bool ShardedClient::await(Shard& shard, Deadline deadline) {
   for (;;) {
     if (shard.client->answered())
@@ -173,7 +173,7 @@ void ShardedClient::fail_without_shards() const {
 ShardedClient::Trajectory& ShardedClient::trajectory_of(const Insertion& insertion) {
   Trajectory& at = remember(trajectories_, insertion.writer_id, kMostWriters, ++used_);
   const Begins begins = episode_begin(insertion);
-  // Identified by its beginning, so that a repeated call finds the same one.
+  // A trajectory is identified by its first insertion, so that a repeated call finds the same one.
   const bool another = at.ended || begins == Begins::now;
   if (another || at.id == 0) {
     const std::uint64_t first = another ? insertion.sequence : 0;
@@ -185,7 +185,7 @@ ShardedClient::Trajectory& ShardedClient::trajectory_of(const Insertion& inserti
 }
 
 std::uint64_t ShardedClient::new_number() {
-  constexpr std::uint64_t kMostNumber = 0xffff; // the bits above a row's key
+  constexpr std::uint64_t kMostNumber = 0xffff; // the 16 bits above the key in the shard
   do
     last_number_ = last_number_ % kMostNumber + 1;
   while (numbered(last_number_) != nullptr);
@@ -198,7 +198,7 @@ ShardedClient::Shard* ShardedClient::numbered(std::uint64_t number) {
   return at == shards_.end() ? nullptr : at->get();
 }
 
-/// The shard of its next insertion; null: all usable shards have full windows.
+/// Returns the shard for the next insertion of a trajectory; null if no shard can take it.
 ShardedClient::Shard* ShardedClient::home_of(const Trajectory& trajectory,
                                              const std::vector<std::uint64_t>& full) {
   const auto takes = [&](const Shard& shard) {
@@ -214,12 +214,12 @@ ShardedClient::Shard* ShardedClient::home_of(const Trajectory& trajectory,
 
 bool ShardedClient::insert(InsertionPtr insertion, Deadline deadline) {
   Trajectory& trajectory = trajectory_of(*insertion);
-  std::vector<std::uint64_t> full; // numbers of shards
+  std::vector<std::uint64_t> full; // numbers of shards with full windows
   for (;;) {
     const Time now = Clock::now();
     tend(now);
     Shard* const home = home_of(trajectory, full);
-    if (home == nullptr && !full.empty()) { // each was waited for
+    if (home == nullptr && !full.empty()) { // every shard has had its turn
       full.clear();
       continue;
     }

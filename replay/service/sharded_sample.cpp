@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr unsigned kShardBits = 48; // of a row's key, below its shard's number
+constexpr unsigned kShardBits = 48; // bits of the key in the shard, below the shard's number
 constexpr std::uint64_t kMostKey = (std::uint64_t{1} << kShardBits) - 1;
 
 } // namespace
@@ -31,14 +31,14 @@ std::optional<std::int64_t> ShardedClient::sample(std::int64_t count, const Batc
   const void* const into = batch.key.data() + first_row;
   if (plan_.count != count)
     plan_ = {.into = into, .count = count, .parts = {}};
-  for (Part& part : plan_.parts) // the received part is in another batch
+  for (Part& part : plan_.parts) // parts received so far are in another batch buffer
     part.done = part.done && plan_.into == into;
   plan_.into = into;
   for (;;) {
     if (plan_.parts.empty()) {
       if (!share_out(deadline))
         return std::nullopt;
-      for (const Part& part : plan_.parts) // all at once; answers arrive in any order
+      for (const Part& part : plan_.parts) // all requests at once; answers arrive in any order
         part.shard->client->request_sample(part.rows, false, patience);
     }
     switch (collect(batch, first_row, deadline, patience)) {
@@ -54,7 +54,7 @@ std::optional<std::int64_t> ShardedClient::sample(std::int64_t count, const Batc
   }
 }
 
-/// Plans the parts as soon as a shard gives samples; false at the deadline.
+/// Plans the parts as soon as some shard can be sampled. Returns false at the deadline.
 bool ShardedClient::share_out(Deadline deadline) {
   for (bool due = batches_++ % std::max<std::int64_t>(1, options_.statistics_every) == 0;;
        due = true) {
@@ -71,7 +71,7 @@ bool ShardedClient::share_out(Deadline deadline) {
   }
 }
 
-/// Requests statistics of all living shards, or of those without any.
+/// Requests statistics from all living shards or, without `all`, only where there are none yet.
 void ShardedClient::refresh(bool all, Deadline deadline) {
   std::vector<Shard*> asked;
   for (const auto& shard : shards_)
@@ -111,7 +111,7 @@ ShardedClient::Outcome ShardedClient::collect(const BatchView& batch, std::int64
       continue;
     std::optional<std::int64_t> got;
     const std::int64_t first = first_row + part.first;
-    // leave() forgets the parts, this one too.
+    // If this calls leave(), all parts are cleared, including this one.
     if (!attempt(*part.shard, [&] {
           got = part.shard->client->sample(part.rows, batch, first, deadline, patience);
         }))
@@ -158,7 +158,7 @@ void ShardedClient::update_priorities(std::span<const std::uint64_t> keys,
                                 + " priorities: there must be one for each key");
   tend(Clock::now());
   std::size_t taken = 0;
-  std::vector<std::pair<Shard*, std::size_t>> asked; // about so many
+  std::vector<std::pair<Shard*, std::size_t>> asked; // shards and the number of their priorities
   for (const auto& shard : shards_) {
     std::vector<std::uint64_t> mine;
     std::vector<double> values;

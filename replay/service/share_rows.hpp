@@ -9,10 +9,11 @@
 
 namespace troupe::replay {
 
-/// How many of a batch's rows each of several shards gives, `rows` [weights.size()]: row j is of
-/// the shard whose part of the weights' sum contains (start + j) / count, start of [0, 1). Each
-/// gets its share to within one row and, with a new random start for each batch, exactly in the
-/// mean: a row is of shard s with probability weights[s] / sum. False where the sum is 0.
+/// Divides the `count` rows of a batch among several shards by systematic sampling: sets `rows`
+/// [weights.size()] to the number of rows from each. Row j comes from the shard whose part of the
+/// sum of the weights contains (start + j) / count, where `start` is in [0, 1). Every shard gets
+/// its share to within one row and, with a new random start for each batch, exactly on average: a
+/// row comes from shard s with probability weights[s] / sum. Returns false if the sum is 0.
 inline bool share_rows(std::span<const double> weights, std::int64_t count, double start,
                        std::span<std::int64_t> rows) {
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);

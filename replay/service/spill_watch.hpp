@@ -5,8 +5,8 @@
 
 namespace troupe::replay {
 
-/// Decides when to log TableStats::failed_spills: the first failure, then each time the count has
-/// at least doubled. A count that falls belongs to a restarted shard and starts over.
+/// Decides when to log TableStats::failed_spills: at the first failure and whenever the count has
+/// at least doubled. If the count falls, the shard was restarted, and this starts over.
 class SpillWatch {
 public:
   bool look(std::int64_t failed) {

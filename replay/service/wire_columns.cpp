@@ -13,9 +13,9 @@ namespace {
 
 using env::wire::Frame;
 
-/// A shape looked at once, as items share them.
+/// A shape that is examined only once, because many items share it.
 struct Shown {
-  std::uint32_t window = 1; // the least that it fits
+  std::uint32_t window = 1; // the smallest window that it fits
   ShapePtr shape;
 
   explicit Shown(ShapePtr from) : shape(std::move(from)) {
@@ -25,7 +25,7 @@ struct Shown {
   }
 };
 
-/// Counts up the rows that items show of the columns; false on an item that cannot be.
+/// Counts the rows of each column that the items show.
 class RowCounts {
 public:
   RowCounts(const RowLayout& layout, const wire::SamplePart& header,
@@ -79,7 +79,7 @@ bool decode_columns(const RowLayout& layout, const wire::SamplePart& header,
   RowCounts rows(layout, header, part.columns);
   part.items.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    SampleRecord record; // a copy: the memory may be the sender's
+    SampleRecord record; // a copy, because the sender may share this memory
     std::memcpy(&record, frames[0].bytes().data() + i * sizeof record, sizeof record);
     if (!valid_priority(record.priority) || !(record.probability >= 0 && record.probability <= 1)
         || !rows.add(record))

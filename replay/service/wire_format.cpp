@@ -23,7 +23,7 @@ static_assert(sizeof(ItemRecord) == 20);
 using env::wire::Frame;
 using env::wire::Message;
 
-constexpr std::size_t kCopyBelow = 4096; // bytes: smaller frames are copied
+constexpr std::size_t kCopyBelow = 4096; // frames with fewer bytes are copied
 
 struct Range {
   std::shared_ptr<const Chunk> chunk;
@@ -85,7 +85,8 @@ void check_spans(const Insertion& insertion, int shapes) {
                                 + "; take() items from the writer more often");
 }
 
-/// The number of a field that the envelope or its body has and this side does not know; 0: none.
+/// Returns the number of a field of the envelope or its body that this version does not know; 0 if
+/// there is none.
 int unknown_field(const wire::Envelope& head) {
   const auto& unknown_here = head.GetReflection()->GetUnknownFields(head);
   if (!unknown_here.empty())

@@ -18,18 +18,19 @@ static_assert(sizeof(SampleRecord) == 40);
 using env::wire::Frame;
 using env::wire::Message;
 
-/// The received rows of a transition, by position in its window.
+/// The received frames of a transition, by position in its window.
 struct TransitionRows {
-  const std::byte* frames = nullptr; // history + 1 of the observation, then those of the next one
-  std::uint32_t own = 0;             // of the observation
-  std::uint32_t skip = 0;            // rows in between that neither shows
+  // `own` frames of the observation, then the frames of the next one.
+  const std::byte* frames = nullptr;
+  std::uint32_t own = 0;  // number of frames of the observation
+  std::uint32_t skip = 0; // rows in between that neither observation shows
 
   const std::byte* frame(std::uint32_t row, std::size_t bytes) const {
     return frames + (row < own ? row : row - skip) * bytes;
   }
 };
 
-/// The next `bytes` of a column's frame; null when they are not there.
+/// Consumes and returns the next `bytes` of a column's frame; null if there are fewer.
 const std::byte* take(std::span<const std::byte>& from, std::size_t bytes) {
   if (from.size() < bytes)
     return nullptr;
@@ -38,13 +39,13 @@ const std::byte* take(std::span<const std::byte>& from, std::size_t bytes) {
   return taken;
 }
 
-/// Reads the part's columns side by side, an item after the other.
+/// Reads all columns of a part in parallel, one item after the other.
 class TransitionReader {
 public:
   struct Shape {
     ShapePtr shape;
     std::uint32_t history = 0;
-    std::uint32_t steps = 0; // that it is known to be the shape of; 0: not yet
+    std::uint32_t steps = 0; // number of steps that it is known to fit; 0: not examined yet
   };
 
   TransitionReader(const TransitionSpec& spec, std::span<const Frame> columns) : spec_(spec) {
@@ -55,7 +56,8 @@ public:
         bytes_.push_back(column.bytes());
   }
 
-  /// False on records and columns that are not this spec's items.
+  /// Reads the next item into row `row` of the batch. Returns false if the record or the columns
+  /// are not of an item of this spec.
   bool read(const SampleRecord& record, Shape* shape, const BatchView& batch, std::size_t row) {
     if (spec_.is_sequence())
       return shape == nullptr && read_sequence(record, batch, row);
@@ -91,7 +93,7 @@ private:
     if (!lane || record.rows != 2 || record.history != 0)
       return false;
     const HindsightColumns own = hindsight_columns(*lane);
-    const std::uint32_t before = *lane < 0 ? 1 : 0; // rows of goal, reward and discount
+    const std::uint32_t before = *lane < 0 ? 1 : 0; // rows of goal, reward and discount to skip
     const auto last = [&](std::size_t column, std::uint32_t skipped) {
       const std::byte* taken = take(columns_[column], (skipped + 1) * bytes_[column]);
       return taken == nullptr ? nullptr : taken + skipped * bytes_[column];
@@ -172,7 +174,8 @@ private:
     return true;
   }
 
-  /// The shape is that of a transition of so many steps; looked at once, as items share shapes.
+  /// True if this is the shape of a transition of `steps` steps. Each shape is examined only once,
+  /// because many items share it.
   bool fits(Shape& shape, std::uint32_t history, std::uint32_t steps) const {
     const auto stack = static_cast<std::uint32_t>(spec_.stack);
     if (shape.steps == 0 && steps > stack
@@ -185,7 +188,7 @@ private:
 
   const TransitionSpec& spec_;
   std::vector<std::span<const std::byte>> columns_;
-  std::vector<std::size_t> bytes_; // of sequences and hindsight: of a row of each
+  std::vector<std::size_t> bytes_; // row bytes of each column, only for sequences and hindsight
 };
 
 } // namespace
@@ -216,7 +219,7 @@ std::string too_large(const RowLayout& layout, const Insertion& insertion, std::
   for (const Item& item : insertion.items)
     for (std::size_t column = 0; column < layout.columns.size(); ++column) {
       if (item.rows * layout.row_bytes <= most)
-        break; // that is all of it
+        break; // the item shows at most this
       if (const std::size_t bytes = shown_bytes(layout, column, item); bytes > most)
         return worded("an item's column " + layout.signature.columns[column].name, bytes);
     }
@@ -243,7 +246,8 @@ Message encode_sample(const RowLayout& layout, std::uint64_t signature, std::uin
     std::memcpy(record_at, &record, sizeof record);
     record_at += sizeof record;
   }
-  message.frames.reserve(1 + layout.columns.size()); // small frames hold their bytes themselves
+  // `out` points into the frames, and small ones hold their bytes inline: they must not move.
+  message.frames.reserve(1 + layout.columns.size());
   message.frames.push_back(std::move(records));
   std::vector<std::byte*> out;
   for (std::size_t column = 0; column < layout.columns.size(); ++column) {
@@ -266,7 +270,7 @@ bool decode_sample(const TransitionSpec& spec, const wire::SamplePart& header,
       || frames[0].size() / sizeof(SampleRecord) != count
       || frames[0].size() % sizeof(SampleRecord) != 0)
     return false;
-  std::vector<TransitionReader::Shape> shapes(1); // the first: all rows
+  std::vector<TransitionReader::Shape> shapes(1); // the first one means all rows
   for (const wire::Shape& shape : header.shapes())
     shapes.push_back({shape_of(shape)});
   TransitionReader reader(spec, frames.subspan(1));
