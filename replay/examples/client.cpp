@@ -1,6 +1,6 @@
-// A replay client that links troupe::replay alone. With an endpoint ("tcp://127.0.0.1:7400" of
-// `troupe replay serve --column state:float32:3
-// --column reward`) it uses that server; without one it serves itself.
+// A replay client that links only troupe::replay. Given an endpoint, such as "tcp://127.0.0.1:7400"
+// of `troupe replay serve --column state:float32:3 --column reward`, it uses that server; without
+// one it runs a server itself.
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -48,7 +48,7 @@ void write(replay::ShardClient& client) {
   client.flush(soon());
 }
 
-/// The sum of each item's four rewards, by which it gets its priority.
+/// Samples items and sets the priority of each to the sum of its four rewards.
 void sample(replay::ShardClient& client) {
   const auto batch = client.sample(16, soon());
   if (!batch)
