@@ -22,9 +22,9 @@ struct ChunkRange {
 };
 
 /// A block of rows (time steps) of one writer, allocated once. The writer fills it row by row. A
-/// row that an Insertion names never changes again, so any thread may read it without a lock. A
-/// table may replace a chunk with an encoded one, in memory or on disk, which has decode() instead
-/// of row().
+/// row that belongs to an Insertion never changes again, so any thread may read it without a lock.
+/// A table may replace a chunk with an encoded one, in memory or on disk, which has decode()
+/// instead of row().
 class Chunk {
 public:
   enum Flag : std::uint8_t { kFirst = 1, kLast = 2 }; // first and last row of an episode

@@ -87,7 +87,7 @@ public:
 
   EncodedColumn() = default; // no rows
 
-  /// Encodes rows with a plan; rows that it does not shrink are stored unencoded. Throws
+  /// Encodes rows with a plan; if it does not shrink them, they are stored unencoded. Throws
   /// std::invalid_argument naming the field if a shape, count or stride is out of range.
   static EncodedColumn encode(const ColumnShape& shape, const ColumnRows& rows,
                               const ColumnPlan& plan, CodecScratch& scratch);

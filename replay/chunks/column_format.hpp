@@ -78,7 +78,7 @@ struct CodecScratch::State {
   /// Compresses with lz4 or zstd into `packed`.
   std::span<const std::byte> compress(Compression compression, std::span<const std::byte> from,
                                       bool chained);
-  /// Returns the bytes written to `out`, or more than `most` if `from` is damaged.
+  /// Returns the number of bytes written to `out`, or a number above `most` if `from` is damaged.
   std::size_t decompress(Compression compression, std::span<const std::byte> from, std::byte* out,
                          std::size_t most, bool chained);
 

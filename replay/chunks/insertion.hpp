@@ -79,8 +79,8 @@ struct Item {
   ShapePtr shape; // null: all rows of all columns
   std::uint32_t begin = 0;
   std::uint32_t rows = 0;
-  /// Less than `rows`. Of a transition, less than its stack, and smaller near the beginning of an
-  /// episode.
+  /// Number of leading rows that only provide context; less than `rows`. For a transition it is
+  /// less than the stack, and smaller near the beginning of an episode.
   std::uint32_t history = 0;
   std::uint32_t times_sampled = 0; // including the sample that returned it
   std::uint32_t table_items = 0;   // items in the table when it was sampled

@@ -10,11 +10,11 @@
 
 namespace troupe::replay {
 
-/// Describes the contents of a writer's time steps and how items are made of them. Every table,
+/// Describes the contents of a writer's time steps and how items are made from them. Every table,
 /// file, writer and client has a signature and refuses data of another one.
 struct Signature {
   std::vector<env::ArraySpec> columns; // names, types and shapes; [] is one number
-  std::string items; // how items are made of steps ("sequences of 80"); may be empty
+  std::string items; // how items are made from steps ("sequences of 80"); may be empty
 
   bool operator==(const Signature&) const = default;
 };

@@ -24,7 +24,7 @@ struct KeySource {
   std::string session = {};
   /// File with the token of a web identity or of a container's header; read at each fetch.
   std::string token_file = {};
-  std::string token = {}; // token of a container's header, without a file
+  std::string token = {}; // token of a container's header, if token_file is empty
   std::string ca_bundle = {};
 };
 

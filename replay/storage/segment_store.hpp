@@ -76,8 +76,8 @@ public:
 
   /// Copies live blobs out of mostly released segments, at most `max_bytes` per call (but at least
   /// one blob). The caller adopts the new references and then releases the old ones; with the last
-  /// of these the old segment is freed. Returns nothing if no segment is worth compacting or there
-  /// is no space. A damaged blob stays where it is; reading it throws.
+  /// of these the old segment is freed. Returns an empty list if no segment is worth compacting or
+  /// there is no space. A damaged blob stays where it is; reading it throws.
   std::vector<BlobMove> compact(std::uint64_t max_bytes);
 
   /// Adds the blobs of a checkpoint without copying them, and returns their references in the order

@@ -66,7 +66,8 @@ public:
   void reconfigure(const RateLimiterConfig& config, std::int64_t held);
 
   const RateLimiterConfig& config() const { return config_; }
-  std::int64_t inserted() const { return inserted_; } // as counted for the ratio
+  /// Returns the number of inserted items that counts for the ratio.
+  std::int64_t inserted() const { return inserted_; }
   std::int64_t sampled() const { return sampled_; }
   void restore(std::int64_t inserted, std::int64_t sampled) {
     inserted_ = inserted;

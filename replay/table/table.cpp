@@ -48,7 +48,7 @@ void Table::insert(const Insertion& insertion) {
   free_memory();
 }
 
-/// Spills or removes what exceeds max_bytes.
+/// Spills chunks or removes items until max_bytes is met.
 void Table::free_memory() {
   state_.chunks.retry_disk();
   while (bytes() > state_.config.max_bytes && size() > 1) {
@@ -132,7 +132,7 @@ void Table::set_limiter(const RateLimiterConfig& limiter) {
   state_.limiter.reconfigure(limiter, size());
 }
 
-/// Sets everything but the key and the probability.
+/// Sets all fields of `item` except the key and the probability.
 inline void Table::fill(TableItems::Place place, Item& item) const {
   const ItemWindow& window = state_.items.window(place);
   state_.chunks.locate(window, item);
@@ -150,7 +150,7 @@ Item Table::item(std::uint64_t key) const {
 }
 
 void Table::sample(std::int64_t count, std::vector<Item>& out) {
-  constexpr std::size_t kAhead = 8; // items
+  constexpr std::size_t kAhead = 8; // distance of prefetching, in items
   TableItems& items = state_.items;
   const bool expires = expires_by_use();
   count = std::min(count, expires ? samples_left() : size() == 0 ? 0 : count);
@@ -166,7 +166,7 @@ void Table::sample(std::int64_t count, std::vector<Item>& out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (i + kAhead < selected_.size())
       items.prefetch(selected_[i + kAhead].place);
-    if (expires) // one after another: each may remove its item
+    if (expires) // items are chosen one by one, because each sample may remove its item
       items.sample(state_.random, selected_);
     const Selected chosen = selected_[expires ? 0 : i];
     Item& item = out[i];

@@ -89,8 +89,8 @@ public:
   Item item(std::uint64_t key) const;
 
   /// From now on moves chunks above max_bytes to this store. insert() then waits for the disk, and
-  /// gathering a sample may read from it. The store must not be shared with another table and must
-  /// outlive the sampled items.
+  /// gathering a sample may read from it. The store must not be shared with another table. Sampled
+  /// items keep it alive.
   void spill_to(std::shared_ptr<SegmentStore> store) { state_.chunks.spill_to(std::move(store)); }
   const std::string& spill_error() const { return state_.chunks.spill_error(); } // "": none
 

@@ -87,7 +87,7 @@ public:
     ++times_of_all_;
   }
 
-  /// The selectors, whose Selector::order() a checkpoint saves. Null if the ring needs none.
+  /// The selectors, whose Selector::order() is saved in checkpoints. Null where a ring needs none.
   const Selector* sampler() const { return sampler_.get(); }
   const Selector* remover() const { return remover_.get(); }
 

@@ -44,7 +44,7 @@ struct SavedTable {
   BlockReader file;
   wire::SavedTable head;
   std::string difference;
-  std::vector<ShapePtr> shapes; // by number
+  std::vector<ShapePtr> shapes; // by shape number
   SavedItems items;
 };
 

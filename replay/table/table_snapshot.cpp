@@ -74,7 +74,7 @@ TableSnapshot snapshot_of(const TableState& table) {
   // Chunks are saved in the order in which the items refer to them, so that equal tables give equal
   // files, whatever their history.
   const std::vector<TableChunks::Held>& held = table.chunks.held();
-  std::vector<std::uint32_t> position(held.size(), kUnsaved); // in the file
+  std::vector<std::uint32_t> position(held.size(), kUnsaved); // position in the file
   std::vector<std::uint32_t> saved_chunks;
   for (const TableItems::Place place : all)
     table.chunks.for_each(table.items.window(place), [&](std::uint32_t index) {

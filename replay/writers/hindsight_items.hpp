@@ -53,7 +53,7 @@ public:
   /// lane.
   std::size_t column(std::size_t column, int lane) const;
 
-  /// The first column of signature() with relabelled values.
+  /// Returns the first column of signature() with relabelled values.
   std::size_t first_lane_column() const { return own_columns_; }
 
   /// Returns the shape of an item of `rows` rows in this lane; lane -1 is the original item.

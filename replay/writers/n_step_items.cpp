@@ -35,8 +35,8 @@ private:
                     shape(history, static_cast<std::uint32_t>(steps)));
   }
 
-  /// The observations of an n-step transition longer than the stack do not show the frames between
-  /// them.
+  /// In a transition with more steps than the stack, neither observation shows the frames in
+  /// between.
   ShapePtr shape(std::uint32_t history, std::uint32_t steps) {
     const auto stack = static_cast<std::uint32_t>(stack_);
     if (steps <= stack)

@@ -58,9 +58,10 @@ struct WriterOptions {
 };
 
 // clang-format off
-/// Stores the time steps of one environment row by row, each written in place, and makes items of
-/// windows of the newest rows: by a policy (n_step_items.hpp, sequence_items.hpp,
-/// hindsight_items.hpp), or by the caller. One thread; other threads may read the items given out.
+/// Stores the time steps of one environment row by row, each written in place, and makes items from
+/// windows of the newest rows. Items are added by a policy (n_step_items.hpp, sequence_items.hpp,
+/// hindsight_items.hpp) or by the caller. Used by one thread at a time; other threads may read the
+/// insertions that take() returns.
 ///
 ///   Writer writer = sequence_writer(signature, 7, {.length = 80, .period = 40});
 ///   render(writer.next(0)); act(writer.next(1)); writer.append_step(last);
