@@ -15,8 +15,8 @@ namespace troupe::replay {
 /// Young places, whose factor is still above least_fade, are in one sum tree, old ones in another.
 /// Each place moves once, from the first tree to the second. The weights in the first tree grow
 /// with the position, so an insertion changes no other weight; the sums are rescaled when they are
-/// read. Every call takes O(log n), except that an insertion occasionally compacts the first tree,
-/// which rewrites all young places.
+/// read. Every call takes O(log n), except that insert() and erase() occasionally compact the first
+/// tree, which rewrites all young places.
 ///
 /// Only the place that was inserted first may be erased, so the table's remover must be fifo.
 class FadedSelector : public Selector {
