@@ -19,8 +19,8 @@
 namespace troupe::experiments {
 namespace {
 
-/// A range admits NaN, as NaN is neither below nor above it: every number of every command is
-/// checked here to be one.
+/// CLI11's ranges admit NaN, because it is neither below nor above the range. Check here that every
+/// number of every command is a number.
 void refuse_what_is_no_number(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_type_name().starts_with("FLOAT")) {
@@ -93,7 +93,7 @@ int run_command(int argc, char** argv) {
   return exit_code;
 }
 
-/// What was printed before goes out first: the cause is the last line also where both go to one
+/// Flush standard output first, so that the cause is the last line even if both go to the same
 /// file.
 void complain(const char* text) {
   std::fflush(stdout);
@@ -103,16 +103,17 @@ void complain(const char* text) {
 } // namespace
 
 int run_program(int argc, char** argv) {
-  // oneDNN in LibTorch 2.11 dies of SIGILL in bfloat16 convolutions with AMX ("tilezero" without a
-  // tile configuration). The user's own value wins.
+  // oneDNN in LibTorch 2.11 crashes with SIGILL in bfloat16 convolutions with AMX ("tilezero"
+  // without a tile configuration). A value set by the user takes precedence.
   ::setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", 0);
   env::draw_on_calling_thread();
-  // What is no message is refused in our words; a stranger could fill a log with protobuf's lines.
+  // Invalid messages are refused with our own error text. Without this, a stranger could flood the
+  // log with protobuf's lines.
   google::protobuf::SetLogHandler(nullptr);
   try {
     return run_command(argc, argv);
   } catch (const ConfigError& mistake) {
-    for (std::size_t i = mistake.complaints().size(); i-- > 0;) { // the first one last
+    for (std::size_t i = mistake.complaints().size(); i-- > 0;) { // the first complaint comes last
       complain(mistake.complaints()[i].c_str());
     }
     return commands::kMistake;

@@ -7,15 +7,16 @@
 
 namespace troupe::experiments::commands {
 
-/// Exit codes of commands.
+/// Exit codes of the commands.
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;    // the run failed
 inline constexpr int kMistake = 2;   // flags, files, keys
 inline constexpr int kAborted = 130; // a second signal
 
-/// Each adds one command to the program. Those with `exit_code` set it when they do not end with
-/// kDone. A command throws std::invalid_argument for a mistake of the user, anything else for a
-/// failure; run_program() prints it as the last line and chooses the exit code.
+/// Each function adds one command to the program. A command that ends with anything but kDone sets
+/// `exit_code`. Commands throw std::invalid_argument for a mistake by the user and any other
+/// exception for a failure; run_program() prints its message as the last line and chooses the exit
+/// code.
 void add_train(CLI::App& app, int& exit_code);
 void add_resume(CLI::App& app, int& exit_code);
 void add_sweep(CLI::App& app, int& exit_code);
@@ -28,28 +29,29 @@ void add_doctor(CLI::App& app);
 void add_completion(CLI::App& app);
 void add_new(CLI::App& app);
 void add_bench(CLI::App& app);
-/// Replaces this process by the program of the benchmarks. Throws std::runtime_error.
+/// Replaces this process with the benchmark program. Throws std::runtime_error if that fails.
 [[noreturn]] void exec_bench(std::vector<std::string> arguments);
 void add_check(CLI::App& app);
-void add_check_environment(CLI::App& check); // below `check`
-void add_check_likeness(CLI::App& check);    // below `check`
+void add_check_environment(CLI::App& check); // subcommand of `check`
+void add_check_likeness(CLI::App& check);    // subcommand of `check`
 void add_render(CLI::App& app);
 void add_dataset(CLI::App& app, int& exit_code);
 void add_play(CLI::App& app);
 void add_serve(CLI::App& app);
-void add_serve_environment(CLI::App& serving); // below `serve`
-void add_serve_policy(CLI::App& serving);      // below `serve`
+void add_serve_environment(CLI::App& serving); // subcommand of `serve`
+void add_serve_policy(CLI::App& serving);      // subcommand of `serve`
 void add_replay(CLI::App& app);
-void add_replay_serve(CLI::App& replay); // below `replay`
-void add_replay_info(CLI::App& replay);  // below `replay`
+void add_replay_serve(CLI::App& replay); // subcommand of `replay`
+void add_replay_info(CLI::App& replay);  // subcommand of `replay`
 void add_keys(CLI::App& app);
 void add_actor(CLI::App& app, int& exit_code);
 void add_launch(CLI::App& app, int& exit_code);
-void add_cluster_keys(CLI::App& keys);             // below `keys`
-void show_cluster_keys(const std::string& folder); // what `keys show` prints of a folder
+void add_cluster_keys(CLI::App& keys);             // subcommand of `keys`
+void show_cluster_keys(const std::string& folder); // the part of `keys show` about a folder of
+                                                   // cluster keys
 void add_node(CLI::App& app, int& exit_code);
 void add_transparent(CLI::App& app, int& exit_code);
-/// Commands that operate a live run.
+/// Commands that operate on a live run.
 void add_status(CLI::App& app);
 void add_top(CLI::App& app);
 void add_logs(CLI::App& app);

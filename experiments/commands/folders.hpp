@@ -5,11 +5,11 @@
 
 namespace troupe::experiments::commands {
 
-/// Folders of files that are found by name: `share/troupe/<folder>` beside the program's folder, as
-/// it is installed, or in it, where a build has links to experiments/.
+/// The folders in which files are looked up by name: `share/troupe/<folder>` next to the program's
+/// folder (an installation) or inside it (a build, which links to experiments/).
 std::vector<std::filesystem::path> found_folders(const std::filesystem::path& folder);
 
-/// Of experiments: with the control suite or files, with games, with Gym's MuJoCo tasks.
+/// The folders of experiment files: configs/ and its subfolders games/, gym/ and recipes/.
 std::vector<std::filesystem::path> config_folders();
 
 std::vector<std::filesystem::path> cluster_folders();

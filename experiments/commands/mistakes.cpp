@@ -8,7 +8,7 @@
 namespace troupe::experiments::commands {
 namespace {
 
-/// The commands from `app` to the last one that was given.
+/// The commands of the command line, from `app` to the innermost subcommand.
 std::vector<const CLI::App*> given_commands(const CLI::App& app) {
   std::vector<const CLI::App*> path{&app};
   while (!path.back()->get_subcommands().empty()) {
@@ -20,7 +20,7 @@ std::vector<const CLI::App*> given_commands(const CLI::App& app) {
 std::vector<std::string> names_of_commands(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!below->get_group().empty()) { // hidden ones
+    if (!below->get_group().empty()) { // hidden commands have no group
       names.push_back(below->get_name());
     }
   }
@@ -37,7 +37,7 @@ std::vector<std::string> names_of_options(const CLI::App& command) {
   return names;
 }
 
-/// Of the first word that `command` does not know; empty if it knows all.
+/// The message about the first word that `command` does not know; empty if it knows all of them.
 std::string stray_text(const CLI::App& command, const std::string& words) {
   const std::vector<std::string> strays = command.remaining();
   if (strays.empty()) {

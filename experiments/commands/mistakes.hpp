@@ -6,8 +6,8 @@
 
 namespace troupe::experiments::commands {
 
-/// What is wrong with a command line that `app` did not parse, and which `--help` shows it right.
-/// An unknown command or option is named with the nearest one.
+/// Explains why `app` could not parse a command line and names the `--help` that describes it.
+/// Suggests the nearest name for an unknown command or option.
 std::string mistake_text(const CLI::App& app, const CLI::ParseError& mistake);
 
 } // namespace troupe::experiments::commands

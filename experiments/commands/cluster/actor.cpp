@@ -19,7 +19,7 @@ void add_actor(CLI::App& app, int& exit_code) {
   };
   CLI::App* command = app.add_subcommand(
       "actor", "Runs one role of a run in its own process; started by `troupe train --processes`");
-  command->group(""); // not for people
+  command->group(""); // hidden from --help: the program itself calls it
   command->footer("Example: troupe actor --role environment --index 0 --head-port 4242 --config "
                   "runs/quickstart/2026-11-21T10-00-00/config.textproto");
   auto options = std::make_shared<Options>();

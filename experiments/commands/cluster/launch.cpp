@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 struct LaunchOptions {
   std::string cluster, experiment, run;
   std::vector<std::string> overrides;
-  std::string runs; // empty: the cluster's
+  std::string runs; // empty: the one in the cluster file
   std::string listen, launcher, manifests;
   bool trusted_network = false;
   bool resume = false;
@@ -43,13 +43,13 @@ struct LaunchOptions {
   int interrupted_code = kDone;
 };
 
-/// A planned run on a cluster, complete before anything starts.
+/// A fully planned run on a cluster. It is complete before anything starts.
 struct LaunchPlan {
   Cluster cluster;
   Experiment experiment;
   actors::Placer placer;
   LauncherKind launcher = LauncherKind::none;
-  std::vector<std::string> sets = {}; // keys of the experiment that the cluster sets
+  std::vector<std::string> sets = {}; // keys of the experiment that the cluster file sets
 };
 
 Cluster chosen_cluster(const LaunchOptions& options) {
@@ -148,7 +148,7 @@ void write_manifests(const LaunchPlan& plan, const fs::path& folder) {
   std::printf("%s: %zu files. Then:\n%s", folder.c_str(), files.size(), next.c_str());
 }
 
-/// The run to resume; empty: a new one.
+/// The folder of the run to resume; empty for a new run.
 fs::path former_run(const LaunchPlan& plan, const LaunchOptions& options) {
   if (!options.run.empty()) {
     return find_run(local_run(options.run, plan.cluster.runs()), plan.cluster.runs());
@@ -163,7 +163,7 @@ MakeNodes node_maker(const LaunchPlan& plan) {
   };
 }
 
-/// The head: starts the nodes, trains on them, and ends them.
+/// Runs the head: starts the nodes, trains on them and stops them.
 int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const HeadLife& life) {
   const auto here = actors::resources_of_this_host();
   const auto config = prepare_run(plan.experiment);
@@ -178,7 +178,7 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
                  || (life.restarts == 0 && others_start_nodes
                      && may_take_over(before, *former, plan.experiment, config));
     if (!takes_over && options.run.empty() && complete_checkpoints(before).empty()) {
-      before.clear(); // it has nothing to continue from
+      before.clear(); // there is nothing to continue from
     } else {
       check_changes(*former, plan.experiment);
     }
@@ -192,7 +192,7 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
                                 : before.empty()
                                     ? Resumption{}
                                     : prepare_resumption(folder, *former, plan.experiment, config);
-  const HeldSignals held; // also called by the launcher's threads
+  const HeldSignals held; // the launcher's threads call this too
   NodeStarter nodes(life.starter, node_maker(plan), folder.path(),
                     plan.cluster.supervision().grace_seconds());
   const HostPort listen = head_endpoint(plan.cluster);
@@ -219,7 +219,7 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
           actors::DeploymentNodes{
               .placer = make_placer(plan.cluster, plan.experiment, here),
               .join_seconds = plan.cluster.supervision().join_seconds(),
-              // a process that shares a core must be free to move to an idle one
+              // A process that shares a core must be able to move to an idle one.
               .pin = plan.cluster.pin() && !plan.cluster.oversubscribe()},
       .listen = listen.host,
       .head_port = static_cast<std::uint16_t>(listen.port),

@@ -12,7 +12,7 @@ namespace troupe::experiments::commands {
 namespace {
 
 constexpr std::int64_t kMostLines = 1'000'000;
-constexpr int kLogsPeriodMilliseconds = 200; // polls, because files do not signal growth
+constexpr int kLogsPeriodMilliseconds = 200; // polling, because files do not signal growth
 
 struct LogsOptions {
   RunChoice choice;

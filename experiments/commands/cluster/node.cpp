@@ -44,8 +44,8 @@ actors::NodeResources resources(const NodeOptions& options, const std::string& h
   return node;
 }
 
-/// Fills in the head, this node's name and labels, and the keys from TF_CONFIG or torchrun's
-/// variables if flags and TROUPE_ variables do not give them.
+/// Fills in what neither flags nor TROUPE_ variables give: the head, this node's name and labels,
+/// and the keys, from TF_CONFIG or torchrun's variables.
 NodeOptions completed(NodeOptions options) {
   if (!options.head.empty()) {
     return options;

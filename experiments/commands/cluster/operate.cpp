@@ -22,8 +22,8 @@ struct StopOptions {
 
 struct ChangeOptions {
   RunChoice choice;
-  std::vector<std::string> words; // RUN and ROLE=COUNT of scale
-  std::string role, node;         // of restart
+  std::vector<std::string> words; // RUN, and ROLE=COUNT for `scale`
+  std::string role, node;         // for `restart`
   double seconds = 600;
 };
 
@@ -31,7 +31,7 @@ std::chrono::seconds whole_seconds(double seconds) {
   return std::chrono::seconds(static_cast<std::int64_t>(seconds + 0.5));
 }
 
-/// Waits until no process works in the run's folder.
+/// Returns true once no process works in the run's folder, false after `seconds`.
 bool wait_until_over(const LiveRun& live, double seconds) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   while (std::chrono::steady_clock::now() < deadline) {
@@ -40,7 +40,7 @@ bool wait_until_over(const LiveRun& live, double seconds) {
     if (held ? !*held : told) {
       return true;
     }
-    ::usleep(kPeriodMicroseconds); // a free lock is not announced
+    ::usleep(kPeriodMicroseconds); // the release of a lock sends no notification
   }
   return false;
 }
@@ -104,7 +104,7 @@ void scale(ChangeOptions& options) {
   }
 }
 
-/// Has the head of the run do something, and prints what it did.
+/// Asks the run's head to do something and prints what it did.
 template <class Action>
 void act_on(const ChangeOptions& options, const Action& action) {
   const LiveRun live = find_live_run(options.choice.run, options.choice.runs);

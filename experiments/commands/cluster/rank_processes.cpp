@@ -23,7 +23,7 @@ using launchers::close_if_open;
 
 namespace {
 
-/// The ends of a pipe; reading does not block.
+/// Creates a pipe whose read end does not block.
 void make_pipe(int& reading, int& writing) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
@@ -82,7 +82,7 @@ void RankProcesses::start(int number, const Start& what) {
   if (rank.process == 0) { // only async-signal-safe calls from here to exec
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent)
-      ::_exit(1); // the parent ended before the line above
+      ::_exit(1); // the parent ended before prctl()
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     if (in >= 0)
       ::dup2(in, STDIN_FILENO);
@@ -110,7 +110,7 @@ void RankProcesses::show(Rank& rank, const Stream& stream, std::string_view line
     rank.last_words = line;
 }
 
-/// Reads all available output; with `to_the_end`, also a last line without its end.
+/// Reads all available output; with `to_the_end`, also a last line without a newline.
 void RankProcesses::drain(Rank& rank, Stream& stream, bool to_the_end) {
   const auto show = [&](std::string_view line) { RankProcesses::show(rank, stream, line); };
   stream.lines.read(stream.descriptor, show);
@@ -157,11 +157,11 @@ void RankProcesses::handle_signal() {
     return;
   }
   stopped_by_ = static_cast<int>(about.ssi_signo);
-  if (about.ssi_code != SI_KERNEL) // the terminal has sent it to all processes
+  if (about.ssi_code != SI_KERNEL) // the terminal has already sent it to all processes
     signal_all(stopped_by_);
 }
 
-/// Handles events within `limit`; false if there were none.
+/// Waits up to `limit` for events and handles them; false if there were none.
 bool RankProcesses::wait(std::chrono::milliseconds limit) {
   std::vector<pollfd> watched{{signals_, POLLIN, 0}};
   for (const Rank& rank : ranks_) {
@@ -179,7 +179,7 @@ bool RankProcesses::wait(std::chrono::milliseconds limit) {
     if (watched[3 + 3 * i].revents != 0)
       drain(ranks_[i], ranks_[i].error, false);
   }
-  // Killed processes first: they are the cause, and errors of their peers the consequence.
+  // Look at killed processes first: they are the cause, and their peers' errors the consequence.
   for (const bool killed : {true, false})
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       siginfo_t about{};
@@ -208,7 +208,7 @@ int RankProcesses::run(const std::vector<Start>& starts) {
   for (std::size_t rank = 0; rank < starts.size(); ++rank)
     start(static_cast<int>(rank), starts[rank]);
 
-  int asked = 0; // 1: SIGTERM was sent, 2: SIGKILL
+  int asked = 0; // 1: SIGTERM was sent; 2: SIGKILL was sent
   std::optional<Clock::time_point> limit;
   while (any_running()) {
     if (cause_ && !limit)

@@ -14,28 +14,30 @@
 
 namespace troupe::experiments::commands {
 
-/// What of the ranks' standard output is seen. Their standard error always is.
+/// Where the standard output of the ranks goes. Their standard error is always shown.
 enum class RankOutput {
-  rank0, // rank 0's, straight to the terminal; the others' goes nowhere
-  all,   // all, line by line, after "[rank] "
-  files, // into rank<r>.log of a folder
+  rank0, // rank 0 writes to the terminal; the others' output is discarded
+  all,   // every line of every rank, prefixed with "[rank] "
+  files, // each rank writes rank<r>.log in a folder
 };
 
 struct RankProcessesOptions {
   int ranks = 1;
   RankOutput output = RankOutput::rank0;
-  std::filesystem::path log_folder;       // of RankOutput::files; made where it is missing
-  std::chrono::milliseconds grace{5'000}; // for the others when one has failed, twice
+  std::filesystem::path log_folder;       // for RankOutput::files; created if missing
+  std::chrono::milliseconds grace{5'000}; // for the other ranks after a failure; before and after
+                                          // SIGTERM
 };
 
-/// One program, started `ranks` times, and watched as one: when a rank fails the others are given
-/// `grace` to notice by themselves, then SIGTERM and again `grace`, then SIGKILL. SIGINT and
-/// SIGTERM are passed on; a second one kills. The processes die with this one. One thread.
+/// Starts one program as `ranks` processes and supervises them as a unit. When a rank fails, the
+/// others have `grace` to notice by themselves; then they get SIGTERM, and after another `grace`
+/// SIGKILL. SIGINT and SIGTERM are passed on to the ranks; a second signal kills them. The ranks
+/// die with this process. Use from one thread.
 class RankProcesses {
 public:
   struct Start {
-    std::vector<std::string> words;       // the program's path first
-    std::vector<std::string> environment; // "NAME=value", all of it
+    std::vector<std::string> words;       // starts with the program's path
+    std::vector<std::string> environment; // the complete environment, as "NAME=value"
   };
 
   explicit RankProcesses(RankProcessesOptions options) : options_(std::move(options)) {}
@@ -43,12 +45,13 @@ public:
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
 
-  /// `starts[r]` is rank r. Returns when all have ended: kDone; kAborted after a second signal.
-  /// Throws std::runtime_error with the first cause when one failed or a signal ended the run.
+  /// Runs one process for each element; `starts[r]` describes rank r. Returns when all have ended:
+  /// kDone, or kAborted after a second signal. Throws std::runtime_error with the first cause if a
+  /// rank failed or a signal ended the run.
   int run(const std::vector<Start>& starts);
 
 private:
-  /// A pipe that a rank writes into.
+  /// A pipe that a rank writes to.
   struct Stream {
     int descriptor = -1;
     std::FILE* to = nullptr;
@@ -59,7 +62,7 @@ private:
     pid_t process = -1;
     int ended = -1; // pidfd
     Stream out, error;
-    std::string last_words; // the last line of standard error that is not empty
+    std::string last_words; // the last non-empty line of standard error
     bool running = false;
   };
 
@@ -76,7 +79,7 @@ private:
   std::vector<Rank> ranks_;
   int signals_ = -1; // signalfd
   std::optional<std::string> cause_;
-  int stopped_by_ = 0; // the first signal
+  int stopped_by_ = 0; // the first signal received
   bool aborted_ = false;
 };
 

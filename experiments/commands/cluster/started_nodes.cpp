@@ -22,9 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t kMostMessage = 8192; // bytes of a command or an answer
-constexpr int kStartSeconds = 60;          // for an answer
-constexpr int kStopSeconds = 60;           // beside the nodes' grace
+constexpr std::size_t kMostMessage = 8192; // maximum size of a command or an answer in bytes
+constexpr int kStartSeconds = 60;          // time limit for an answer
+constexpr int kStopSeconds = 60;           // added to the nodes' grace period
 constexpr std::int64_t kLongestPoll = 3'600'000;
 
 fs::path own_program() {
@@ -36,7 +36,7 @@ std::vector<fs::path> key_files(const Cluster& cluster) {
                                 : std::vector<fs::path>{fs::path(cluster.keys())};
 }
 
-/// Nothing: the other end is closed, or the time is over.
+/// Returns nothing if the other end is closed or the time is up.
 std::optional<std::string> receive_message(int socket, Clock::time_point limit) {
   pollfd ready{.fd = socket, .events = POLLIN, .revents = 0};
   for (;;) {
@@ -131,11 +131,11 @@ void StartedNodes::watch(const std::stop_token& ended) {
   }
 }
 
-/// A command is "NUMBER start PORT FOLDER" or "NUMBER stop", its answer "NUMBER problem". The
-/// number keeps the answers for a dead head from the next one.
+/// A command is "NUMBER start PORT FOLDER" or "NUMBER stop"; its answer is "NUMBER problem". The
+/// number lets a head ignore answers that were meant for its dead predecessor.
 void serve_node_starts(int socket, const MakeNodes& make) {
   std::unique_ptr<StartedNodes> nodes;
-  std::string started; // the command's words
+  std::string started; // words of the command
   while (const auto command = receive_message(socket, Clock::time_point::max())) {
     std::istringstream in(*command);
     std::string number, verb, problem;
@@ -151,7 +151,7 @@ void serve_node_starts(int socket, const MakeNodes& make) {
         in >> port;
         in.ignore();
         std::getline(in, run, '\0');
-        nodes.reset(); // the port of a dead head: a new one does not listen there
+        nodes.reset(); // the port of a dead head, where the new one does not listen
         started.clear();
         nodes = make(run);
         nodes->start(port);

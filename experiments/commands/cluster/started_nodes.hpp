@@ -15,8 +15,9 @@
 
 namespace troupe::experiments::commands {
 
-/// Keeps the nodes of a launch running: restarts a node that ends, with growing delays, within the
-/// cluster's budget. Writes their output to a file of the run. Its end ends them.
+/// Keeps the nodes of a launch running. It restarts a node that ends, after growing delays and
+/// within the cluster's restart budget, and writes the nodes' output to a file of the run. The
+/// destructor stops the nodes.
 class StartedNodes {
 public:
   StartedNodes(Cluster cluster, LauncherKind kind, const std::filesystem::path& run);
@@ -24,7 +25,8 @@ public:
   StartedNodes(const StartedNodes&) = delete;
   StartedNodes& operator=(const StartedNodes&) = delete;
 
-  /// Once: for a head that listens at that port, where the cluster does not name it.
+  /// Starts the nodes; call it once. `port` is the head's port, for a cluster file that does not
+  /// name it.
   void start(int port);
 
 private:
@@ -33,7 +35,7 @@ private:
 
   Cluster cluster_;
   LauncherKind kind_;
-  std::mutex mutex_; // of log_
+  std::mutex mutex_; // guards log_
   RotatedFile log_;
   std::unique_ptr<launchers::Launcher> launcher_;
   std::vector<launchers::NodeStart> starts_;
@@ -44,25 +46,26 @@ private:
 
 using MakeNodes = std::function<std::unique_ptr<StartedNodes>(const std::filesystem::path& run)>;
 
-/// The body of the process that starts the nodes of a watched head (HeadLife::starter): they
-/// outlive that head. Does what a NodeStarter at the other end of `socket` asks for.
+/// The body of the process that starts the nodes for a watched head (HeadLife::starter), so that
+/// they outlive that head. Executes the requests of the NodeStarter at the other end of `socket`.
 void serve_node_starts(int socket, const MakeNodes& make);
 
-/// The head's side.
+/// The head's side of the connection.
 class NodeStarter {
 public:
-  /// `socket`: -1: the nodes are started here, and end with this process.
+  /// With `socket` -1, this process starts the nodes itself, and they end with it.
   NodeStarter(int socket, MakeNodes make, std::filesystem::path run, double grace_seconds);
-  /// Ends the nodes.
+  /// Stops the nodes.
   ~NodeStarter();
   NodeStarter(const NodeStarter&) = delete;
   NodeStarter& operator=(const NodeStarter&) = delete;
 
-  /// Nodes that a dead head at the same port had started stay. Throws std::runtime_error.
+  /// Starts the nodes. Nodes that a dead head started for the same port are kept. Throws
+  /// std::runtime_error.
   void start(int port);
 
 private:
-  std::string ask(const std::string& command, int seconds); // returns the problem, or ""
+  std::string ask(const std::string& command, int seconds); // returns the problem, or "" on success
 
   int socket_;
   MakeNodes make_;

@@ -22,7 +22,7 @@ struct StatusOptions {
 
 constexpr int kStatusPeriodMilliseconds = 1000;
 
-/// Puts the terminal into raw mode without a cursor, and restores it.
+/// Puts the terminal into raw mode, hides the cursor, and restores both in the destructor.
 class Screen {
 public:
   Screen() {

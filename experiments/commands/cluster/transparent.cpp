@@ -22,7 +22,7 @@ namespace {
 
 using namespace learner::transparent;
 
-constexpr int kMostRanks = 1024; // of one host
+constexpr int kMostRanks = 1024; // maximum on one host
 
 struct TransparentFlags {
   int ranks = 0; // 0: not given
@@ -73,7 +73,7 @@ std::vector<std::string> common_environment(const TransparentFlags& flags, int r
   return lines;
 }
 
-/// Replaces this process by the program, as the rank assigned by a launcher.
+/// Replaces this process with the program, as the rank that a launcher assigned.
 [[noreturn]] void become_rank(const TransparentFlags& flags) {
   const auto environment = environment_with(common_environment(flags, 1));
   ::execve(flags.words[0].c_str(), exec_words(flags.words).data(), exec_words(environment).data());

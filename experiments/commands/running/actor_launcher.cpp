@@ -19,14 +19,14 @@
 namespace troupe::experiments::commands {
 namespace {
 
-/// Arguments of a child, prepared before the fork.
+/// The arguments of a child, prepared before the fork.
 struct Prepared {
   std::vector<std::string> words;
-  std::vector<std::string> variables; // "NAME=value", all of them
-  cpu_set_t cores{};                  // to run on
+  std::vector<std::string> variables; // the complete environment, as "NAME=value"
+  cpu_set_t cores{};                  // the child's CPU affinity
   bool pinned = false;
-  int end_signal = SIGKILL;  // when the parent ends
-  std::filesystem::path log; // what it prints goes there
+  int end_signal = SIGKILL;  // sent to the child when the parent ends
+  std::filesystem::path log; // receives the child's output
 };
 
 int fork_actor(const Prepared& prepared, RoleOutput& printed) {
@@ -45,10 +45,11 @@ int fork_actor(const Prepared& prepared, RoleOutput& printed) {
   if (child == 0) { // only async-signal-safe calls from here to exec
     ::prctl(PR_SET_PDEATHSIG, prepared.end_signal);
     if (::getppid() != parent) {
-      ::_exit(1); // the parent ended before the line above
+      ::_exit(1); // the parent ended before prctl()
     }
     if (prepared.pinned) {
-      ::sched_setaffinity(0, sizeof prepared.cores, &prepared.cores); // else it runs anywhere
+      ::sched_setaffinity(0, sizeof prepared.cores, &prepared.cores); // on failure it may run on
+                                                                      // any core
     }
     if (output >= 0) {
       ::dup2(output, STDOUT_FILENO);
@@ -115,7 +116,7 @@ ActorLauncher::ActorLauncher(std::filesystem::path config_file, std::filesystem:
       output_(std::move(node)),
       thread_([this](const std::stop_token& ended) { work(ended); }) {}
 
-ActorLauncher::~ActorLauncher() = default; // the thread is joined first: it is the last member
+ActorLauncher::~ActorLauncher() = default; // joins the thread first, because it is the last member
 
 void ActorLauncher::work(const std::stop_token& ended) {
   while (true) {

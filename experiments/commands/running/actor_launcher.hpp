@@ -13,22 +13,23 @@
 
 namespace troupe::experiments::commands {
 
-/// Starts `troupe actor …` processes for the roles of a run. They die with this process: the kernel
-/// kills a child when the thread that forked it ends, and this object owns that thread; with a
-/// `keeper` they outlive it (head_watch.hpp). They ignore
-/// SIGINT and SIGTERM; the head stops them in order. Their output goes to logs/<role>-<index>.log
-/// beside the run's configuration. Any thread.
+/// Starts `troupe actor …` processes for the roles of a run. The processes die with this one: the
+/// kernel kills a child when the thread that forked it ends, and this object owns that thread. With
+/// a `keeper` they outlive this process (head_watch.hpp). They ignore SIGINT and SIGTERM; the head
+/// stops them in order. Their output goes to logs/<role>-<index>.log next to the run's
+/// configuration. May be called from any thread.
 class ActorLauncher {
 public:
-  /// `config_file` is the default of orders that name none; `keys` is the deployment's folder of
-  /// keys or empty; `node` is the node's name in log lines.
+  /// `config_file` is used for orders that name no configuration file. `keys` is the folder of the
+  /// cluster keys, or empty. `node` is the node's name in log lines. `keeper` is the process that
+  /// the children depend on in place of this one; 0 for none.
   explicit ActorLauncher(std::filesystem::path config_file, std::filesystem::path keys = {},
                          std::string node = "head", int keeper = 0);
   ~ActorLauncher();
   ActorLauncher(const ActorLauncher&) = delete;
   ActorLauncher& operator=(const ActorLauncher&) = delete;
 
-  /// Returns the process id; whoever called waits for it. Throws std::runtime_error.
+  /// Returns the process id; the caller must wait for the process. Throws std::runtime_error.
   int start(const actors::ProcessOrder& order);
 
 private:
@@ -39,7 +40,7 @@ private:
   RoleOutput output_;
   std::mutex mutex_;
   std::condition_variable_any ready_;
-  std::queue<std::function<void()>> requests_; // at most one per calling thread
+  std::queue<std::function<void()>> requests_; // at most one for each calling thread
   std::jthread thread_;
 };
 

@@ -20,15 +20,16 @@ namespace {
 
 constexpr double kVideoFramesPerSecond = 30;
 constexpr std::int64_t kMostPreviewFrames = 100;
-constexpr std::int64_t kPreviewPeriod = 3; // in frames of the video
+constexpr std::int64_t kPreviewPeriod = 3; // minimum, in frames of the video
 
-/// Keeps pictures of the first episode: all of them as a video, one as a PNG.
+/// Records pictures of the first episode: all of them as a video, and one as a PNG.
 class Film {
 public:
   Film(const env::EnvironmentSpec& spec, const EvaluateOptions& options)
       : picture_path_(options.picture),
         size_(options.video_size),
-        // A third of the way in: the agent does what it learnt, and has not yet ended.
+        // A third of the way in, the agent shows what it has learned and the episode has not ended
+        // yet.
         picture_step_(spec.episode_steps / 3),
         every_(std::max<std::int64_t>(1, picture_step_)) {
     if (options.video.empty()) {
@@ -86,7 +87,7 @@ private:
   std::unique_ptr<VideoWriter> writer_;
   std::unique_ptr<VideoWriter> preview_;
   std::int64_t preview_period_ = 1;
-  std::vector<std::uint8_t> picture_; // the latest so far, until the wanted one
+  std::vector<std::uint8_t> picture_; // the latest picture so far, until picture_step_
   bool picture_taken_ = false;
 };
 
@@ -98,7 +99,7 @@ std::vector<float> policy_parameters(const actors::RunConfig& config,
                                      const std::filesystem::path& checkpoint) {
   const auto parameters = learner::read_safetensors(checkpoint / "learner.safetensors");
   const auto optimizer = learner::read_safetensors(checkpoint / "optimizer.safetensors");
-  learner::prepare_compute_thread(1); // a team of threads would only wait for each other
+  learner::prepare_compute_thread(1); // more threads would only wait for each other
   learner::ReplicaContext context(nullptr, config.seed);
   const auto replica = config.agent->make_replica(transitions);
   replica->build(context);
@@ -125,7 +126,7 @@ std::vector<double> evaluate_checkpoint(const Experiment& experiment,
   const auto policy = config.agent->make_policy(transitions);
   policy->load(policy_parameters(config, transitions, checkpoint));
   const auto stopped = [&] { return options.stop != nullptr && options.stop->load(); };
-  // The seeds of a run's own evaluations: its first episode and this one are the same.
+  // The seeds of the run's own evaluations, so that its first episode is the same as this one.
   const std::uint64_t seed = learner::split_seed(config.seed, {5});
   std::vector<double> returns;
   for (int episode = 0; episode < options.episodes && !stopped(); ++episode) {

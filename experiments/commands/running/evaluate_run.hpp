@@ -13,23 +13,25 @@ namespace troupe::experiments {
 
 struct EvaluateOptions {
   int episodes = 10;
-  std::filesystem::path video = {};        // of the first episode; empty: none
-  int video_size = 480;                    // pixels, square, with all effects
-  std::filesystem::path preview = {};      // the video as GIF of at most 100 frames; empty: none
-  std::filesystem::path picture = {};      // PNG from the middle of the first episode; empty: none
-  const std::atomic<bool>* stop = nullptr; // ends early when it becomes true; may be null
+  std::filesystem::path video = {};        // video file of the first episode; empty: none
+  int video_size = 480;                    // height and width in pixels; all visual effects are on
+  std::filesystem::path preview = {};      // the video as a GIF of at most 100 frames; empty: none
+  std::filesystem::path picture = {};      // PNG from a third of the way into the first episode;
+                                           // empty: none
+  const std::atomic<bool>* stop = nullptr; // the evaluation ends early once it is true; may be null
   std::function<void(int episode, double episode_return)> on_episode = {}; // may be empty
 };
 
-/// Plays the checkpoint's policy without noise, on this thread, and returns the undiscounted return
-/// of each episode. The seeds depend only on the experiment's: the same checkpoint scores the same
-/// again. Throws std::runtime_error (damaged checkpoint, no OpenGL, a video that cannot be written)
-/// or std::invalid_argument (a checkpoint of another network).
+/// Plays the checkpoint's policy without exploration noise on the calling thread. Returns the
+/// undiscounted return of each episode. The seeds depend only on the experiment's seed, so that a
+/// checkpoint gets the same score each time. Throws std::runtime_error for a damaged checkpoint,
+/// missing OpenGL or a video that cannot be written, and std::invalid_argument for a checkpoint of
+/// a different network.
 std::vector<double> evaluate_checkpoint(const Experiment& experiment,
                                         const std::filesystem::path& checkpoint,
                                         const EvaluateOptions& options);
 
-/// The acting parameters of a checkpoint. Throws as evaluate_checkpoint() does.
+/// The acting parameters of a checkpoint. Throws the same exceptions as evaluate_checkpoint().
 std::vector<float> policy_parameters(const actors::RunConfig& config,
                                      const replay::TransitionSpec& transitions,
                                      const std::filesystem::path& checkpoint);

@@ -26,7 +26,7 @@ namespace troupe::experiments::commands {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kRemains{10}; // for what a dead head had started to be gone
+constexpr std::chrono::seconds kRemains{10}; // until all processes of a dead head must be gone
 constexpr std::chrono::milliseconds kLook{100};
 
 bool has_one_thread() {
@@ -35,13 +35,13 @@ bool has_one_thread() {
   return !error && std::distance(begin(threads), end(threads)) == 1;
 }
 
-/// What the child said when it began.
+/// The message that a child sends when it calls begin().
 struct HeadBeginning {
   actors::RestartBudget::Limits limits;
   std::filesystem::path run;
 };
 
-/// The parent's side: one child at a time.
+/// The parent's side. It has one child at a time.
 class HeadWatch {
 public:
   HeadWatch() {
@@ -52,7 +52,7 @@ public:
     for (const int signal : {SIGINT, SIGTERM, SIGTSTP, SIGCONT, SIGCHLD})
       ::sigaddset(&signals_, signal);
     ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1); // the children of a dead head become this process's
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1); // orphans of a dead head become children of this process
   }
   ~HeadWatch() {
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
@@ -62,7 +62,7 @@ public:
   HeadWatch(const HeadWatch&) = delete;
   HeadWatch& operator=(const HeadWatch&) = delete;
 
-  /// The process that outlives heads. Does not return in it.
+  /// Starts the process that outlives heads. Does not return in that process.
   void start_starter(const std::function<void(int)>& body) {
     if (!body || starter_ > 0)
       return;
@@ -93,7 +93,7 @@ public:
   int socket() const { return socket_; }
   bool has_lost_starter() const { return lost_starter_; }
 
-  /// False in the child.
+  /// Starts the child. Returns false in the child.
   bool start() {
     const pid_t parent = ::getpid();
     std::fflush(nullptr);
@@ -101,14 +101,14 @@ public:
     if (child_ < 0)
       throw std::runtime_error(std::string("cannot start the head: ") + std::strerror(errno));
     if (child_ > 0) {
-      ::setpgid(child_, child_); // both do: whoever is first
+      ::setpgid(child_, child_); // parent and child both call it, because either may run first
       groups_.push_back(child_);
       return true;
     }
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent)
-      ::_exit(1); // the parent ended before the line above
+      ::_exit(1); // the parent ended before prctl()
     ::prctl(PR_SET_CHILD_SUBREAPER, 0);
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     return false;
@@ -116,7 +116,7 @@ public:
 
   int descriptor() const { return pipe_[1]; }
 
-  /// Waits for the child's end and passes signals on. The child is not collected yet.
+  /// Waits for the child to end and passes signals on. Does not reap the child.
   siginfo_t wait() {
     for (;;) {
       if (const siginfo_t about = ended(); about.si_pid == child_)
@@ -134,7 +134,7 @@ public:
     }
   }
 
-  /// Kills what all dead children had started, and waits until it is gone.
+  /// Kills everything that dead children started and waits until it is gone.
   void clear_remains() {
     send(SIGKILL);
     if (starter_ > 0)
@@ -148,13 +148,13 @@ public:
     while (Clock::now() < limit) {
       const pid_t gone = ::waitpid(-1, nullptr, WNOHANG);
       if (gone < 0)
-        return; // none is left
+        return; // no processes are left
       if (gone == 0)
         sleep_for(kLook);
     }
   }
 
-  /// False: a signal came that ends the run.
+  /// Returns false if a signal ended the run.
   bool sleep_for(Clock::duration time) {
     const auto limit = Clock::now() + time;
     while (!stopped_) {
@@ -168,7 +168,7 @@ public:
     return false;
   }
 
-  /// What the newest child said; nothing if it died before.
+  /// The message of the newest child; nothing if it died before sending one.
   std::optional<HeadBeginning> beginning() const {
     std::string text;
     char bytes[4096];
@@ -185,8 +185,8 @@ public:
   }
 
 private:
-  /// To the child and what is left of those before; a group without a child of this process is
-  /// another program's by now.
+  /// Sends `signal` to the child and to what remains of earlier children. Skips a group without a
+  /// child of this process, because another program may own it by now.
   void send(int signal) const {
     for (const pid_t group : groups_) {
       siginfo_t about{};
@@ -196,7 +196,7 @@ private:
     }
   }
 
-  /// Collects orphans that became this process's, up to the child's end.
+  /// Reaps the orphans that this process inherited, until the child ends.
   siginfo_t ended() {
     for (;;) {
       siginfo_t about{};
@@ -204,7 +204,7 @@ private:
       if (about.si_pid == 0 || about.si_pid == child_)
         return about;
       ::waitpid(about.si_pid, nullptr, WNOHANG);
-      if (about.si_pid == starter_) { // and the nodes with it
+      if (about.si_pid == starter_) { // the nodes are lost with it
         std::fprintf(stderr, "troupe: the process that starts nodes %s\n",
                      how_it_ended(about).c_str());
         starter_ = -1;
@@ -218,9 +218,9 @@ private:
   int pipe_[2] = {-1, -1};
   pid_t child_ = -1;
   pid_t starter_ = -1;
-  int socket_ = -1; // to the starter
+  int socket_ = -1; // connects to the starter
   bool lost_starter_ = false;
-  std::vector<pid_t> groups_; // of the children, while what they had started may live
+  std::vector<pid_t> groups_; // process groups of the children whose descendants may be alive
   bool stopped_ = false;
 };
 
@@ -315,14 +315,14 @@ const int kParentEnded = SIGUSR1;
 
 namespace {
 
-// For the signal handler.
+// Used by the signal handler.
 pid_t first_parent = 0, later_parent = 0;
 char later_output[4096] = {};
 
 void on_parent_ended(int) {
   const pid_t parent = ::getppid();
   if (parent == first_parent)
-    return; // one of its threads
+    return; // one of the parent's threads ended, not the parent
   if (parent != later_parent)
     ::_exit(1);
   const int before = errno;
@@ -341,7 +341,7 @@ void outlive_head(int keeper, const std::filesystem::path& log) {
   first_parent = ::getppid();
   later_parent = keeper;
   std::snprintf(later_output, sizeof later_output, "%s", log.c_str());
-  ::signal(SIGPIPE, SIG_IGN); // its output has no reader in between
+  ::signal(SIGPIPE, SIG_IGN); // until then, its output has no reader
   struct sigaction action {};
   action.sa_handler = on_parent_ended;
   action.sa_flags = SA_RESTART;

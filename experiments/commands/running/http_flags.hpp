@@ -8,16 +8,16 @@
 
 namespace troupe::experiments::commands {
 
-/// Where a server listens, and who may ask it.
+/// Where a server listens and who may access it.
 struct HttpChoice {
   web::HttpOptions http = {};
   std::string token_file = {};
 
-  /// Throws as web::token_of() does.
+  /// Throws the same exceptions as web::token_of().
   std::string token() const;
 };
 
-/// --address, --port, --certificate, --key and --token-file.
+/// Adds --address, --port, --certificate, --key and --token-file.
 void add_http_flags(CLI::App& command, HttpChoice& choice);
 
 } // namespace troupe::experiments::commands

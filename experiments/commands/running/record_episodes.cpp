@@ -18,8 +18,8 @@
 namespace troupe::experiments {
 namespace {
 
-/// Every row is an item at once, so that no row of an open episode is missing; with
-/// `log_probability` each has that extra.
+/// Makes every row an item immediately, so that no row of an open episode is lost. With
+/// `log_probability` each row has that extra.
 replay::TransitionSpec row_by_row(replay::TransitionSpec transitions, bool log_probability) {
   transitions.n_step = 1;
   if (log_probability) {
@@ -36,7 +36,7 @@ replay::TransitionSpec row_by_row(replay::TransitionSpec transitions, bool log_p
 /// The episodes of one environment, until it has played its share of them.
 struct Lane {
   replay::EpisodeJoiner joiner;
-  std::int64_t left = 0; // episodes
+  std::int64_t left = 0; // episodes still to play
 };
 
 std::int64_t share(std::int64_t all, int parts, int part) {
@@ -55,7 +55,7 @@ void record_episodes(const Experiment& experiment, const std::filesystem::path& 
   const int lanes = options.episodes > 0 && options.episodes < options.environments
                         ? static_cast<int>(options.episodes)
                         : options.environments;
-  config.environment.frame_stack = 1; // recorded once; the policy sees them stacked
+  config.environment.frame_stack = 1; // frames are recorded once; the policy sees them stacked
   const auto make = [&](int) { return env::make_environment(config.environment); };
   auto plain = learner::transition_spec(make(0)->spec(), 1, config.replay.discount);
   plain.stack = experiment.environment().frame_stack();
@@ -91,7 +91,7 @@ void record_episodes(const Experiment& experiment, const std::filesystem::path& 
     collector.load_parameters(0, policy_parameters(config, stored, options.checkpoint));
   }
   replay::RecordingWriter writer(folder, spec);
-  std::int64_t steps = 0; // of the episodes that ended
+  std::int64_t steps = 0; // in completed episodes
   const auto add = [&](Lane& lane, const replay::Episode& episode) {
     if (lane.left-- <= 0)
       return;

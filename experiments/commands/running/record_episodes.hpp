@@ -12,20 +12,20 @@
 namespace troupe::experiments {
 
 struct RecordOptions {
-  std::filesystem::path checkpoint = {}; // whose policy plays; empty: random actions
-  bool explore = false;                  // as in training, instead of the policy's best actions
-  std::int64_t episodes = 0;             // 0: any number
-  std::int64_t steps = 0;                // agent steps in all; 0: any number
-  int environments = 1;                  // played at once
+  std::filesystem::path checkpoint = {}; // the policy that plays; empty: random actions
+  bool explore = false;                  // sample actions as in training, instead of the best ones
+  std::int64_t episodes = 0;             // 0: unlimited
+  std::int64_t steps = 0;                // agent steps in total; 0: unlimited
+  int environments = 1;                  // number played at once
   std::optional<std::uint64_t> seed = {};
-  const std::atomic<bool>* stop = nullptr; // ends early when it becomes true; may be null
+  const std::atomic<bool>* stop = nullptr; // the recording ends early once it is true; may be null
   std::function<void(std::int64_t episode, double total_reward)> on_episode = {}; // may be empty
 };
 
-/// Plays the experiment's environment and writes the episodes as a recording to `folder`, with what
-/// made it ("task", "policy", "run", …). With `steps`, and when stopped, the last episode of each
-/// environment is cut. Throws std::invalid_argument if neither episodes nor steps are given or
-/// nothing was played, replay::StorageError, and as evaluate_checkpoint() does.
+/// Plays the experiment's environment and writes the episodes to `folder` as a recording, together
+/// with its origin ("task", "policy", "run", …). With `steps`, or when stopped, the last episode of
+/// each environment is cut short. Throws std::invalid_argument if neither episodes nor steps are
+/// given or nothing was played, replay::StorageError, and the exceptions of evaluate_checkpoint().
 void record_episodes(const Experiment& experiment, const std::filesystem::path& folder,
                      const RecordOptions& options);
 

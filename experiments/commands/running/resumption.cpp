@@ -21,7 +21,7 @@ void clear_remains(const fs::path& checkpoints) {
   actors::clear_checkpoint_remains(checkpoints);
 }
 
-/// config.textproto, config-1.textproto, ...: the first name that is free.
+/// The first free name of config.textproto, config-1.textproto, ...
 fs::path name_for_former(const fs::path& run) {
   for (int i = 1;; ++i) {
     const fs::path path = run / ("config-" + std::to_string(i) + ".textproto");
@@ -31,7 +31,7 @@ fs::path name_for_former(const fs::path& run) {
   }
 }
 
-/// Why the run trains no more; empty if it does.
+/// The reason why the run has nothing left to train; empty if it has.
 std::string nothing_left(const actors::RunConfig& config, const fs::path& checkpoint) {
   const auto state = actors::read_manifest(checkpoint).state();
   const auto text = [](const std::string& key, const std::string& limit, const std::string& done) {
@@ -82,7 +82,7 @@ fs::path sound_checkpoint(const fs::path& run, const actors::RunConfig& config) 
 
 bool may_take_over(const fs::path& run, const Experiment& before, const Experiment& after,
                    const actors::RunConfig& config) {
-  constexpr double kBetweenRecords = 2; // seconds
+  constexpr double kBetweenRecords = 2; // seconds between two records
   std::error_code error;
   const auto written = fs::last_write_time(actors::head_record_file(run), error);
   if (error) {

@@ -41,7 +41,7 @@ int RoleOutput::attach(const std::filesystem::path& file) {
     return -1;
   }
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  std::error_code ignored; // then its lines are lost
+  std::error_code ignored; // on failure the process's lines are lost
   std::filesystem::create_directories(file.parent_path(), ignored);
   {
     const std::scoped_lock lock(mutex_);

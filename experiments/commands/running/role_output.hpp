@@ -11,32 +11,33 @@
 
 namespace troupe::experiments::commands {
 
-/// Writes the output of each process to its own file, each line with its time and `node`. Rotation
-/// bounds the files (experiments/run_folder/rotated_file.hpp). Any thread.
+/// Writes the output of each process to a file of its own, and prefixes each line with the time and
+/// `node`. Rotation bounds the size of the files (experiments/run_folder/rotated_file.hpp). May be
+/// called from any thread.
 class RoleOutput {
 public:
   explicit RoleOutput(std::string node);
-  ~RoleOutput(); // takes what was printed before
+  ~RoleOutput(); // first reads what was printed before
   RoleOutput(const RoleOutput&) = delete;
   RoleOutput& operator=(const RoleOutput&) = delete;
 
-  /// Returns a descriptor for a child's standard output and error, or -1 if the system has none
-  /// left. The caller closes it after the fork.
+  /// Returns a descriptor for the standard output and error of a child, or -1 if the system has
+  /// none left. The caller closes it after the fork.
   int attach(const std::filesystem::path& file);
 
 private:
   struct Source {
     RotatedFile file;
-    std::string rest; // of a line that is not whole yet
+    std::string rest; // an incomplete last line
   };
   void work(const std::stop_token& ended);
-  bool take(int handle, Source& source) const; // false: all who wrote are gone
+  bool take(int handle, Source& source) const; // false: all writers have closed the pipe
   void write(Source& source, std::string_view line) const;
 
   std::string node_;
-  int wake_ = -1; // written to when there is a new one, or at the end
+  int wake_ = -1; // written to for a new source, and at the end
   std::mutex mutex_;
-  std::map<int, std::unique_ptr<Source>> sources_; // by the end that is read
+  std::map<int, std::unique_ptr<Source>> sources_; // by the read end of the pipe
   std::jthread thread_;
 };
 

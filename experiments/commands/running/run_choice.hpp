@@ -9,22 +9,22 @@
 
 namespace troupe::experiments::commands {
 
-/// Which run a command operates.
+/// The run that a command operates on.
 struct RunChoice {
-  std::string run; // its folder; empty: the newest below `runs` that is alive
+  std::string run; // its folder; empty: the newest live run below `runs`
   std::string runs = "runs";
   std::string keys;
 };
 
-/// Adds the flags --runs and --keys, and explains in the help how RUN is found; the command adds
-/// RUN.
+/// Adds the flags --runs and --keys, and explains in the help how RUN is looked up. The command
+/// itself adds RUN.
 void add_run_choice(CLI::App& command, RunChoice& choice);
 
-/// The help text about exit codes of every such command.
+/// The part of the help text about exit codes, which all these commands share.
 std::string operating_footer(const std::string& examples);
 
-/// The address of a run's head. Throws std::invalid_argument if it listens only on the loopback
-/// interface of another host, or if keys are missing.
+/// The address of the run's head. Throws std::invalid_argument if keys are missing or the head
+/// listens only on the loopback interface of another host.
 actors::ControlPlace control_place(const LiveRun& live, const RunChoice& choice);
 
 } // namespace troupe::experiments::commands

@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kActionDeadline{60};
 constexpr std::chrono::seconds kPictureDeadline{10};
 constexpr int kPictureQuality = 90;
 
-/// Through the run's head.
+/// Operates a run through its head.
 class HeadOperator : public dashboard::RunOperator {
 public:
   HeadOperator(LiveRun live, const RunChoice& choice)
@@ -64,7 +64,7 @@ public:
 
 private:
   LiveRun live_;
-  std::vector<std::string> actions_; // that the run said
+  std::vector<std::string> actions_; // the actions that the run offers
   actors::Control control_;
 };
 

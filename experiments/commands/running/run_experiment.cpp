@@ -36,7 +36,7 @@ namespace {
 
 constexpr auto& start_run = actors::run;
 
-/// head.json while the head serves; it is tried again where the disk is full.
+/// Writes head.json while the head serves; tries again if the disk is full.
 struct ServedHead {
   std::unique_ptr<HeadFile> file;
   std::string problem;
@@ -57,7 +57,8 @@ struct ServedHead {
   }
 };
 
-/// A video of the trained agent; a failure costs the video and a line, not the run.
+/// Makes a video of the trained agent. If this fails, the run goes on without the video and logs
+/// one line.
 std::filesystem::path make_video(const Experiment& experiment, const RunFolder& folder,
                                  const actors::RunResult& result, Recorder& recorder,
                                  const std::atomic<bool>& stop) {
@@ -162,7 +163,7 @@ std::function<void(Values...)> both(std::function<void(Values...)> first,
 actors::RunCallbacks both(actors::RunCallbacks first, const actors::RunCallbacks& second) {
   return {.progress = both(std::move(first.progress), second.progress),
           .evaluated = both(std::move(first.evaluated), second.evaluated),
-          .log = std::move(first.log), // the recorder passes its lines on
+          .log = std::move(first.log), // the recorder forwards the lines
           .episode = both(std::move(first.episode), second.episode),
           .distributions = both(std::move(first.distributions), second.distributions)};
 }
@@ -224,7 +225,7 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
                      .now = [] { return std::chrono::system_clock::now(); },
                      .listener = options.embedding ? options.embedding->callbacks.log : nullptr});
   const auto dashboard = run_dashboard(options.dashboard, folder.path(), options.keys);
-  if (!std::filesystem::exists(folder.path() / "origin.json")) { // a resumed run has its own
+  if (!std::filesystem::exists(folder.path() / "origin.json")) { // a resumed run already has one
     write_origin(folder.path(), present_origin(TROUPE_VERSION));
   }
   recorder.log("info", (checkpoint.empty() ? "training " : "going on with ") + experiment.name()
@@ -254,7 +255,7 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
   deployment.operated = !options.embedding || options.dashboard.wanted;
   ServedHead served;
   deployment.listening = [&, nodes = deployment.listening](std::uint16_t port) {
-    served.file.reset(); // of a head that found nothing to take over
+    served.file.reset(); // the head found nothing to take over
     served.file = std::make_unique<HeadFile>(folder.path(), head_place(deployment, options, port));
     served.write(recorder);
     if (nodes) {

@@ -17,8 +17,8 @@
 
 namespace troupe::experiments::commands {
 
-/// A run inside another program, which gets its reports and ends it. That program keeps its signal
-/// handlers, and nothing is printed.
+/// Options of a run inside another program, which receives its reports and can stop it. The program
+/// keeps its signal handlers, and nothing is printed.
 struct Embedding {
   std::atomic<bool>& stop;
   actors::RunCallbacks callbacks = {};
@@ -26,40 +26,42 @@ struct Embedding {
 
 struct RunOptions {
   bool processes = false;
-  std::uint16_t port = 0; // where the processes meet; 0: a free one
+  std::uint16_t port = 0; // where the processes connect to the head; 0: any free port
   bool json = false;
   bool quiet = false;
-  std::vector<std::string> notes = {}; // for the log, before it begins
-  double grace_seconds = -1; // after SIGTERM, then it ends at once; 0: none; -1: the experiment's
-  std::optional<actors::Deployment> deployment = {}; // on nodes, in place of `processes`
-  int interrupted_code = 0;      // the exit code after SIGINT or SIGTERM, with a checkpoint
-  std::string head_address = {}; // that others reach the head at; empty: where it listens
-  std::uint16_t head_port = 0;   // and at which port; 0: where it listens
+  std::vector<std::string> notes = {}; // lines for the log, written before the run begins
+  double grace_seconds = -1;           // seconds from SIGTERM to a forced end; 0: no limit; -1: the
+                                       // experiment's
+  std::optional<actors::Deployment> deployment = {}; // for nodes; replaces `processes`
+  int interrupted_code = 0;      // exit code after SIGINT or SIGTERM once a checkpoint is written
+  std::string head_address = {}; // address at which others reach the head; empty: where it listens
+  std::uint16_t head_port = 0;   // its port; 0: where the head listens
   std::optional<Embedding> embedding = {};
   DashboardChoice dashboard = {};
-  std::string keys = {}; // the deployment's folder, where it has one
+  std::string keys = {}; // folder of the cluster keys, or empty
   HeadLife life = {};
-  /// Of a head that takes over: as the Deployment's.
+  /// For a head that takes over; see actors::Deployment.
   std::function<std::filesystem::path()> without_takeover = {};
 };
 
-/// Plans the experiment except for its folder. Opens its data, or creates its environment once with
-/// camera, models and OpenGL, to report errors before a run folder exists. Throws what
-/// plan_workload and env::make_environment throw.
+/// Plans the experiment except for its folder. Opens the data set, or creates the environment once
+/// with its camera, models and OpenGL, so that errors are reported before a run folder exists.
+/// Throws the exceptions of plan_workload() and env::make_environment().
 actors::RunConfig prepare_run(const Experiment& experiment);
 
-/// As actors::check_run(); without the actors nothing is checked.
+/// Calls actors::check_run(). A build without the actors checks nothing.
 void check_run(const actors::RunConfig& config, bool processes);
 
-/// As actors::verify_checkpoint(); without the actors nothing is checked.
+/// Calls actors::verify_checkpoint(). A build without the actors checks nothing.
 void verify_checkpoint(const std::filesystem::path& checkpoint);
 
-/// The evaluations so far of the run in `folder`, as read_curve() and curve_svg() show them.
+/// The evaluations so far of the run in `folder`, in the form that read_curve() and curve_svg()
+/// produce.
 std::string run_curve(const Experiment& experiment, const std::filesystem::path& folder);
 
-/// Trains in `folder` as prepare_run() planned, from a checkpoint's folder or from the start:
-/// progress, metrics, signals, a video of the trained agent, report and summary. Returns the exit
-/// code; the last line on standard error is the first cause of a failure.
+/// Trains in `folder` as prepare_run() planned, from a checkpoint folder or from the start. Handles
+/// progress, metrics, signals, the video of the trained agent, report and summary. Returns the exit
+/// code. After a failure, the last line on standard error is its first cause.
 int run_experiment(const Experiment& experiment, actors::RunConfig config, const RunFolder& folder,
                    const std::filesystem::path& checkpoint, const RunOptions& options);
 

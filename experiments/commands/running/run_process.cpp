@@ -19,7 +19,8 @@
 namespace troupe::experiments::commands {
 namespace {
 
-constexpr std::streamoff kLastBytes = 1 << 14; // in which a last line is looked for
+constexpr std::streamoff kLastBytes = 1 << 14; // size of the tail that is searched for the last
+                                               // line
 
 int open_file(const std::filesystem::path& path, int flags) {
   const int handle = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
@@ -62,7 +63,7 @@ RunProcess::RunProcess(const std::vector<std::string>& arguments,
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != parent) {
-      ::_exit(1); // the parent ended before the line above
+      ::_exit(1); // the parent ended before prctl()
     }
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     ::dup2(in, STDIN_FILENO);

@@ -8,25 +8,25 @@
 
 namespace troupe::experiments::commands {
 
-/// Runs this program with other arguments in a separate process group, out of reach of the
-/// terminal's signals. The child gets SIGTERM when this process dies. One thread.
+/// Runs this program with other arguments in a separate process group, so that the terminal's
+/// signals do not reach it. The child gets SIGTERM when this process dies. Use from one thread.
 class RunProcess {
 public:
-  /// Standard output goes to a new file `output`, standard error to the end of `errors`; there is
-  /// no standard input. Throws std::runtime_error naming what failed.
+  /// Standard output goes to the new file `output`; standard error is appended to `errors`. There
+  /// is no standard input. Throws std::runtime_error that names what failed.
   RunProcess(const std::vector<std::string>& arguments, const std::filesystem::path& output,
              const std::filesystem::path& errors);
-  /// Kills it if it still runs.
+  /// Kills the child if it is still running.
   ~RunProcess();
   RunProcess(const RunProcess&) = delete;
   RunProcess& operator=(const RunProcess&) = delete;
 
-  /// Readable once it has ended: for poll().
+  /// A descriptor for poll() that is readable once the child has ended.
   int ended() const { return ended_; }
   void send(int signal) const;
 
-  /// Waits for its end: "" after exit code 0, else "ended with exit code 1" or "was killed by
-  /// signal 9 (Killed)".
+  /// Waits for the child to end. Returns "" after exit code 0, otherwise "ended with exit code 1"
+  /// or "was killed by signal 9 (Killed)".
   std::string wait();
 
 private:
@@ -34,7 +34,7 @@ private:
   int ended_ = -1; // pidfd
 };
 
-/// The last line of a file that is not empty; "" when there is none.
+/// The last non-empty line of a file; "" if there is none.
 std::string last_line(const std::filesystem::path& file);
 
 } // namespace troupe::experiments::commands

@@ -12,7 +12,7 @@
 namespace troupe::experiments::commands {
 namespace {
 
-constexpr long kPollNanoseconds = 100'000'000; // how soon the owner may end
+constexpr long kPollNanoseconds = 100'000'000; // the destructor waits at most this long
 
 using Clock = std::chrono::steady_clock;
 
@@ -37,7 +37,7 @@ void wait_for_signals(const std::stop_token& ended, std::atomic<bool>& stop, sig
     const timespec limit{0, kPollNanoseconds};
     const int signal = ::sigtimedwait(&signals, nullptr, &limit);
     if (signal < 0) {
-      continue; // nothing yet
+      continue; // no signal yet
     }
     if (!first) {
       end_at_once("\ntroupe: stopped by a second signal\n");

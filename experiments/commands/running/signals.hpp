@@ -7,8 +7,8 @@
 
 namespace troupe::experiments::commands {
 
-/// Blocks SIGINT and SIGTERM in this thread and those it starts, so that StopSignals can be created
-/// after other threads.
+/// Blocks SIGINT and SIGTERM in this thread and in the threads it starts, so that StopSignals can
+/// be created after other threads.
 class HeldSignals {
 public:
   HeldSignals();
@@ -20,9 +20,9 @@ private:
   sigset_t before_{};
 };
 
-/// Handles SIGINT and SIGTERM on one thread while it exists: the first sets `stop`. A second, or
-/// the end of `grace_seconds` after a first SIGTERM (0: no limit), ends the process at once with
-/// exit code 130. Create it before any other thread, because threads inherit its signal mask.
+/// Handles SIGINT and SIGTERM on a thread of its own. The first signal sets `stop`. A second
+/// signal, or `grace_seconds` after a first SIGTERM (0: no limit), ends the process immediately
+/// with exit code 130. Create it before any other thread, because threads inherit its signal mask.
 class StopSignals {
 public:
   explicit StopSignals(std::atomic<bool>& stop, double grace_seconds = 0);

@@ -11,7 +11,7 @@ namespace troupe::experiments::commands {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr const char* kLastOfRecording = "manifest"; // of replay/storage
+constexpr const char* kLastOfRecording = "manifest"; // as in replay/storage
 
 replay::ObjectAddress address_of(const std::string& text) {
   return replay::parse_object_address(text, "the recording");

@@ -22,7 +22,7 @@ void verify_fetched(const fs::path& checkpoint) {
   actors::verify_checkpoint(checkpoint);
 }
 
-/// The numbers of the complete checkpoints there, newest first.
+/// The numbers of the complete checkpoints in the store, newest first.
 std::set<std::int64_t, std::greater<>> stored_checkpoints(replay::ObjectStore& store,
                                                           const replay::ObjectAddress& run) {
   const auto folder = below(run, "checkpoints");
@@ -52,7 +52,8 @@ std::set<std::int64_t, std::greater<>> stored_checkpoints(replay::ObjectStore& s
 
 void fetch_files(replay::ObjectStore& store, const replay::ObjectAddress& run,
                  const fs::path& here) {
-  for (const char* name : {"origin.json", "metrics.csv", kExperiment}) { // which makes it a run
+  for (const char* name : {"origin.json", "metrics.csv", kExperiment}) { // it makes the folder a
+                                                                         // run
     try {
       if (!fs::exists(here / name)) {
         store.get_file(below(run, name), here / name);
@@ -65,7 +66,7 @@ void fetch_files(replay::ObjectStore& store, const replay::ObjectAddress& run,
   }
 }
 
-/// Of checkpoints whose fetch was stopped, when there is a newer one now.
+/// Removes interrupted downloads of checkpoints that a newer checkpoint has replaced.
 void remove_other_partials(const fs::path& checkpoints, const std::string& wanted) {
   std::vector<fs::path> others;
   for (const auto& entry : fs::directory_iterator(checkpoints)) {
@@ -106,7 +107,7 @@ fs::path fetch_run(replay::ObjectStore& store, const replay::ObjectAddress& run,
       break;
     }
     try {
-      fs::remove_all(here / name); // not complete
+      fs::remove_all(here / name); // incomplete
       remove_other_partials(here / "checkpoints", std::to_string(number));
       download_folder(store, below(run, name), here / name, kManifest, check);
       fetch_files(store, run, here);

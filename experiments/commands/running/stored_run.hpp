@@ -8,15 +8,16 @@
 
 namespace troupe::experiments::commands {
 
-/// What a person gives for a run's folder: itself, or s3://bucket/prefix/NAME/TIME, where
-/// checkpoint.store has copies of a run. Of those it makes <runs>/NAME/TIME, or brings it up to
-/// date: the experiment file, the metrics and the newest checkpoint that is complete and sound; a
-/// damaged one costs a line on standard error. A run that is here with this checkpoint or a newer
-/// one stays as it is. Throws std::invalid_argument on an address without a run,
-/// replay::StoreError, and std::runtime_error when a process works on the local run.
+/// Returns the folder of a run that the user named: `run` itself, or for
+/// s3://bucket/prefix/NAME/TIME, where checkpoint.store keeps copies of a run, the local folder
+/// <runs>/NAME/TIME. Creates that folder or updates it with the experiment file, the metrics and
+/// the newest complete, undamaged checkpoint; reports each damaged one on standard error. A local
+/// run that has this checkpoint or a newer one stays unchanged. Throws std::invalid_argument if
+/// there is no run at the address, replay::StoreError, and std::runtime_error if a process works in
+/// the local run.
 std::filesystem::path local_run(const std::string& run, const std::filesystem::path& runs);
 
-/// The same with a given store and check of a checkpoint's folder.
+/// The same with a given store and a given function to check a checkpoint folder.
 std::filesystem::path
 fetch_run(replay::ObjectStore& store, const replay::ObjectAddress& run,
           const std::filesystem::path& runs,

@@ -16,28 +16,28 @@
 
 namespace troupe::experiments::commands {
 
-/// Which checkpoint of a run.
+/// Selects a checkpoint of a run.
 struct CheckpointChoice {
   std::optional<std::int64_t> updates; // nullopt: the latest
-  bool best = false;                   // that with the best evaluation, instead
+  bool best = false;                   // the one with the best evaluation instead
 };
 
-/// --checkpoint and --best.
+/// Adds --checkpoint and --best.
 void add_checkpoint_flags(CLI::App& command, CheckpointChoice& choice,
                           const std::string& absent = "the latest");
 
 CheckpointFolder choose_checkpoint(const std::filesystem::path& run,
                                    const CheckpointChoice& choice);
 
-/// A run's policy with a checkpoint's parameters, and its contract.
+/// A run's policy with the parameters of a checkpoint, and its contract.
 struct TrainedPolicy {
   actors::RunConfig config;
   PolicyContract contract;
-  env::EnvironmentSpec spec; // of the environment with its wrappers, without normalisation
+  env::EnvironmentSpec spec; // spec of the wrapped environment, without normalisation
   std::unique_ptr<learner::Policy> policy;
 };
 
-/// Throws std::invalid_argument if the run has no policy, or one that has no contract.
+/// Throws std::invalid_argument if the run has no policy or its policy has no contract.
 TrainedPolicy load_trained_policy(const std::filesystem::path& run,
                                   const CheckpointFolder& checkpoint);
 

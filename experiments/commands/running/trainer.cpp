@@ -36,7 +36,7 @@ fs::path along_path(const std::string& name) {
   refuse(name, "is not on the PATH; give its path, e.g. ./" + name);
 }
 
-/// The dynamic loader that an ELF file names, or an empty string: it is static.
+/// The dynamic loader that an ELF file names; empty for a static program.
 std::string loader_of(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   Elf64_Ehdr header{};
@@ -62,7 +62,8 @@ std::string loader_of(const fs::path& path) {
   return "";
 }
 
-/// What the loader would load, a line each, as ldd prints it. The program does not run.
+/// The libraries that the loader would load, one per line, as ldd prints them. Does not run the
+/// program.
 std::string libraries_of(const std::string& loader, const fs::path& path) {
   int out[2];
   if (::pipe2(out, O_CLOEXEC) != 0)
@@ -80,7 +81,7 @@ std::string libraries_of(const std::string& loader, const fs::path& path) {
   ::close(out[1]);
   std::string text;
   constexpr std::size_t kMost = 1 << 20; // bytes
-  constexpr int kPatience = 30'000;      // milliseconds
+  constexpr int kPatience = 30'000;      // milliseconds until the loader is killed
   char bytes[4096];
   pollfd ready{out[0], POLLIN, 0};
   while (text.size() < kMost && ::poll(&ready, 1, kPatience) > 0) {
@@ -90,7 +91,7 @@ std::string libraries_of(const std::string& loader, const fs::path& path) {
     text.append(bytes, static_cast<std::size_t>(count));
   }
   ::close(out[0]);
-  ::kill(child, SIGKILL); // it has ended, or is stuck
+  ::kill(child, SIGKILL); // it has ended or hangs
   ::waitpid(child, nullptr, 0);
   return text;
 }

@@ -4,9 +4,9 @@
 
 namespace troupe::experiments::commands {
 
-/// From here on SIGINT and SIGTERM wait to be asked for; made before other threads, which inherit
-/// it. When it is gone they are as before, so that a second one ends the program at once. Throws
-/// std::runtime_error.
+/// Blocks SIGINT and SIGTERM so that they can be waited for. Create it before other threads, which
+/// inherit the signal mask. The destructor restores the previous mask, so that a second signal ends
+/// the program immediately. Throws std::runtime_error.
 class EndSignals {
 public:
   EndSignals();
@@ -14,11 +14,11 @@ public:
   EndSignals(const EndSignals&) = delete;
   EndSignals& operator=(const EndSignals&) = delete;
 
-  /// Returns at a signal, or when standard input ends and `input` says that it matters.
+  /// Returns at a signal or, with `input`, when standard input ends.
   void wait(bool input) const;
 
-  /// Waits so long: true for a signal, and where `key` is one of standard input, which is a
-  /// terminal then.
+  /// Waits up to `milliseconds`. Returns true for a signal and, with a `key`, when that key is
+  /// pressed; standard input must be a terminal then.
   bool wait_for(int milliseconds, char key = '\0') const;
 
 private:

@@ -24,7 +24,7 @@ void exec_bench(std::vector<std::string> arguments) {
 void add_bench(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("bench", "Runs the benchmarks of one stage: median, minimum and maximum");
-  command->set_help_flag(); // --help goes to the other program
+  command->set_help_flag(); // --help goes to the benchmark program
   command->allow_extras();
   command->prefix_command();
   command->callback([command] { exec_bench(command->remaining()); });

@@ -32,7 +32,7 @@ struct Report {
   std::string first_error;
 };
 
-/// Keys of an experiment's environment block, checked as an experiment's are.
+/// Checks the keys of an environment block as those of an experiment are checked.
 env::EnvironmentConfig config_of(const std::string& task, const CheckEnvironmentOptions& options) {
   std::vector<std::string> sets = {"environment.task=" + task};
   if (!options.plugin.empty()) {
@@ -67,7 +67,7 @@ Report check_one(const std::string& task, const CheckEnvironmentOptions& options
     report.findings = env::check_environment([&] { return env::make_bare(config); }, options.check);
   }
   const bool sound = report.findings.empty() || !report.findings.front().error;
-  if (sound) { // as agents see it: wrapped
+  if (sound) { // the wrapped environment that agents see
     for (auto& finding :
          env::check_environment([&] { return env::make_environment(config); }, options.check)) {
       finding.rule = "wrapped: " + finding.rule;
@@ -104,7 +104,8 @@ void print(const Report& report, bool json) {
   std::fflush(stdout);
 }
 
-/// Mean and variance of what uniformly random actions see, for normalization.mode "frozen".
+/// Computes the mean and variance of observations under uniformly random actions, for
+/// normalization.mode "frozen".
 void collect_statistics(const std::string& task, const CheckEnvironmentOptions& options) {
   env::EnvironmentConfig config = config_of(task, options);
   config.normalization = {};

@@ -15,7 +15,7 @@
 namespace troupe::experiments::commands {
 namespace {
 
-constexpr std::size_t kMostRuns = 20; // the newest are offered
+constexpr std::size_t kMostRuns = 20; // only the newest runs are offered
 
 using Words = std::vector<Completions::Word>;
 
@@ -55,7 +55,8 @@ Words configs_and_sweeps() {
   return words;
 }
 
-/// The choices of an option that takes one of a list, which CLI11 shows as its type: "TEXT:{a,b}".
+/// The choices of an option with a fixed list, which CLI11 shows as the option's type:
+/// "TEXT:{a,b}".
 Words choices_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t begin = type.find('{');
@@ -76,7 +77,7 @@ Words choices_of(const CLI::Option& option) {
   return words;
 }
 
-/// What an option or positional of this name takes.
+/// The values that an option or positional of this name takes.
 Completions values_of(const CLI::App& command, const CLI::Option& option) {
   if (Words choices = choices_of(option); !choices.empty()) {
     return {std::move(choices)};
@@ -123,7 +124,7 @@ const CLI::Option* find_option(const CLI::App& command, const std::string& word)
 
 const CLI::Option* positional(const CLI::App& command, std::size_t number) {
   for (const CLI::Option* option : command.get_options()) {
-    const bool last = option->get_items_expected_max() > 1; // takes all others
+    const bool last = option->get_items_expected_max() > 1; // takes all remaining words
     if (option->get_positional() && (number-- == 0 || last)) {
       return option;
     }
@@ -143,7 +144,7 @@ const CLI::App* find_command(const CLI::App& command, const std::string& word) {
 Words commands_and_options(const CLI::App& command, bool options) {
   Words words;
   for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!options && !below->get_group().empty()) { // a hidden one has no group
+    if (!options && !below->get_group().empty()) { // hidden commands have no group
       words.push_back({below->get_name(), below->get_description()});
     }
   }
@@ -157,7 +158,7 @@ Words commands_and_options(const CLI::App& command, bool options) {
   return words;
 }
 
-/// Of the part of `last` behind "--option=", if there is one.
+/// Completions for the part of `last` after "--option=", if it has this form.
 Completions value_behind_equals(const CLI::App& command, const std::string& last) {
   const std::string name = last.substr(0, last.find('='));
   const CLI::Option* option = find_option(command, name);
@@ -171,7 +172,7 @@ Completions value_behind_equals(const CLI::App& command, const std::string& last
 
 Completions candidates(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* command = &app;
-  const CLI::Option* pending = nullptr; // waits for its value
+  const CLI::Option* pending = nullptr; // an option whose value follows
   std::size_t positionals = 0;
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string& word = words[i];

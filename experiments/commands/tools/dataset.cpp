@@ -25,7 +25,7 @@ constexpr std::int64_t kShownRowsAtOnce = 64;
 
 struct ReadOptions {
   data::DatasetOptions dataset{};
-  std::string cache = Data().cache(); // the defaults of an experiment
+  std::string cache = Data().cache(); // the default of an experiment
   double cache_gigabytes = Data().cache_gigabytes();
   int threads = 1;
   bool json = false;
@@ -49,7 +49,7 @@ Json json_of(const data::DatasetInfo& info) {
           {"bad_rows", info.bad_rows}};
 }
 
-/// The folder of a recording, of which a copy is made here; empty: it is none.
+/// The folder of a recording, downloaded if necessary; empty if the input is not a recording.
 std::filesystem::path recording_in(const ReadOptions& options) {
   const std::string path = options.dataset.path;
   if (replay::is_object_address(path)) {
@@ -93,7 +93,7 @@ void show(const ReadOptions& options) {
   std::printf("%s\n", info.names.size() > 20 ? ", …" : "");
 }
 
-/// Reads every row; the number of bad ones.
+/// Reads every row and returns the number of bad ones.
 std::int64_t check_rows(const ReadOptions& options) {
   if (const auto recording = recording_in(options); !recording.empty()) {
     check_recording(recording, options.json);
@@ -101,7 +101,8 @@ std::int64_t check_rows(const ReadOptions& options) {
   }
   auto settings = options.dataset;
   settings.tolerate = 1;
-  settings.transform = {.crop = data::Crop::centre, .size = 32, .resize = 32}; // of any size
+  settings.transform = {.crop = data::Crop::centre, .size = 32, .resize = 32}; // pictures of any
+                                                                               // size
   settings.tell = [&options](const std::string& message) {
     if (options.json) {
       print_json({{"bad", message}});
@@ -182,7 +183,7 @@ void add_dataset_check(CLI::App& app, int& exit_code) {
 struct MinariFlags {
   std::string from;
   std::string out;
-  std::string name; // of the data set, or of the observation
+  std::string name; // of the data set or the observation
 };
 
 void add_import(CLI::App& app) {

@@ -39,7 +39,7 @@ void write_lines(const std::filesystem::path& path, const std::vector<std::strin
   write_file(path, std::as_bytes(std::span(text)));
 }
 
-/// A folder that appears under its name when it is whole.
+/// A folder that gets its final name only when it is complete.
 class PartialFolder {
 public:
   explicit PartialFolder(std::filesystem::path path) : path_(std::move(path)) {
@@ -135,7 +135,7 @@ private:
   std::unique_ptr<data::TarWriter> tar_;
 };
 
-/// A file that does not take the place of another, in a folder made for it.
+/// Opens a new file, in a folder created for it; refuses to replace an existing file.
 std::filesystem::path new_file(const std::filesystem::path& folder, const std::string& name) {
   if (std::filesystem::exists(folder / name)) {
     throw std::invalid_argument((folder / name).string()
@@ -145,7 +145,7 @@ std::filesystem::path new_file(const std::filesystem::path& folder, const std::s
   return folder / name;
 }
 
-/// Levels of grey, by the weights of ITU-R BT.601.
+/// Grey levels with the weights of ITU-R BT.601.
 std::vector<std::byte> grey(const std::vector<std::uint8_t>& rgb) {
   std::vector<std::byte> levels(rgb.size() / 3);
   for (std::size_t i = 0; i < levels.size(); ++i) {
@@ -155,7 +155,7 @@ std::vector<std::byte> grey(const std::vector<std::uint8_t>& rgb) {
   return levels;
 }
 
-/// MNIST's two files of a split, in the folder of all.
+/// MNIST's two files of a split, in the folder of all splits.
 class IdxLayout final : public SceneLayout {
 public:
   explicit IdxLayout(const SceneOptions& options)
@@ -184,7 +184,7 @@ private:
     return new_file(options_.out,
                     (options_.split == "train" ? "train-" : "t10k-") + what + "-ubyte");
   }
-  /// Unsigned bytes (8) of this shape, big-endian.
+  /// Writes the header for unsigned bytes (type 8) of this shape, big-endian.
   static void begin(env::WholeFileWriter& file, const std::vector<std::int64_t>& shape) {
     std::vector<std::uint8_t> header = {0, 0, 8, static_cast<std::uint8_t>(shape.size())};
     for (const std::int64_t length : shape) {
@@ -199,7 +199,7 @@ private:
   env::WholeFileWriter pictures_, labels_;
 };
 
-/// A line for each picture: its class by name, then its levels of grey as parts of 1.
+/// One line per picture: its class name, then its grey levels from 0 to 1.
 class CsvLayout final : public SceneLayout {
 public:
   explicit CsvLayout(const SceneOptions& options)
@@ -235,7 +235,7 @@ private:
   env::WholeFileWriter file_;
 };
 
-/// One file of a split, in the folder of all; coarse classes are five fine ones each.
+/// One file per split, in the folder of all splits. A coarse class consists of five fine ones.
 class CifarLayout final : public SceneLayout {
 public:
   CifarLayout(const SceneOptions& options, std::size_t most)
@@ -269,7 +269,7 @@ public:
   }
 
 private:
-  /// Checks before it makes the folder.
+  /// Checks the options before the folder is created.
   static std::filesystem::path path_of(const SceneOptions& options, bool hundred) {
     const std::size_t most = hundred ? 100 : 10;
     if (options.size != 32 || options.classes.size() > most) {

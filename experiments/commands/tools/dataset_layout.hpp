@@ -9,20 +9,21 @@
 
 namespace troupe::experiments::commands {
 
-/// How rows are laid down in files. Rows come in order, on one thread.
+/// The layout of rows in files. Add the rows in order, on one thread.
 class SceneLayout {
 public:
   virtual ~SceneLayout() = default;
-  /// Bytes that a row is stored as, of its RGB levels [size, size, 3]. Any thread.
+  /// Encodes a row's RGB levels [size, size, 3] as the bytes to store. May be called from any
+  /// thread.
   virtual std::vector<std::byte> stored(std::vector<std::uint8_t> rgb) const = 0;
-  /// `number` counts the rows of the class.
+  /// `number` is the index of the row within its class.
   virtual void add(std::size_t label, std::int64_t number, std::span<const std::byte> stored) = 0;
-  /// Everything under its name; nothing may be added after.
+  /// Moves everything to its final name. Nothing may be added afterwards.
   virtual void finish() = 0;
 };
 
-/// Throws std::invalid_argument when the layout cannot hold the classes or the size, or its output
-/// is there; std::runtime_error when it cannot be written.
+/// Throws std::invalid_argument if the layout cannot hold the classes or the size, or its output
+/// exists, and std::runtime_error if it cannot be written.
 std::unique_ptr<SceneLayout> make_scene_layout(const SceneOptions& options);
 
 } // namespace troupe::experiments::commands

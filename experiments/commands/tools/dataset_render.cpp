@@ -28,15 +28,15 @@ namespace {
 
 constexpr std::int64_t kRenderedRowsAtOnce = 32;
 
-/// How much a camera sees at a distance of 1, across.
+/// The width of a camera's view at a distance of 1.
 double width_of_view(const env::Physics& physics, std::size_t camera, double angle) {
   return physics.model().cam_projection[camera] == mjPROJ_ORTHOGRAPHIC
              ? angle
              : std::min(2 * std::tan(angle * 3.14159265358979 / 360), 1.0);
 }
 
-/// Every camera moved by up to ± amount of what it sees, along each axis, and seeing 1 ± amount of
-/// the angle.
+/// Moves every camera along each axis by up to ±`amount` of its view's width, and scales its angle
+/// of view by 1 ± `amount`.
 env::Randomization random_views(double amount) {
   return {"views",
           {"cam_pos", "cam_poscom0", "cam_pos0", "cam_fovy"},
@@ -59,7 +59,7 @@ env::Randomization random_views(double amount) {
           }};
 }
 
-/// No two rows of both splits have one seed: the numbers differ, and the mixing is one to one.
+/// No two rows of the two splits share a seed: the numbers differ, and the mixing is one-to-one.
 std::uint64_t seed_of(const SceneOptions& options, std::size_t label, std::int64_t number) {
   const std::uint64_t split = options.split == "train" ? 0 : 1;
   return env::mix_bits(
@@ -67,7 +67,7 @@ std::uint64_t seed_of(const SceneOptions& options, std::size_t label, std::int64
       + (split << 62 | std::uint64_t{label} << 40 | static_cast<std::uint64_t>(number)));
 }
 
-/// A task that is drawn; one thread at a time.
+/// A task to render. Use from one thread at a time.
 class Scene {
 public:
   Scene(const SceneOptions& options, const std::string& task) : options_(options) {
@@ -112,7 +112,8 @@ private:
   std::unique_ptr<env::Renderer> renderer_;
 };
 
-/// Scenes that no thread uses now; there are as many of a task as threads that drew it at once.
+/// The scenes that no thread is using. A task has as many scenes as threads have drawn it at the
+/// same time.
 class Scenes {
 public:
   explicit Scenes(const SceneOptions& options) : options_(options) {}
@@ -187,7 +188,7 @@ void render_scenes(const SceneOptions& given) {
   Scenes scenes(options);
   const auto classes = static_cast<std::int64_t>(options.classes.size());
   const std::int64_t rows = options.rows * classes;
-  // Rows of all classes in turn: a reader that takes them in order sees all of them, too.
+  // Rows of all classes alternate, so that a reader that takes them in order also sees every class.
   learner::Prefetcher ahead(0, (rows + kRenderedRowsAtOnce - 1) / kRenderedRowsAtOnce,
                             [&](std::int64_t block) {
                               learner::TensorMap pictures;

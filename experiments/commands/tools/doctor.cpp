@@ -38,7 +38,7 @@ void find_versions(std::vector<Finding>& out) {
                  google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)});
 }
 
-/// Without keys a port serves the user whom the kernel names.
+/// Without keys, a port serves only the user that the kernel names.
 void find_port_users(std::vector<Finding>& out) {
   env::wire::Context context;
   env::wire::Socket port(context, env::wire::SocketType::router);
@@ -96,7 +96,7 @@ void find_video(std::vector<Finding>& out) {
 void find_runs(const std::string& runs, std::vector<Finding>& out) {
   namespace fs = std::filesystem;
   const fs::path path = fs::absolute(runs).lexically_normal();
-  fs::path existing = path; // the nearest existing folder; this creates nothing
+  fs::path existing = path; // the nearest existing folder; nothing is created here
   std::error_code error;
   while (!fs::exists(existing, error) && existing.has_relative_path()) {
     existing = existing.parent_path();

@@ -20,7 +20,7 @@
 namespace troupe::experiments::commands {
 namespace {
 
-/// `block` "replay" or "environment.pixels": only its keys; a key: only this one.
+/// Lists the keys of `block` ("replay", "environment.pixels"); if `block` is a key, only that one.
 void list_keys(const Schema& schema, const std::string& block, bool json) {
   Json all = Json::array();
   std::set<std::string> blocks;
@@ -88,7 +88,7 @@ void list_agents(const std::string& plugin, bool json) {
   }
 }
 
-/// The first comment of an experiment file describes it.
+/// The first comment of an experiment file is its description.
 std::string first_sentence(const std::filesystem::path& file) {
   std::ifstream in(file);
   std::string text;
@@ -101,7 +101,7 @@ std::string first_sentence(const std::filesystem::path& file) {
   return text;
 }
 
-/// The files of the folders with their descriptions.
+/// Lists the files of the folders with their descriptions.
 void list_files(const std::vector<std::filesystem::path>& folders, bool json) {
   Json all = Json::array();
   for (const std::string& name : config_names(folders)) {

@@ -4,8 +4,8 @@
 
 namespace troupe::experiments::commands {
 
-/// Prints a line for every environment, or all that is known of the one called `name`. Throws
-/// std::invalid_argument with the nearest names when there is none of that name.
+/// Prints one line for each environment, or everything known about the environment `name`. Throws
+/// std::invalid_argument with the nearest names if no environment has that name.
 void list_environments(const std::string& name, bool json);
 
 } // namespace troupe::experiments::commands

@@ -32,20 +32,20 @@ std::string number(double value, const char* unit) {
   return text;
 }
 
-/// Processor time of this thread, so that other programs do not count.
+/// Processor time of this thread, which other programs do not affect.
 double thread_seconds() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// Each addition waits for the one before it, one cycle.
+/// Each addition depends on the one before it and takes one cycle.
 double measure_gigahertz() {
   constexpr int kRounds = 10'000'000;
   std::uint64_t x = 1;
   const double begin = thread_seconds();
   for (int i = 0; i < kRounds; ++i) {
-    // eight additions in a chain, one cycle each, hide the loop's own
+    // Eight additions in a chain, one cycle each, hide the cost of the loop.
     asm volatile("add %0, %0\n\tadd %0, %0\n\tadd %0, %0\n\tadd %0, %0\n\t"
                  "add %0, %0\n\tadd %0, %0\n\tadd %0, %0\n\tadd %0, %0"
                  : "+r"(x));
@@ -61,7 +61,7 @@ double measure_copies() {
   for (int i = 0; i < 4; ++i) {
     from[0] = static_cast<char>(i);
     std::memcpy(to.data(), from.data(), kBytes);
-    asm volatile("" : : "r"(to.data()) : "memory"); // all copies are made
+    asm volatile("" : : "r"(to.data()) : "memory"); // keeps the compiler from removing copies
   }
   return 4.0 * kBytes / kGiB / (thread_seconds() - begin);
 }
@@ -93,7 +93,7 @@ std::string first_line(const std::filesystem::path& file) {
   return line;
 }
 
-/// "[madvise]" of "always [madvise] never".
+/// Extracts "madvise" from "always [madvise] never".
 std::string chosen_huge_pages() {
   const std::string line = first_line("/sys/kernel/mm/transparent_hugepage/enabled");
   const std::size_t begin = line.find('[');
@@ -108,7 +108,7 @@ std::int64_t free_shared_bytes() {
   return static_cast<std::int64_t>(space.f_bavail) * static_cast<std::int64_t>(space.f_frsize);
 }
 
-/// The driver tells the models; else the numbers.
+/// The model names from the driver if available, otherwise the numbers.
 std::vector<std::string> visible_gpus(const std::vector<int>& numbers) {
   std::vector<std::string> models;
   std::error_code error;

@@ -18,10 +18,11 @@ constexpr std::size_t kLongestName = 64;
 
 using Replacements = std::vector<std::pair<std::string, std::string>>;
 
-/// A kind is written from the example `own_<kind>`, whose own names become the new one.
+/// A new project of a given kind is a copy of the example `own_<kind>`, with the new name in place
+/// of the example's.
 struct Template {
   std::string name;
-  std::vector<std::string> files; // of the example, "own" standing for its name
+  std::vector<std::string> files; // files of the example; "own" stands for the new name
 };
 
 const std::vector<Template> kTemplates = {
@@ -30,7 +31,7 @@ const std::vector<Template> kTemplates = {
     {"agent", {"CMakeLists.txt", "own.cpp", "own.textproto", "README.md"}},
     {"cluster", {"own.textproto", "README.md"}}};
 
-/// "push_hard" as "PushHard".
+/// Turns "push_hard" into "PushHard".
 std::string class_name(const std::string& name) {
   std::string made;
   bool upper = true;
@@ -53,7 +54,7 @@ std::string replaced(std::string text, const Replacements& words) {
   return text;
 }
 
-/// A name is that of a C++ namespace, a library, a task and a folder.
+/// A name must be valid as a C++ namespace, a library, a task and a folder.
 void check_name(const std::string& name) {
   const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';

@@ -26,7 +26,7 @@ struct RenderOptions {
   std::vector<std::string> tasks;
   env::EnvironmentConfig environment{};
   RenderState state;
-  std::int64_t steps = 200; // of a video
+  std::int64_t steps = 200; // length of the video
   int size = 0;
   std::string renderer = "AUTO";
   bool depth = false;
@@ -129,7 +129,7 @@ void render_sheet(const RenderOptions& options) {
   }
 }
 
-/// Converts flags to view options; rejects contradicting flags.
+/// Converts flags to view options. Rejects contradictory flags.
 void settle(RenderOptions& options) {
   env::PixelOptions& pixels = options.view.pixels;
   if (options.all && !options.tasks.empty()) {

@@ -7,8 +7,8 @@
 
 namespace troupe::experiments::commands {
 
-/// A picture that others are put together on: RGB, top row first, black at first. What lies outside
-/// is cut off.
+/// A picture to compose others on: RGB, top row first, initially black. Anything outside its
+/// borders is clipped.
 class Canvas {
 public:
   Canvas(int width, int height);
@@ -17,14 +17,15 @@ public:
   int height() const { return height_; }
   std::span<const std::uint8_t> rgb() const { return rgb_; }
 
-  /// `picture` is [height, width, 3].
+  /// Copies `picture`, [height, width, 3], to the position (x, y).
   void paste(int x, int y, int width, int height, std::span<const std::uint8_t> picture);
 
-  /// White letters of 5x7 pixels in cells of 6x8; letters are capitals, what has no shape is a box.
+  /// Writes white text with letters of 5x7 pixels in cells of 6x8. Letters become capitals; an
+  /// unknown character is drawn as a box.
   void write(int x, int y, const std::string& text);
 
   static constexpr int kTextHeight = 8;
-  static constexpr int kTextWidth = 6; // of a letter
+  static constexpr int kTextWidth = 6; // width of one cell
 
 private:
   void put(int x, int y, const std::uint8_t* colour);

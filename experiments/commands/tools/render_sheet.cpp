@@ -26,7 +26,7 @@ std::string title_of(const RenderedTask& rendered) {
   return rendered.task + text;
 }
 
-/// As many columns as make the sheet about as wide as high.
+/// The number of columns that makes the sheet approximately square.
 int columns_of(std::size_t count, int cell_width, int cell_height) {
   const double cells = static_cast<double>(count) * cell_height / cell_width;
   return std::clamp(static_cast<int>(std::lround(std::sqrt(cells))), 1, static_cast<int>(count));

@@ -8,7 +8,7 @@
 
 namespace troupe::experiments::commands {
 
-/// The state that is drawn: `step` steps of uniformly random actions after the reset with `seed`.
+/// The state to draw: `step` uniformly random actions after the reset with `seed`.
 struct RenderState {
   std::uint64_t seed = 1;
   std::int64_t step = 20;
@@ -16,14 +16,13 @@ struct RenderState {
 
 struct RenderedTask {
   std::string task;
-  std::optional<ViewLikeness> likeness; // when both renderers drew
+  std::optional<ViewLikeness> likeness; // only if both renderers were used
 };
 
-/// Plays `environment` to `state`. Throws std::invalid_argument when its episode is shorter.
+/// Plays `environment` up to `state`. Throws std::invalid_argument if the episode is shorter.
 void play_to(env::Environment& environment, const RenderState& state);
 
-/// A contact sheet: each of `tasks` with its name (and likeness) above its picture or pictures, as
-/// a PNG.
+/// Draws a contact sheet as a PNG: each of `tasks` with its name (and likeness) above its pictures.
 std::vector<RenderedTask> draw_sheet(const std::vector<std::string>& tasks,
                                      const env::EnvironmentConfig& config, const RenderState& state,
                                      const ViewOptions& options, const std::filesystem::path& file);

@@ -35,7 +35,7 @@ std::vector<std::string> View::descriptions() const {
   return all;
 }
 
-/// Grey by depth; both pictures by the range of the first.
+/// Grey by depth; both pictures use the depth range of the first one.
 void View::draw_depth(env::Renderer& renderer, std::vector<std::uint8_t>& rgb) {
   renderer.draw_depth(depths_);
   renderer.draw_segmentation(objects_);
@@ -50,7 +50,8 @@ void View::draw_depth(env::Renderer& renderer, std::vector<std::uint8_t>& rgb) {
     }
   }
   for (std::size_t i = 0; i < depths_.size(); ++i) {
-    // By the inverse distance, so that a far horizon leaves room for what is near.
+    // Use the inverse distance, so that a distant horizon does not compress the contrast of near
+    // objects.
     const float place = (1 / depths_[i] - 1 / farthest_) / (1 / nearest_ - 1 / farthest_);
     const bool seen = objects_[2 * i + 1] >= 0 && std::isfinite(place);
     const auto level = static_cast<std::uint8_t>(seen ? std::clamp(place, 0.F, 1.F) * 225 + 30 : 0);

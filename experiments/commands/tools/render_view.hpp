@@ -11,24 +11,24 @@
 
 namespace troupe::experiments::commands {
 
-/// What a picture shows: colours; depth (white is the nearest thing, black the farthest and
-/// nothing); a colour for each object.
+/// What a picture shows: colours; depth, from white (nearest) to black (farthest, or nothing); or
+/// one colour for each object.
 enum class Shows : std::uint8_t { colour, depth, segmentation };
 
 struct ViewOptions {
   env::PixelOptions pixels;
-  bool both = false; // OpenGL's picture, the ray caster's and their difference, side by side
+  bool both = false; // OpenGL, ray caster and their difference, side by side
   Shows shows = Shows::colour;
-  int gain = 4; // of the difference
+  int gain = 4; // factor that amplifies the difference
 };
 
-/// How alike the two pictures of a state are.
+/// The similarity of two pictures of the same state.
 struct ViewLikeness {
   double similarity = 0;
-  double difference = 0; // mean absolute, in levels
+  double difference = 0; // mean absolute difference, in levels
 };
 
-/// Pictures of a simulation by one renderer or two. Throws what make_renderer() throws.
+/// Pictures of a simulation by one or two renderers. Throws the exceptions of make_renderer().
 class View {
 public:
   View(env::Physics& physics, const ViewOptions& options);
@@ -36,12 +36,12 @@ public:
   int height() const { return options_.pixels.height; }
   int width() const { return options_.pixels.width * (options_.both ? 3 : 1); }
 
-  /// The present state, [height, width, 3]; valid until the next call.
+  /// Draws the current state, [height, width, 3]. The span is valid until the next call.
   std::span<const std::uint8_t> draw();
 
-  /// Of what draw() drew last, when there are two.
+  /// The likeness of the last two pictures that draw() made; nothing with one renderer.
   const std::optional<ViewLikeness>& likeness() const { return likeness_; }
-  std::vector<std::string> descriptions() const; // of the renderers
+  std::vector<std::string> descriptions() const; // descriptions of the renderers
 
 private:
   void draw_one(env::Renderer& renderer, std::vector<std::uint8_t>& rgb);
@@ -49,12 +49,12 @@ private:
 
   ViewOptions options_;
   std::vector<std::unique_ptr<env::Renderer>> renderers_;
-  std::vector<std::vector<std::uint8_t>> pictures_; // of each, then their difference
-  std::vector<std::uint8_t> beside_;                // all of them
+  std::vector<std::vector<std::uint8_t>> pictures_; // one for each renderer, then their difference
+  std::vector<std::uint8_t> beside_;                // all pictures side by side
   std::vector<float> depths_;
   std::vector<std::int32_t> objects_;
   std::vector<std::uint8_t> grey_;
-  float nearest_ = 0; // of the depths that the first renderer saw
+  float nearest_ = 0; // range of depths in the first renderer's picture
   float farthest_ = 0;
   std::optional<ViewLikeness> likeness_;
 };

@@ -22,7 +22,7 @@ struct ReplayInfoOptions {
   bool json = false;
 };
 
-/// A table at two moments.
+/// A table at two points in time.
 struct Seen {
   std::string name;
   replay::ShardInfo info;
@@ -34,7 +34,7 @@ using Clock = std::chrono::steady_clock;
 
 std::vector<Seen> look(env::wire::Context& context, const ReplayInfoOptions& options) {
   replay::ShardClientOptions client;
-  client.shared_memory.reset(); // nothing large travels
+  client.shared_memory.reset(); // nothing large is transferred
   if (!options.secret_key.empty()) {
     client.keys = env::wire::read_client_keys(options.secret_key, options.server_key);
   }

@@ -33,7 +33,7 @@ struct PolicyServing {
   bool json = false;
 };
 
-/// The checkpoint of a run that a version is made of; the latest changes while the run goes on.
+/// The checkpoint of a run that a version serves. The latest one changes while the run continues.
 serving::VersionOptions version_of(const std::string& name, const std::filesystem::path& run,
                                    const CheckpointChoice& choice) {
   return {.name = name,
@@ -49,7 +49,7 @@ serving::VersionOptions version_of(const std::string& name, const std::filesyste
           }};
 }
 
-/// "NAME=VALUE".
+/// Parses "NAME=VALUE".
 std::pair<std::string, std::string> named_value(const std::string& text, const char* flag,
                                                 const char* form) {
   const auto equals = text.find('=');
@@ -64,7 +64,7 @@ std::pair<std::string, std::string> named_value(const std::string& text, const c
   return {name, text.substr(equals + 1)};
 }
 
-/// "RUN", "RUN@UPDATES" or "RUN@best".
+/// Parses "RUN", "RUN@UPDATES" or "RUN@best".
 serving::VersionOptions read_version(const std::string& text) {
   const auto [name, value] = named_value(text, "--version",
                                          "NAME=RUN, NAME=RUN@UPDATES or "
@@ -130,7 +130,7 @@ void serve_policy(PolicyServing options) {
     if (std::ranges::count(options.server.versions, name, &serving::VersionOptions::name) > 1)
       throw std::invalid_argument("--version " + text + ": there is a version " + name
                                   + " already");
-    options.server.versions.back().share = 0; // until --share says otherwise
+    options.server.versions.back().share = 0; // unless --share says otherwise
   }
   read_shares(options.shares, options.server.versions);
   options.server.sessions.idle = std::chrono::seconds(options.idle_seconds);

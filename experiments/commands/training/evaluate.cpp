@@ -21,7 +21,7 @@
 namespace troupe::experiments::commands {
 namespace {
 
-/// Evaluates the checkpoint of a run on data on its validation rows.
+/// Evaluates the checkpoint of a run on data, using the validation rows.
 void evaluate_on_data(const Experiment& experiment, const CheckpointFolder& checkpoint, bool json) {
   actors::RunConfig config;
   plan_workload(experiment, config);

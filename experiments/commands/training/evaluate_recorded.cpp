@@ -25,7 +25,7 @@
 namespace troupe::experiments::commands {
 namespace {
 
-/// Throws std::invalid_argument naming what differs.
+/// Throws std::invalid_argument that names the difference.
 void check_recorded_in(const replay::RecordingSpec& spec, const Experiment& experiment,
                        const env::EnvironmentConfig& config,
                        const replay::TransitionSpec& transitions,
@@ -113,7 +113,7 @@ void evaluate_on_recording(const Experiment& experiment, const CheckpointFolder&
                            RecordedEvaluation options, bool json) {
   actors::RunConfig config = plan_run(experiment);
   const replay::Recording recording(options.recording);
-  config.environment.frame_stack = 1; // as it is recorded; the policy sees frames stacked
+  config.environment.frame_stack = 1; // as recorded; the policy sees the frames stacked
   const env::EnvironmentSpec spec = env::make_environment(config.environment)->spec();
   options.fit.discount = options.discount > 0 ? options.discount : config.replay.discount;
   options.fit.time_limit = spec.episode_steps;

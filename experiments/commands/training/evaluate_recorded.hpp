@@ -11,15 +11,15 @@ namespace troupe::experiments::commands {
 
 struct RecordedEvaluation {
   std::filesystem::path recording;
-  bool explore = false;               // as in training, instead of the policy's best actions
-  int members = 5;                    // networks, each of episodes drawn again
-  double discount = 0;                // 0: the run's
-  learner::FittedEvaluation fit = {}; // discount, time limit and seed are set from the run
+  bool explore = false;               // sample actions as in training, instead of the best ones
+  int members = 5;                    // number of networks, each fitted to resampled episodes
+  double discount = 0;                // 0: the run's discount
+  learner::FittedEvaluation fit = {}; // the run sets discount, time limit and seed
 };
 
-/// Estimates from recorded episodes what a run's policy would return, without playing it, and
-/// prints the estimate beside what was recorded. Throws std::invalid_argument if the recording is
-/// of another environment, naming the difference, replay::StorageError.
+/// Estimates the return of a run's policy from recorded episodes, without playing it, and prints
+/// the estimate next to the recorded return. Throws replay::StorageError, and std::invalid_argument
+/// that names the difference if the recording is of a different environment.
 void evaluate_on_recording(const Experiment& experiment, const CheckpointFolder& checkpoint,
                            RecordedEvaluation options, bool json);
 

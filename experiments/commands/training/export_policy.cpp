@@ -21,7 +21,7 @@
 namespace troupe::experiments::commands {
 namespace {
 
-constexpr std::int64_t kSampleBytes = 64 << 20; // of recorded observations at most, by default
+constexpr std::int64_t kSampleBytes = 64 << 20; // default limit for recorded observations
 
 struct ExportFlags {
   std::string run;
@@ -31,18 +31,18 @@ struct ExportFlags {
   std::string name = "policy";
   std::string contract;
   CheckpointChoice checkpoint;
-  std::int64_t samples = 0; // 0: 1000, fewer of large pictures
+  std::int64_t samples = 0; // 0: 1000, or fewer for large pictures
   int episodes = 0;
   bool json = false;
 };
 
-/// What is exported, with everything that belongs to it.
+/// The exported policy and everything that belongs to it.
 struct Exported {
   actors::RunConfig config;
   PolicyContract contract;
   learner::PolicyGraph graph;
   PolicySamples samples;
-  std::map<std::string, double> returns = {}; // by type of the weights
+  std::map<std::string, double> returns = {}; // by data type of the weights
 };
 
 std::int64_t sample_count(const ExportFlags& options, const PolicyContract& contract) {
@@ -112,7 +112,7 @@ void export_policy(ExportFlags options) {
   std::filesystem::create_directories(unfinished);
   try {
     write_exported(unfinished, options, exported);
-    std::filesystem::rename(unfinished, options.out); // whole or not at all
+    std::filesystem::rename(unfinished, options.out); // all or nothing
   } catch (...) {
     std::error_code ignored;
     std::filesystem::remove_all(unfinished, ignored);

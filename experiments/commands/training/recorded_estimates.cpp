@@ -10,10 +10,12 @@
 namespace troupe::experiments {
 namespace {
 
-constexpr int kRepetitions = 1000;             // of each bootstrap
-constexpr double kMostOutside = 0.25;          // of states, before the fitted estimate is a guess
-constexpr double kLeastEffectiveEpisodes = 10; // below, weights say nothing
-constexpr double kWeightErrors = 4;            // of the mean weight from 1, before a warning
+constexpr int kRepetitions = 1000;             // bootstrap repetitions
+constexpr double kMostOutside = 0.25;          // fraction of states above which the fitted estimate
+                                               // is a guess
+constexpr double kLeastEffectiveEpisodes = 10; // below this, the weights say nothing
+constexpr double kWeightErrors = 4;            // standard errors between mean weight and 1 before a
+                                               // warning
 constexpr double kWeightTolerance = 0.05;
 
 double mean_of(const std::vector<double>& values) {
@@ -40,7 +42,7 @@ std::string text_of(const char* format, double first, double second = 0) {
   return text;
 }
 
-/// Why there are no weights; "": there are.
+/// The reason why there are no weights; "" if there are.
 std::string without_weights(const learner::RecordedPolicy& policy, bool explores) {
   if (!policy.steps().log_probability().defined())
     return "the recording has no probabilities of its actions, which `troupe record` writes with "
@@ -82,7 +84,7 @@ void weigh(const learner::RecordedSteps& steps, const std::vector<double>& targe
                 made.mean_weight->mean, made.mean_weight->error));
 }
 
-/// Of episodes that were cut elsewhere than at the time limit.
+/// The number of episodes that were cut off elsewhere than at the time limit.
 std::int64_t cut_episodes(const learner::RecordedSteps& steps, std::int64_t time_limit) {
   std::int64_t cut = 0;
   for (std::int64_t i = 0; i < steps.episodes(); ++i) {

@@ -19,20 +19,20 @@ namespace fs = std::filesystem;
 using Kind = RunState::Kind;
 
 struct SweepOptions {
-  std::vector<std::string> what; // a sweep, or experiments
+  std::vector<std::string> what; // a sweep, or several experiments
   std::string name;
   std::vector<std::uint64_t> seeds;
   std::vector<std::string> overrides;
   std::vector<std::string> varied;
-  int jobs = 0;     // 0: as the sweep says
-  int attempts = 0; // likewise
+  int jobs = 0;     // 0: as in the sweep file
+  int attempts = 0; // 0: as in the sweep file
   std::string runs = "runs";
   bool processes = false;
   bool dry_run = false;
   bool json = false;
 };
 
-/// The sweep file by path or name; empty if experiments were named.
+/// The sweep file, by path or name; empty if experiments were named.
 fs::path sweep_file(const SweepOptions& options) {
   if (options.what.size() != 1) {
     return {};
@@ -45,7 +45,7 @@ fs::path sweep_file(const SweepOptions& options) {
   return is_sweep(read_config_file(file)) ? file : fs::path();
 }
 
-/// The sweep of the flags and of the file, if there is one.
+/// The sweep that the flags and the file, if there is one, describe.
 Sweep chosen_sweep(const SweepOptions& options, const fs::path& file) {
   Sweep sweep;
   if (!file.empty()) {
@@ -80,7 +80,8 @@ Sweep chosen_sweep(const SweepOptions& options, const fs::path& file) {
   return sweep;
 }
 
-/// Checks each experiment's keys and opens its environment or data set before the first run starts.
+/// Checks the keys of each experiment and opens its environment or data set before the first run
+/// starts.
 void check_experiments(const std::vector<SweepRun>& runs, bool processes) {
   std::set<std::string> seen;
   for (const SweepRun& run : runs) {

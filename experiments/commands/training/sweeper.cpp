@@ -22,7 +22,7 @@ constexpr int kLongestPoll = 60'000; // milliseconds
 
 } // namespace
 
-/// Blocks SIGINT and SIGTERM and provides a descriptor to poll.
+/// Blocks SIGINT and SIGTERM and provides a descriptor to poll for them.
 class SignalsToPoll {
 public:
   SignalsToPoll() {
@@ -77,7 +77,7 @@ bool Sweeper::run() {
       return true;
     }
     if (!wait(signals)) {
-      running_.clear(); // kills them
+      running_.clear(); // kills the running processes
       return false;
     }
   }
@@ -128,7 +128,7 @@ void Sweeper::start(std::size_t i) {
   say(i, goes_on ? "continues" : "starts");
 }
 
-/// Waits until a run ends or a signal comes; false at the second one.
+/// Waits until a run ends or a signal arrives; false at the second signal.
 bool Sweeper::wait(const SignalsToPoll& signals) {
   std::vector<pollfd> watched = {{signals.handle(), POLLIN, 0}};
   for (const Running& running : running_) {
@@ -188,7 +188,7 @@ void Sweeper::collect(const Running& ended) {
   write_results();
 }
 
-/// False when the run was interrupted.
+/// Returns false if the run was interrupted.
 bool Sweeper::keep_result(std::size_t i) {
   const fs::path partial = part(i) / "result.partial";
   const std::string text = read_config_file(partial);

@@ -16,33 +16,33 @@ class SignalsToPoll;
 
 struct SweeperOptions {
   std::string name;
-  std::filesystem::path folder; // of the sweep; there, and locked
-  int jobs = 1;                 // runs at a time
-  int attempts = 1;             // for each run
-  bool processes = false;       // --processes of each run
-  std::FILE* screen = stdout;   // a line when a run begins and ends
+  std::filesystem::path folder; // folder of the sweep; must exist and be locked
+  int jobs = 1;                 // runs at the same time
+  int attempts = 1;             // attempts for each run
+  bool processes = false;       // whether each run gets --processes
+  std::FILE* screen = stdout;   // gets a line when a run begins or ends
 };
 
 /// Executes the runs of a sweep, `jobs` at a time, each in its own process. Skips finished runs,
 /// resumes unfinished ones from their latest checkpoint, and retries failed ones while they have
-/// attempts left. Writes sweep.csv, curves.csv and report.html after each run. One thread, which
-/// must be the only one when it starts.
+/// attempts left. Writes sweep.csv, curves.csv and report.html after each run. Use from one thread,
+/// which must be the process's only one at the start.
 class Sweeper {
 public:
-  /// Reads the state of each run from the folder. Throws as find_state() does.
+  /// Reads the state of each run from the folder. Throws the exceptions of find_state().
   Sweeper(SweeperOptions options, std::vector<SweepRun> runs);
 
   const std::vector<SweepRun>& runs() const { return runs_; }
   const std::vector<RunState>& states() const { return states_; }
 
-  /// Returns when all runs have ended, or after SIGINT or SIGTERM when the current ones have
-  /// written checkpoints; returns false at once after a second signal.
+  /// Returns when all runs have ended, or after SIGINT or SIGTERM once the current runs have
+  /// written checkpoints. Returns false immediately after a second signal.
   bool run();
 
   /// Whether a signal ended run().
   bool stopped() const { return stopped_; }
 
-  /// "3 of 18 runs failed; walker_walk_seed=1: …", empty when none did.
+  /// "3 of 18 runs failed; walker_walk_seed=1: …"; empty if none failed.
   std::string failure() const;
 
 private:

@@ -39,7 +39,7 @@ int go_on(const std::filesystem::path& run, const std::vector<std::string>& over
   return run_experiment(experiment, config, folder, resumption.checkpoint, options);
 }
 
-/// Over processes the head has one, too, and is restarted.
+/// A run over several processes has a head process too, which is restarted if it dies.
 int watched(const RunOptions& options, const std::function<int(const RunOptions&)>& run) {
   if (!options.processes) {
     return run(options);
