@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "my cluster.v2" as a name of hosts and pods: "my-cluster-v2".
+/// Turns "my cluster.v2" into a valid name for hosts and pods: "my-cluster-v2".
 std::string label_of(std::string text) {
   for (char& c : text) {
     c = std::isalnum(static_cast<unsigned char>(c)) != 0
@@ -28,8 +28,8 @@ std::string label_of(std::string text) {
   return text.empty() ? "cluster" : text;
 }
 
-/// Defaults that depend on the launcher: the head listens on all interfaces if there are several
-/// hosts for certain, and a job's head is on its first node.
+/// Fills in defaults that depend on the launcher: the head listens on all interfaces if the cluster
+/// certainly has several hosts, and the head of a job is on its first node.
 void fill_head(Cluster& cluster) {
   const bool given = cluster.has_head() && cluster.head().has_listen();
   if (!given && (cluster.has_slurm() || cluster.has_kubernetes())) {
@@ -106,7 +106,7 @@ Cluster parse_cluster(const std::string& text, const std::string& source) {
   }
   std::vector<std::string> complaints;
   check_rules(cluster, "", origins, source, complaints);
-  if (complaints.empty()) { // relations between bad values are useless
+  if (complaints.empty()) { // comparing invalid values with each other is useless
     complaints = check_cluster(cluster, origins, source);
   }
   if (!complaints.empty()) {

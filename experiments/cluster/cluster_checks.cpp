@@ -20,7 +20,8 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-/// Length limit for pod names that a Job derives from ours: "<cluster>-<node>-<random>".
+/// Limit that leaves room for the pod names that a Job derives from ours:
+/// "<cluster>-<node>-<random>".
 constexpr std::size_t kLongestName = 24;
 constexpr std::int64_t kMostNodes = 65'536;
 
@@ -32,7 +33,7 @@ bool alphanumeric(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0;
 }
 
-/// Whether the text is a valid name of a job, pod or host.
+/// Whether the text is a valid name for a job, pod or host.
 bool is_label(const std::string& text) {
   return !text.empty() && text.size() <= kLongestName && text.front() != '-' && text.back() != '-'
          && all(text, [](char c) {
@@ -80,7 +81,7 @@ private:
     return std::string(block) + "[" + std::to_string(index) + "]";
   }
 
-  /// Several lines or escapes in a value could inject commands.
+  /// Line breaks or escapes in a value could inject commands.
   void check_characters(const Message& message, const std::string& prefix) {
     std::vector<const FieldDescriptor*> fields;
     const auto& view = *message.GetReflection();
@@ -205,7 +206,8 @@ private:
     }
   }
 
-  /// The name of a node, or of a block where `group`; unknown ones are listed when any are known.
+  /// Checks the name of a node or, with `group`, of a block. The complaint about an unknown name
+  /// lists the known ones, if there are any.
   void check_node_name(const std::string& key, const std::string& name, bool group) {
     if (nodes_.empty() || nodes_.contains(name) || (group && groups_.contains(name))) {
       return;

@@ -11,23 +11,24 @@
 namespace troupe::experiments {
 
 /// Checks the rules that concern several keys of a complete cluster, and texts that would break a
-/// command, a script or a manifest. Returns the complaints. The rules of single keys must hold.
+/// command, a script or a manifest. Returns the complaints. The rules of single keys must hold
+/// already.
 std::vector<std::string> check_cluster(const Cluster& cluster, const Origins& origins,
                                        const std::string& source);
 
-/// The keys of launchers, each with what is wrong with it.
+/// Checks the keys of the launchers. Returns each faulty key with a complaint about it.
 std::vector<std::pair<std::string, std::string>> check_launcher(const Cluster& cluster);
 
-/// What labels must be, for messages.
+/// The required form of labels, for messages.
 inline constexpr const char* kLabelForm = "write \"key=value\", e.g. \"zone=a\"";
 
-/// Names of a node block's nodes: its own of one, name-0, name-1, … of several.
+/// Name of a node of a block: the block's own name if it has one node, otherwise name-0, name-1, …
 std::string node_name(const ClusterNode& block, int index);
 
-/// Addresses of its nodes: as many as it counts, or none. Throws std::invalid_argument.
+/// Addresses of the block's nodes: one for each node, or none at all. Throws std::invalid_argument.
 std::vector<std::string> node_addresses(const ClusterNode& block);
 
-/// "key=value" in two; nothing when the text is none.
+/// Splits "key=value"; nothing if the text does not have this form.
 std::optional<std::pair<std::string, std::string>> key_and_value(const std::string& text);
 
 } // namespace troupe::experiments

@@ -20,7 +20,7 @@ std::string host_text(const std::string& host) {
   return host.find(':') == std::string::npos ? host : "[" + host + "]";
 }
 
-/// "worker-3"; "chief", of which there is one at most.
+/// "worker-3"; just "chief", because there is at most one.
 std::string task_name(const std::string& role, int index) {
   return role == "chief" ? role : role + "-" + std::to_string(index);
 }
@@ -48,7 +48,7 @@ void set_head(Cluster& cluster, const std::string& node, const Endpoint& at) {
   }
 }
 
-/// Fills in defaults and checks rules as for a file, without its line numbers.
+/// Fills in defaults and checks rules as for a file, but without line numbers.
 Cluster complete(const Cluster& cluster, const std::string& source) {
   google::protobuf::TextFormat::Printer printer;
   std::string text;

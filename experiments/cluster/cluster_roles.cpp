@@ -16,7 +16,7 @@ using actors::RoleNeeds;
 constexpr const char* kRoles[] = {"environment", "evaluator", "learner", "parameter_server",
                                   "replay"};
 
-/// One core per thread.
+/// The number of threads, with one core for each.
 int threads_of(const std::string& role, const Experiment& experiment) {
   if (role == "learner") {
     return experiment.learner().threads();
@@ -44,7 +44,7 @@ std::vector<actors::NumaNode> numa_of(const ClusterNode& block) {
   return numa;
 }
 
-/// Takes cores from the free ones of a host, near ones first; false if there are too few.
+/// Takes `count` of a host's free cores, preferring neighbouring ones; false if there are too few.
 bool take_cores(std::size_t count, NodeResources& rest, NodeResources& node) {
   if (actors::cores_of(rest).size() < count) {
     return false;
@@ -62,9 +62,9 @@ bool take_cores(std::size_t count, NodeResources& rest, NodeResources& node) {
   return true;
 }
 
-/// A node of a local cluster: all of this host's cores if the file gives no number, else cores that
-/// earlier nodes have not taken. If they do not suffice, it plays a larger host with cores numbered
-/// from 0. It has only the GPUs given in the file.
+/// Fills in a node of a local cluster. Without a number in the file, it gets all of this host's
+/// cores; otherwise cores that earlier nodes have not taken. If there are too few, the node
+/// simulates a larger host with cores numbered from 0. It has only the GPUs given in the file.
 void complete(const ClusterNode& block, const NodeResources& here, NodeResources& rest,
               NodeResources& node) {
   node.address = "127.0.0.1";

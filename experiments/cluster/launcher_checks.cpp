@@ -35,7 +35,7 @@ private:
     complaints_.emplace_back(key, text);
   }
 
-  /// What becomes a word of a command or a script.
+  /// Checks the values that become words of a command or a script.
   void check_words() {
     for (const auto& [key, text] : {std::pair{"ssh.user", cluster_.ssh().user()},
                                     {"ssh.program", cluster_.ssh().program()},

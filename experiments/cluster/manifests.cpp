@@ -52,7 +52,7 @@ Json indexed_job(const Cluster& cluster, const std::string& name, int count, con
         {"template", pod_template(cluster, plan)}}}};
 }
 
-// Exit code of an evicted head; 0 would complete the Job.
+// Exit code of an evicted head. 0 would complete the Job.
 constexpr const char* kInterruptedCode = "75"; // EX_TEMPFAIL of sysexits.h
 
 std::vector<std::string> head_command(const Cluster& cluster) {
@@ -114,7 +114,7 @@ Json disruption_budget(const Cluster& cluster, const std::string& component, int
           {"spec", {{"minAvailable", available}, {"selector", selector(cluster, component)}}}};
 }
 
-/// Only pods of the deployment reach its pods.
+/// Only pods of the deployment can connect to its pods.
 Json network_policy(const Cluster& cluster) {
   return {{"apiVersion", "networking.k8s.io/v1"},
           {"kind", "NetworkPolicy"},
@@ -138,14 +138,14 @@ Json kustomization(const Cluster& cluster, const std::vector<std::string>& resou
            {{"disableNameSuffixHash", true}, {"labels", deployment_labels(cluster)}}}};
 }
 
-/// As the pods see it.
+/// The cluster as seen by its pods.
 Cluster inside(Cluster cluster) {
   cluster.set_keys(kKeysFolder);
   return cluster;
 }
 
-/// The operator gives the launcher's pod a host file and SSH to the workers; there the head runs
-/// and starts the nodes by mpirun.
+/// The operator gives the launcher's pod a host file and SSH access to the workers. The head runs
+/// in that pod and starts the nodes with mpirun.
 Cluster inside_mpi(Cluster cluster) {
   cluster = inside(std::move(cluster));
   const int port = head_endpoint(cluster).port;
@@ -195,19 +195,19 @@ Cluster inside_ray(Cluster cluster) {
   cluster = inside(std::move(cluster));
   const int port = head_endpoint(cluster).port;
   cluster.clear_kubernetes();
-  // It is replaced by --listen: the pod's address is not known before.
+  // --listen replaces this, because the pod's address is not known in advance.
   cluster.mutable_head()->set_listen("127.0.0.1:" + std::to_string(port));
   auto& ray = *cluster.mutable_ray();
   ray.set_program("troupe");
   ray.set_strategy("STRICT_SPREAD");
   ray.set_start_seconds(cluster.supervision().join_seconds());
   for (ClusterNode& block : *cluster.mutable_node()) {
-    block.clear_memory_bytes(); // the pod's
+    block.clear_memory_bytes(); // the pod's limits apply
   }
   return cluster;
 }
 
-/// The operator adds Ray's own command to a pod that has none.
+/// The operator adds Ray's own command to a pod that has no command.
 Json ray_pod(const Cluster& cluster, PodPlan plan) {
   plan.command.clear();
   plan.port = 0;
@@ -215,12 +215,12 @@ Json ray_pod(const Cluster& cluster, PodPlan plan) {
   return pod_template(cluster, plan);
 }
 
-/// A job of KubeRay's operator, with a Ray cluster of its own that ends with it.
+/// A job of the KubeRay operator, with its own Ray cluster that ends with it.
 Json ray_job(const Cluster& cluster) {
-  // Nodes take little of Ray's object store, a part of the shared memory.
+  // Nodes use little of Ray's object store, which is part of the shared memory.
   const Json common = {{"object-store-memory", "100000000"}};
   Json head = common, workers = Json::array();
-  head["num-cpus"] = "0"; // for nothing but the head's program
+  head["num-cpus"] = "0"; // runs nothing but the head's program
   for (const ClusterNode& block : cluster.node()) {
     workers.push_back({{"groupName", block.name()},
                        {"replicas", block.count()},
@@ -293,9 +293,10 @@ std::string secret_command(const Cluster& cluster) {
                         + " create secret generic " + shell_word(cluster.name() + "-keys");
   std::vector<std::string> names = {"ca.crt", "node.pem", "curve.secret", "token"};
   if (std::filesystem::exists(cluster.keys() + "/curve.retired")) {
-    names.push_back("curve.retired"); // `troupe keys rotate`: pods with the old pair connect, too
+    names.push_back("curve.retired"); // from `troupe keys rotate`: lets pods with the previous pair
+                                      // connect
   }
-  for (const std::string& name : names) { // the authority's secret stays here
+  for (const std::string& name : names) { // the authority's secret is not copied
     command.append(" --from-file=").append(shell_word(cluster.keys() + "/" + name));
   }
   return command;

@@ -11,7 +11,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Row = std::vector<std::string>;
 
-/// Rows below their head, each column as wide as its widest cell.
+/// Aligns rows below their heading; each column is as wide as its widest cell.
 std::string columns(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths(rows.front().size());
   for (const Row& row : rows) {
@@ -30,7 +30,7 @@ std::string columns(const std::vector<Row>& rows) {
   return out;
 }
 
-/// "-" where there is nothing.
+/// "-" for an empty text.
 std::string or_dash(const std::string& text) {
   return text.empty() ? "-" : text;
 }

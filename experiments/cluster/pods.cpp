@@ -61,7 +61,7 @@ Json environment(const Cluster& cluster, const PodPlan& plan) {
   return out;
 }
 
-/// A stopped or dead process is not alive; a busy one is.
+/// Detects a stopped or dead process, and does not mistake a busy one for it.
 Json liveness() {
   return {{"exec", {{"command", {"grep", "-qE", "^State:[[:space:]]*[RSDI]", "/proc/1/status"}}}},
           {"periodSeconds", 20},

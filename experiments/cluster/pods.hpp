@@ -9,26 +9,26 @@
 
 namespace troupe::experiments {
 
-/// What one container of a deployment is and asks for.
+/// The purpose and needs of one container of a deployment.
 struct PodPlan {
-  std::string component; // "node", "head": a label of the pod, and its container's name
-  std::vector<std::string> command = {}; // none: who makes the pod adds it
+  std::string component; // "node" or "head": a label of the pod and the name of its container
+  std::vector<std::string> command = {}; // empty: the caller adds it to the pod
   int cores = 1;
   int gpus = 0;
   std::int64_t memory_bytes = 0;
-  int port = 0;          // that it listens at; 0: none
-  bool files = false;    // it reads the cluster and the experiment
-  std::string node = {}; // name of a node block; the Job's index distinguishes its nodes
-  bool one = false;      // the block is of one node
-  bool named = true;     // a node that finds its name and its head in its environment
+  int port = 0;          // port it listens on; 0: none
+  bool files = false;    // whether it reads the cluster file and the experiment
+  std::string node = {}; // name of a node block; its nodes differ by the Job's index
+  bool one = false;      // whether the block has a single node
+  bool named = true;     // whether the node finds its name and its head in its environment
 };
 
-/// Labels of everything of the deployment.
+/// Labels of all objects of the deployment.
 nlohmann::ordered_json deployment_labels(const Cluster& cluster);
 
-/// A pod template: metadata and spec. Not privileged, a read-only root, no token of Kubernetes;
-/// requests equal limits, so that processors may be pinned; the keys are mounted from their Secret,
-/// readable by root and the pod's group alone.
+/// A pod template: metadata and spec. The pod is unprivileged, with a read-only root file system
+/// and no Kubernetes token. Requests equal limits, so that processors can be pinned. The keys are
+/// mounted from their Secret, readable only by root and the pod's group.
 nlohmann::ordered_json pod_template(const Cluster& cluster, const PodPlan& plan);
 
 inline constexpr const char* kKeysFolder = "/keys";

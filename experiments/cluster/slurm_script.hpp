@@ -7,20 +7,20 @@
 
 namespace troupe::experiments {
 
-/// What a script or a pod starts the head with.
+/// The files and settings with which a script or a pod starts the head.
 struct LaunchFiles {
-  std::filesystem::path cluster = {}; // absolute, on a file system that all nodes share
+  std::filesystem::path cluster = {}; // absolute path on a file system that all nodes share
   std::filesystem::path experiment = {};
   std::filesystem::path runs = {};
 };
 
-/// The batch script of a Slurm cluster, for `sbatch`: the head runs in the batch step, and a node
-/// in one task per host. The head writes a checkpoint when it gets SIGTERM,
+/// The batch script of a Slurm cluster, for `sbatch`. The head runs in the batch step, and one task
+/// per host runs a node. The head writes a checkpoint when it gets SIGTERM, which happens
 /// `supervision.grace_seconds` before the time limit or on preemption; a requeued job continues
-/// from it. Pure.
+/// from the checkpoint. A pure function.
 std::string slurm_script(const Cluster& cluster, const LaunchFiles& files);
 
-/// A word for a shell, in single quotes.
+/// Quotes a word for a shell with single quotes.
 std::string shell_word(const std::string& text);
 
 } // namespace troupe::experiments

@@ -17,7 +17,7 @@ bool needs_quotes(const std::string& key) {
 
 void emit(const nlohmann::ordered_json& value, YAML::Emitter& out) {
   if (value.is_structured() && value.empty()) {
-    out << YAML::Flow; // in place of a line break before {} or []
+    out << YAML::Flow; // avoids a line break before {} or []
   }
   if (value.is_object()) {
     out << YAML::BeginMap;

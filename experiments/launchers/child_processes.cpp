@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t kLastLines = 20;
 
-/// This process's environment with `changes`, "NAME=value" each.
+/// This process's environment with `changes`, each of the form "NAME=value".
 std::vector<std::string> environment_with(const std::vector<std::string>& changes) {
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -52,12 +52,12 @@ struct ChildProcesses::Child {
   }
   pid_t process = -1;
   int ended = -1;  // pidfd
-  int output = -1; // pipe; of the thread
+  int output = -1; // pipe; used only by the thread
   int input = -1;  // socket
   std::function<bool(std::string_view)> line;
   OutputLines lines;
   std::deque<std::string> last;
-  std::optional<End> end; // under the mutex, as `input` is
+  std::optional<End> end; // guarded by the mutex, as `input` is
 };
 
 struct ChildProcesses::Request {
@@ -94,7 +94,8 @@ void ChildProcesses::wake() const {
   (void)!::write(woken_, &one, sizeof one);
 }
 
-/// On the thread: the kernel kills a child when the thread that forked it ends.
+/// Runs on the object's thread, because the kernel kills a child when the thread that forked it
+/// ends.
 void ChildProcesses::fork_child(Child& child, const Start& what) {
   int out[2] = {-1, -1};
   int in[2] = {-1, -1};
@@ -121,7 +122,7 @@ void ChildProcesses::fork_child(Child& child, const Start& what) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent)
-      ::_exit(1); // the parent ended before the line above
+      ::_exit(1); // the parent ended before prctl()
     ::signal(SIGPIPE, SIG_DFL);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     ::dup2(in[1], STDIN_FILENO);
@@ -135,7 +136,7 @@ void ChildProcesses::fork_child(Child& child, const Start& what) {
   if (child.process < 0)
     fail("fork");
   ::setpgid(child.process,
-            child.process); // both the child and this set it; the order does not matter
+            child.process); // both the child and this process set it; the order does not matter
   close_if_open(out[1]);
   close_if_open(in[1]);
   child.output = out[0];
@@ -186,7 +187,7 @@ void ChildProcesses::work() {
         request.done = true;
         changed_.notify_all();
       }
-      if (ending_) // the rest dies with this thread
+      if (ending_) // the remaining children die with this thread
         return;
       children = running();
     }
@@ -208,7 +209,7 @@ void ChildProcesses::work() {
   }
 }
 
-/// Reads all available output; with `to_the_end`, also a last line without its end.
+/// Reads all available output; with `to_the_end`, also a last line without a newline.
 void ChildProcesses::drain(Child& child, bool to_the_end) {
   const auto show = [&](std::string_view line) {
     if (!line.empty() && line.back() == '\r')
@@ -230,9 +231,9 @@ void ChildProcesses::collect(Child& child) {
   const auto process = static_cast<id_t>(child.process);
   if (::waitid(P_PID, process, &about, WEXITED | WNOWAIT | WNOHANG) != 0 || about.si_pid == 0)
     return;
-  ::kill(-child.process, SIGKILL); // before its number can be reused
+  ::kill(-child.process, SIGKILL); // before the number can be reused
   drain(child, true);
-  close_if_open(child.output); // a process that left the group may keep it open
+  close_if_open(child.output); // a process that left the group may keep the pipe open
   const std::lock_guard lock(mutex_);
   ::waitid(P_PID, process, &about, WEXITED);
   close_if_open(child.input);
@@ -265,7 +266,7 @@ bool ChildProcesses::write(Id id, std::string_view bytes, Clock::time_point dead
         return false;
       if (count > 0)
         continue;
-      input = ::fcntl(child->input, F_DUPFD_CLOEXEC, 0); // it may be closed while this waits
+      input = ::fcntl(child->input, F_DUPFD_CLOEXEC, 0); // it may be closed during the wait
     }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();

@@ -17,32 +17,34 @@
 
 namespace troupe::experiments::launchers {
 
-/// Child processes, each in its own process group, out of reach of the terminal's signals. They die
-/// with this process, however it ends. When one ends, the rest of its group is killed. A thread of
-/// this object reads their output. Any thread.
+/// Child processes, each in its own process group, so that the terminal's signals do not reach
+/// them. They die with this process, however it ends. When a child ends, the rest of its group is
+/// killed. A thread of this object reads their output. May be called from any thread.
 class ChildProcesses {
 public:
   using Clock = std::chrono::steady_clock;
   using Id = int;
 
   struct Start {
-    std::vector<std::string> words = {};       // the program's path first
-    std::vector<std::string> environment = {}; // "NAME=value", besides this process's own
-    bool input = false;                        // written to by write(); else it reads nothing
-    /// Each line of standard output and error, on the thread of this object; true: it is one of
-    /// End::last_lines. A line of more than 64 KiB comes in pieces. Must not call this object.
+    std::vector<std::string> words = {};       // starts with the program's path
+    std::vector<std::string> environment = {}; // "NAME=value", added to this process's environment
+    bool input = false;                        // whether write() feeds its standard input;
+                                               // otherwise it is empty
+    /// Called with each line of standard output and error, on the thread of this object; must not
+    /// call this object. Returns true to keep the line in End::last_lines. Lines longer than 64 KiB
+    /// arrive in pieces.
     std::function<bool(std::string_view)> line = {};
   };
 
   struct End {
-    bool good = false;    // exit code 0
+    bool good = false;    // whether the exit code is 0
     int exit_code = -1;   // -1: killed
     std::string how = {}; // "ended with exit code 1", "was killed by signal …"
-    std::vector<std::string> last_lines = {}; // the last 20
+    std::vector<std::string> last_lines = {}; // at most 20
   };
 
   ChildProcesses();
-  /// Kills what still runs.
+  /// Kills the children that are still running.
   ~ChildProcesses();
   ChildProcesses(const ChildProcesses&) = delete;
   ChildProcesses& operator=(const ChildProcesses&) = delete;
@@ -50,15 +52,15 @@ public:
   /// Throws std::runtime_error if the system allows no more processes.
   Id start(Start what);
 
-  /// Writes all bytes to its standard input; false if it does not read them by the deadline or has
-  /// closed it. One thread at a time for each child.
+  /// Writes all bytes to the child's standard input. Returns false if the child does not read them
+  /// by the deadline or has closed its input. One thread at a time may write to a child.
   bool write(Id child, std::string_view bytes, Clock::time_point deadline);
   void close_input(Id child);
 
   void send(Id child, int signal) const;
   void kill_group(Id child) const;
 
-  /// Returns its end and forgets the child; nothing if it still runs at the deadline.
+  /// Returns the child's end and forgets the child; nothing if it is still running at the deadline.
   std::optional<End> wait(Id child, Clock::time_point deadline);
 
 private:
@@ -75,14 +77,14 @@ private:
   std::condition_variable changed_;
   std::map<Id, std::shared_ptr<Child>> children_;
   struct Request;
-  std::deque<Request*> requests_; // the callers wait for them
+  std::deque<Request*> requests_; // their callers wait until they are handled
   Id next_ = 0;
   bool ending_ = false;
   int woken_ = -1; // eventfd
   std::jthread thread_;
 };
 
-/// Runs a program to its end, kills it at the deadline, and returns its output with its end.
+/// Runs a program to its end, or kills it at the deadline. Returns how it ended and its output.
 struct Finished {
   ChildProcesses::End end = {};
   std::vector<std::string> lines = {};

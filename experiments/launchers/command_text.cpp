@@ -100,7 +100,7 @@ NodeEnd node_end(const NodeStart& node, const std::vector<std::string>& command,
 }
 
 NodeEnd shell_end(const NodeStart& node, int exit_code, const std::string& last_line) {
-  constexpr int kSignals = 128; // and above: killed by one
+  constexpr int kSignals = 128; // exit codes above it mean death by a signal
   constexpr int kLastSignal = 64;
   NodeEnd result{.node = node.name, .good = exit_code == 0};
   const int signal = exit_code - kSignals;

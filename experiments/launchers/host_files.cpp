@@ -9,7 +9,7 @@ namespace troupe::experiments::launchers {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::size_t kMostFiles = 10'000; // of one folder
+constexpr std::size_t kMostFiles = 10'000; // in one folder
 constexpr std::chrono::minutes kLongestRead{10};
 
 bool of_the_c_library(const std::string& name) {
@@ -36,10 +36,10 @@ std::uint64_t size_of(const fs::path& path) {
   return size;
 }
 
-/// The authority's secret of a folder of keys: no node needs it.
+/// The certificate authority's secret in a folder of keys, which no node needs.
 constexpr const char* kStaysHere = "ca.key";
 
-/// The files of a folder, in order, relative to it; "" alone of a file.
+/// The files of a folder, sorted, relative to it; a single "" if the path is a file.
 std::vector<fs::path> files_in(const fs::path& path) {
   if (!fs::is_directory(path))
     return {""};
@@ -117,7 +117,7 @@ void HostFiles::add_libraries(ChildProcesses& children, const fs::path& program)
                    "install libc-bin, or name ssh.program, its path on the hosts");
   const auto found = run_to_end(children, {.words = {ldd, program.string()}},
                                 ChildProcesses::Clock::now() + kLongestRead);
-  if (!found.end.good) // a script, or a program without any
+  if (!found.end.good) // a script, or a program without libraries
     return;
   for (const auto& [name, path] : libraries_of(found.lines))
     files_.push_back(
@@ -142,7 +142,8 @@ void HostFiles::add_sums(ChildProcesses& children) {
   if (!found.end.good || found.lines.size() != summed.size())
     throw std::invalid_argument(std::string("cannot read what the nodes need: ")
                                 + (found.lines.empty() ? found.end.how : found.lines.back()));
-  for (std::size_t i = 0; i < summed.size(); ++i) // "\" before it: the name has a backslash
+  for (std::size_t i = 0; i < summed.size(); ++i) // a leading "\" means that the name contains a
+                                                  // backslash
     summed[i]->sha256 = found.lines[i].substr(found.lines[i].starts_with('\\') ? 1 : 0, 64);
 }
 

@@ -10,8 +10,8 @@ namespace troupe::experiments::launchers {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr std::size_t kBlock = 1 << 20; // bytes of a file at a time
-constexpr milliseconds kLook{50};       // between checks whether ssh has ended
+constexpr std::size_t kBlock = 1 << 20; // maximum number of bytes sent at a time
+constexpr milliseconds kLook{50};       // interval between checks whether ssh has ended
 
 /// Distinguishes our answers from other output of the host; not a secret.
 std::string drawn_word() {
@@ -57,7 +57,7 @@ std::vector<std::string> HostSession::command() const {
     option("IdentitiesOnly=yes");
     words.insert(words.end(), {"-i", ssh_.identity_file.string()});
   }
-  if (ssh_.port != 22) // else from ssh's configuration
+  if (ssh_.port != 22) // otherwise ssh's configuration decides
     words.insert(words.end(), {"-p", std::to_string(ssh_.port)});
   if (!ssh_.user.empty())
     words.insert(words.end(), {"-l", ssh_.user});
@@ -65,9 +65,9 @@ std::vector<std::string> HostSession::command() const {
   return words;
 }
 
-/// On the thread of children_.
+/// Called on the thread of children_.
 bool HostSession::take_line(std::string_view line) {
-  const std::size_t begin = line.find(word_); // a last line of the node's may lack its end
+  const std::size_t begin = line.find(word_); // the node's last line may lack a newline
   if (begin == std::string_view::npos) {
     if (settings_.output)
       settings_.output(node_.name, line);
@@ -108,7 +108,8 @@ std::string HostSession::answer(Clock::time_point deadline, const std::string& d
 void HostSession::tell(std::string_view bytes, Clock::time_point deadline,
                        const std::string& doing) {
   if (!children_.write(id_, bytes, deadline))
-    answer(std::min(deadline, Clock::now() + std::chrono::seconds(5)), doing); // says why
+    answer(std::min(deadline, Clock::now() + std::chrono::seconds(5)), doing); // the answer says
+                                                                               // why
 }
 
 bool HostSession::start(const HostFiles& files) {
@@ -119,7 +120,7 @@ bool HostSession::start(const HostFiles& files) {
                            .line = [self = shared_from_this()](std::string_view line) {
                              return self->take_line(line);
                            }});
-    // ssh itself gives up first and prints the reason
+    // ssh itself gives up earlier and prints the reason.
     const auto connected = std::min(deadline, Clock::now() + ssh_.connect_limit * 2);
     tell(host_script(word_, ssh_.folder, seconds(ssh_.start_limit), seconds(ssh_.lost),
                      seconds(ssh_.grace)),
@@ -231,7 +232,7 @@ std::optional<NodeEnd> HostSession::end(Clock::time_point deadline) {
     result.good = false;
     result.how += "; the connection is gone, and its host ends it within "
                   + std::to_string(seconds(ssh_.lost) + seconds(ssh_.grace)) + " s";
-  } else if (end && end->exit_code >= 0) { // the shell's exit code is the node's
+  } else if (end && end->exit_code >= 0) { // the shell exits with the node's exit code
     result.how =
         shell_end(node_, end->exit_code, end->last_lines.empty() ? "" : end->last_lines.back()).how;
   }

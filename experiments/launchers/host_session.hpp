@@ -14,35 +14,38 @@
 
 namespace troupe::experiments::launchers {
 
-/// One node on one host, through one ssh. start() on one thread; then any.
+/// A node on one host, controlled through one ssh process. Call start() on one thread; afterwards
+/// any thread may call the functions.
 ///
 /// The shell at the other end (host_script.hpp) reads commands line by line. Its answers begin with
-/// a word drawn for this session; all other lines are output of the node or of ssh.
+/// a random word chosen for this session; all other lines are output of the node or of ssh.
 class HostSession : public std::enable_shared_from_this<HostSession> {
 public:
   HostSession(ChildProcesses& children, const LaunchSettings& settings, const SshSettings& ssh,
               NodeStart node);
 
-  /// Copies missing files and starts the node. False if it cannot; end() gives the reason.
+  /// Copies missing files and starts the node. Returns false on failure; end() then gives the
+  /// reason.
   bool start(const HostFiles& files);
 
   /// Sends a heartbeat.
   void beat();
 
-  /// Asks the node to stop and kills it after `grace`; end() will return its end.
+  /// Asks the node to stop and kills it after `grace`. end() reports its end.
   void stop(std::chrono::milliseconds grace);
 
-  /// Kills the ssh; the host's shell ends the node.
+  /// Kills ssh; the shell on the host then stops the node.
   void hang_up();
 
-  /// The end of the node, or of the connection to it, once.
+  /// Returns the end of the node or of the connection to it, once; nothing if neither has ended by
+  /// the deadline.
   std::optional<NodeEnd> end(ChildProcesses::Clock::time_point deadline);
 
   /// Whether the host's shell has not confirmed that it removed everything.
   bool may_have_left_something() const;
 
-  /// Kills and removes the remains by another connection; returns a complaint, empty if none are
-  /// left.
+  /// Kills and removes what is left on the host, through another connection. Returns an error
+  /// message; empty on success.
   std::string clean_up(ChildProcesses::Clock::time_point deadline);
 
   const NodeStart& node() const { return node_; }
@@ -66,7 +69,7 @@ private:
   const NodeStart node_;
   const std::string word_;
   ChildProcesses::Id id_ = 0;
-  std::string problem_; // why start() failed
+  std::string problem_; // the reason why start() failed
   mutable std::mutex mutex_;
   std::condition_variable answered_;
   std::deque<std::string> answers_;

@@ -6,7 +6,7 @@
 
 namespace troupe::experiments {
 
-/// How a process ended: "ended with exit code 1", "was killed by signal 9 (Killed)".
+/// Describes how a process ended: "ended with exit code 1", "was killed by signal 9 (Killed)".
 std::string how_it_ended(const siginfo_t& about);
 
 } // namespace troupe::experiments

@@ -8,7 +8,7 @@
 
 namespace troupe::experiments::launchers {
 
-/// Nodes are processes on this host; they die with this one.
+/// Runs the nodes as processes on this host. They die with this process.
 class LocalLauncher : public Launcher {
 public:
   explicit LocalLauncher(LaunchSettings settings);
@@ -22,7 +22,7 @@ private:
   LaunchSettings settings_;
   std::vector<std::pair<ChildProcesses::Id, NodeStart>> running_;
   std::vector<NodeEnd> ended_;
-  ChildProcesses children_; // its thread calls settings_.output: it goes first
+  ChildProcesses children_; // destroyed first, because its thread calls settings_.output
 };
 
 } // namespace troupe::experiments::launchers

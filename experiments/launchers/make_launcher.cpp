@@ -50,7 +50,7 @@ RaySettings ray_settings(const Cluster& cluster) {
           .start_limit = from_seconds(ray.start_seconds())};
 }
 
-/// In the order of the nodes; none where each has its own address.
+/// Hosts in the order of the nodes; empty if each node has its own address.
 std::vector<std::string> hosts_in_order(const Cluster& cluster, LauncherKind kind) {
   if (kind == LauncherKind::slurm)
     return allocated_nodes().value_or(std::vector<std::string>{});

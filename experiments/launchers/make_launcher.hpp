@@ -9,15 +9,15 @@
 
 namespace troupe::experiments::launchers {
 
-/// Creates the launcher of a cluster file; NoLauncher for `none`. Throws std::invalid_argument for
-/// a missing program on this host, for Slurm outside an allocation (its job is a script:
+/// Creates the launcher for a cluster file; NoLauncher for `none`. Throws std::invalid_argument if
+/// a program is missing on this host, for Slurm outside an allocation (use a batch script there:
 /// slurm_script.hpp, SlurmJob), and for Kubernetes, whose pods `kubectl` starts.
 std::unique_ptr<Launcher> make_launcher(const Cluster& cluster, LauncherKind kind,
                                         LaunchSettings settings);
 
-/// The nodes to start, with the same arguments each, on their addresses or, without one, their
-/// names; Slurm's nodes and those of mpi.hostfile in order. Throws std::invalid_argument if there
-/// are fewer hosts than nodes.
+/// The nodes to start, all with the same arguments. Each is started at its address, or at its name
+/// if it has none; for Slurm and mpi.hostfile, hosts are assigned in order. Throws
+/// std::invalid_argument if there are fewer hosts than nodes.
 std::vector<NodeStart> node_starts(const Cluster& cluster, LauncherKind kind,
                                    const std::vector<actors::NodeResources>& nodes,
                                    const std::vector<std::string>& arguments);

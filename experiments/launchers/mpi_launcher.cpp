@@ -21,14 +21,15 @@ namespace {
 
 using Clock = ChildProcesses::Clock;
 constexpr std::string_view kMpiWord = "troupe-mpi-node ";
-constexpr std::chrono::seconds kMpiGoodBye{10};   // for mpirun to end what is left
-constexpr std::chrono::milliseconds kMpiLook{50}; // between checks whether mpirun has ended
+constexpr std::chrono::seconds kMpiGoodBye{10};   // time for mpirun to end the remaining nodes
+constexpr std::chrono::milliseconds kMpiLook{50}; // interval between checks whether mpirun has
+                                                  // ended
 constexpr const char* kKill =
-    "2"; // seconds from mpirun's SIGTERM to its SIGKILL, which it waits in any case
+    "2"; // seconds between mpirun's SIGTERM and SIGKILL; it always waits that long
 // mpirun ends a job when one of its processes is killed, so this script outlives its node and
-// reports its end. SIGUSR1, which mpirun forwards to all processes, stops the node. A wait that a
-// signal interrupts has the signal's exit code; the next one has the node's, even if it is gone
-// (127 where the shell has told it before).
+// reports the node's end. SIGUSR1, which mpirun forwards to all processes, stops the node. A `wait`
+// that a signal interrupts returns the signal's exit code; the next `wait` returns the node's, even
+// if the node is gone (127 if the shell has already reported it).
 constexpr const char* kNode = R"sh(trap 'again=1' TERM
 trap 'again=1; told=1; kill -TERM $node' USR1
 echo "troupe-mpi-node started"
@@ -45,7 +46,7 @@ do :; done
 echo "troupe-mpi-node ended $code"
 exit 0)sh";
 
-/// "[1,2]<stdout>:text" (`--tag-output`) -> 2, "text"
+/// Parses the output of `--tag-output`: "[1,2]<stdout>:text" -> 2, "text"
 std::optional<std::pair<std::size_t, std::string_view>> tagged(std::string_view line) {
   const std::size_t comma = line.find(',');
   const std::size_t close = line.find("]<std", comma);
@@ -81,13 +82,13 @@ struct MpiLauncher::Job {
   struct Node {
     NodeStart start;
     bool started = false;
-    bool told = false; // of its end, by poll()
+    bool told = false; // whether poll() has reported its end
     std::optional<int> exit_code = {};
     std::string last_line = {};
   };
   std::vector<std::string> words;
   ChildProcesses::Id id = 0;
-  std::mutex mutex; // of nodes
+  std::mutex mutex; // guards `nodes`
   std::condition_variable changed;
   std::vector<Node> nodes; // by rank
 
@@ -211,7 +212,7 @@ void MpiLauncher::wait_for_start(Job& job) {
   }
 }
 
-/// Collects nodes that have ended by themselves.
+/// Collects the nodes that have ended by themselves.
 void MpiLauncher::take_ends(Job& job) {
   const std::lock_guard lock(job.mutex);
   for (Job::Node& node : job.nodes) {
@@ -227,7 +228,7 @@ void MpiLauncher::end_job(Job& job, const ChildProcesses::End& end) {
   for (Job::Node& node : job.nodes)
     if (!std::exchange(node.told, true)) {
       NodeEnd told = node_end(node.start, job.words, end);
-      told.good = false; // it would have said so
+      told.good = false; // a node that ended well would have reported it
       ended_.push_back(std::move(told));
     }
 }
@@ -246,16 +247,16 @@ std::vector<NodeEnd> MpiLauncher::poll() {
 
 void MpiLauncher::stop(std::chrono::milliseconds grace) {
   for (const auto& job : jobs_)
-    children_.send(job->id, SIGUSR1); // mpirun ends when all its nodes have
+    children_.send(job->id, SIGUSR1); // mpirun ends once all its nodes have
   const auto deadline = Clock::now() + grace;
   for (const auto& job : jobs_) {
     auto end = children_.wait(job->id, deadline);
     if (!end) {
-      children_.send(job->id, SIGTERM); // it kills what is left
+      children_.send(job->id, SIGTERM); // mpirun kills the remaining nodes
       end = children_.wait(job->id, Clock::now() + kMpiGoodBye);
     }
     while (!end) {
-      children_.kill_group(job->id); // its daemons end what they have started
+      children_.kill_group(job->id); // mpirun's daemons end the processes that they started
       end = children_.wait(job->id, Clock::now() + std::chrono::seconds(1));
     }
     end_job(*job, *end);

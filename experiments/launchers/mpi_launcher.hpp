@@ -13,18 +13,19 @@ namespace troupe::experiments::launchers {
 
 struct MpiSettings {
   std::string mpirun = "mpirun";
-  std::string program = {};              // on the hosts; "": LaunchSettings::program
-  std::vector<std::string> options = {}; // more of mpirun, a word each
+  std::string program = {};              // path on the hosts; "": LaunchSettings::program
+  std::vector<std::string> options = {}; // additional arguments of mpirun
   std::chrono::milliseconds start_limit{120'000};
 };
 
-/// Reads the hosts of an mpirun host file, one per line. Throws std::invalid_argument if it cannot
-/// be read or has none.
+/// Reads the hosts from an mpirun host file, one per line. Throws std::invalid_argument if the file
+/// cannot be read or lists none.
 std::vector<std::string> read_hostfile(const std::filesystem::path& file);
 
-/// Starts nodes by Open MPI's mpirun, one mpirun per start(). All hosts see the program and the
-/// files at the same paths. Other nodes survive the death of a node; when a host dies, mpirun ends
-/// them all. Runs as root only if the user has set the variables that Open MPI requires.
+/// Starts nodes with Open MPI's mpirun, one mpirun per start(). All hosts must see the program and
+/// the files at the same paths. Other nodes survive the death of a node; if a host dies, mpirun
+/// ends them all. Runs as root only if the user has set the variables that Open MPI requires for
+/// that.
 class MpiLauncher : public Launcher {
 public:
   MpiLauncher(LaunchSettings settings, MpiSettings mpi);

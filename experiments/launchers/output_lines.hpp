@@ -14,11 +14,11 @@ inline void close_if_open(int& descriptor) {
   descriptor = -1;
 }
 
-/// What a process writes into a pipe, line by line. Lines of more than 64 KiB are split.
+/// Splits the output of a process into lines. Lines longer than 64 KiB are split.
 class OutputLines {
 public:
-  /// Reads all available output of the pipe, which does not block, and calls `show` with each line;
-  /// at the output's end it closes the descriptor.
+  /// Reads all available output from a non-blocking pipe and calls `show` with each line. Closes
+  /// the descriptor at the end of the output.
   template <class Show>
   void read(int& descriptor, const Show& show) {
     char bytes[1 << 14];
@@ -39,7 +39,7 @@ public:
         finish(show, true);
     }
   }
-  /// The process has ended: shows a last line without its end.
+  /// Call it when the process has ended: shows a last line without a newline.
   template <class Show>
   void finish(const Show& show) {
     finish(show, !partial_.empty());

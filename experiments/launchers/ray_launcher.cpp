@@ -14,12 +14,14 @@ namespace {
 
 using Clock = ChildProcesses::Clock;
 constexpr std::string_view kRayWord = "troupe-ray ";
-constexpr std::chrono::milliseconds kRayLook{50}; // between checks whether the program has ended
-constexpr std::chrono::seconds kRayWrite{10};     // for the program to take an order
-constexpr std::chrono::seconds kRayBeyond{15};    // after its own limit, to say so
-constexpr std::chrono::seconds kRayGoodBye{30};   // to end the actors
+constexpr std::chrono::milliseconds kRayLook{50}; // interval between checks whether the program has
+                                                  // ended
+constexpr std::chrono::seconds kRayWrite{10};     // time limit for the program to read a command
+constexpr std::chrono::seconds kRayBeyond{15};    // added to the program's own limit, so that it
+                                                  // can report a failure
+constexpr std::chrono::seconds kRayGoodBye{30};   // time for the program to end the actors
 
-/// Cuts the first word off.
+/// Removes the first word from `text` and returns it.
 std::string_view next_word(std::string_view& text) {
   const std::size_t space = std::min(text.find(' '), text.size());
   const std::string_view word = text.substr(0, space);
@@ -49,7 +51,8 @@ bool RayLauncher::take_line(std::string_view line) {
   return true;
 }
 
-/// "started NAME HOST", "line NAME TEXT", "ended NAME CODE", "lost NAME REASON", "failed REASON".
+/// Handles "started NAME HOST", "line NAME TEXT", "ended NAME CODE", "lost NAME REASON" or "failed
+/// REASON".
 bool RayLauncher::take_word(std::string_view text) {
   const std::string_view what = next_word(text);
   if (what == "failed") {
@@ -107,7 +110,7 @@ std::string RayLauncher::order(const std::vector<NodeStart>& nodes) const {
          + "\n";
 }
 
-/// Of all nodes; false at the deadline, or when the program has ended.
+/// Waits until all nodes are `done`; false at the deadline, or if the program has ended.
 bool RayLauncher::wait_for(bool (*done)(const Node&), Clock::time_point deadline) {
   const auto all = [&] {
     return std::all_of(nodes_.begin(), nodes_.end(),
@@ -155,7 +158,8 @@ void RayLauncher::start(const std::vector<NodeStart>& nodes) {
         children_.start({.words = words_, .input = true, .line = [this](std::string_view line) {
                            return take_line(line);
                          }});
-  const auto deadline = Clock::now() + 2 * ray_.start_limit + kRayBeyond; // bundles, then actors
+  const auto deadline = Clock::now() + 2 * ray_.start_limit + kRayBeyond; // for the bundles, then
+                                                                          // for the actors
   if (!children_.write(*program_, order(nodes), Clock::now() + kRayWrite))
     children_.kill_group(*program_);
   if (!wait_for([](const Node& node) { return node.started || node.end.has_value(); }, deadline)
@@ -195,10 +199,10 @@ void RayLauncher::stop(std::chrono::milliseconds grace) {
   }
   if (!program_)
     return;
-  children_.close_input(*program_); // it ends what is left
+  children_.close_input(*program_); // it ends the remaining nodes
   auto end = children_.wait(*program_, Clock::now() + kRayGoodBye);
   while (!end) {
-    children_.kill_group(*program_); // and then Ray does
+    children_.kill_group(*program_); // Ray then does the same
     end = children_.wait(*program_, Clock::now() + std::chrono::seconds(1));
   }
   program_ended(*end);

@@ -13,20 +13,21 @@
 
 namespace troupe::experiments::launchers {
 
-extern const char* const kRayNodes; // ray_nodes.py
+extern const char* const kRayNodes; // the text of ray_nodes.py
 
 struct RaySettings {
-  std::string address = "auto"; // of the cluster, as for ray.init()
+  std::string address = "auto"; // address of the cluster, as for ray.init()
   std::string python = "python3";
-  std::string program = {};        // on the hosts; "": LaunchSettings::program
-  std::string strategy = "SPREAD"; // of the placement group
+  std::string program = {};        // path on the hosts; "": LaunchSettings::program
+  std::string strategy = "SPREAD"; // strategy of the placement group
   std::chrono::milliseconds start_limit{120'000};
 };
 
-/// Starts nodes as actors of a Ray cluster that runs already, one in each bundle of a placement
-/// group, by a Python program that has the package ray. All hosts see the program and the files at
-/// the same paths. When this process dies, Ray ends the actors and they their nodes. A node whose
-/// host is lost is started again in its bundle, which Ray reserves elsewhere.
+/// Starts nodes as actors of a running Ray cluster, one in each bundle of a placement group,
+/// through a Python program that needs the package ray. All hosts must see the program and the
+/// files at the same paths. When this process dies, Ray ends the actors, and these end their nodes.
+/// If a node's host is lost, Ray reserves the bundle on another host and the node is started there
+/// again.
 class RayLauncher : public Launcher {
 public:
   RayLauncher(LaunchSettings settings, RaySettings ray);
@@ -52,11 +53,11 @@ private:
   RaySettings ray_;
   std::vector<std::string> words_;
   std::optional<ChildProcesses::Id> program_;
-  std::mutex mutex_; // of the rest
+  std::mutex mutex_; // guards nodes_ and problem_
   std::condition_variable changed_;
-  std::map<std::string, Node> nodes_; // that run, or whose end was not told
-  std::string problem_;               // of the program
-  ChildProcesses children_;           // its thread calls take_line(): it goes first
+  std::map<std::string, Node> nodes_; // nodes that run, or whose end poll() has not reported
+  std::string problem_;               // the problem that the Python program reported
+  ChildProcesses children_;           // destroyed first, because its thread calls take_line()
 };
 
 } // namespace troupe::experiments::launchers

@@ -13,16 +13,17 @@
 
 namespace troupe::experiments::launchers {
 
-/// Expands a node list of Slurm, "gpu1,node[01-03,7]". Throws std::invalid_argument for other text
-/// and for more than 65536 names.
+/// Expands a Slurm node list such as "gpu1,node[01-03,7]". Throws std::invalid_argument for
+/// malformed text and for more than 65536 names.
 std::vector<std::string> parse_node_list(std::string_view list);
 
-/// The nodes of this process's allocation (SLURM_JOB_ID, SLURM_JOB_NODELIST); nothing outside one.
+/// The nodes of this process's allocation (SLURM_JOB_ID, SLURM_JOB_NODELIST); nothing outside an
+/// allocation.
 std::optional<std::vector<std::string>> allocated_nodes();
 
-/// Runs nodes as tasks of srun in the allocation of this process, one per Slurm node. A node's host
-/// is its name in Slurm; nodes with equal arguments share a step. All hosts see the program and the
-/// files at the same paths.
+/// Runs nodes as tasks of srun in this process's allocation, one per Slurm node. The host of a node
+/// is its Slurm name; nodes with equal arguments share a step. All hosts must see the program and
+/// the files at the same paths.
 class SlurmLauncher : public Launcher {
 public:
   /// Throws std::invalid_argument outside an allocation.
@@ -50,32 +51,34 @@ private:
   ChildProcesses children_;
 };
 
-/// Submits a batch script, follows it over requeues, and cancels it.
+/// Submits a batch script, follows it through requeues, and cancels it.
 class SlurmJob {
 public:
-  /// Submits at once. Throws std::runtime_error with what sbatch said.
+  /// Submits the script. Throws std::runtime_error with the output of sbatch if that fails.
   SlurmJob(const std::filesystem::path& script, const std::vector<std::string>& options = {});
 
   struct State {
     std::string name = {};   // "PENDING", "RUNNING", "COMPLETED", "FAILED", "PREEMPTED", …
-    std::string reason = {}; // why it waits or has failed; "None"
-    bool ended = false;      // and will not be queued again
-    bool good = false;       // its script ended with exit code 0
+    std::string reason = {}; // why the job is pending or has failed; or "None"
+    bool ended = false;      // it has ended and will not be requeued
+    bool good = false;       // whether its script ended with exit code 0
     int exit_code = 0;
     int restarts = 0;
-    std::filesystem::path output = {}; // of the script, on a file system that its node sees
+    std::filesystem::path output = {}; // output file of the script, on a file system that its node
+                                       // can access
   };
 
   const std::string& id() const { return id_; }
 
-  /// Asks Slurm. A controller that does not answer is asked again by the next call: nothing.
+  /// Asks Slurm for the job's state. Returns nothing if the controller does not answer; the next
+  /// call asks again.
   std::optional<State> state();
 
-  /// What the script has written since the last call, whole lines.
+  /// The complete lines that the script has written since the last call.
   std::vector<std::string> new_output();
 
-  /// SIGTERM to every process of the job; what is left after `grace` is killed. False when Slurm
-  /// does not say within a minute more that it has ended.
+  /// Sends SIGTERM to every process of the job and kills the rest after `grace`. Returns false if
+  /// Slurm does not report the job's end within another minute.
   bool cancel(std::chrono::milliseconds grace);
 
 private:
@@ -88,7 +91,7 @@ private:
   ChildProcesses children_;
 };
 
-/// From a line of `scontrol show job -o`. Throws std::invalid_argument when it is none.
+/// Parses a line of `scontrol show job -o`. Throws std::invalid_argument for any other text.
 SlurmJob::State parse_job(const std::string& line);
 
 } // namespace troupe::experiments::launchers

@@ -11,7 +11,7 @@ namespace {
 
 using Clock = ChildProcesses::Clock;
 constexpr std::chrono::seconds kJobLongestCall{60};
-constexpr std::chrono::milliseconds kJobLook{200}; // between checks of a job's state
+constexpr std::chrono::milliseconds kJobLook{200}; // interval between checks of a job's state
 constexpr std::size_t kMostNames = 65'536;
 
 [[noreturn]] void bad_list(std::string_view list) {
@@ -52,7 +52,7 @@ std::vector<std::string> expand_range(std::string_view ranges, std::string_view 
   }
 }
 
-/// One name, any number of brackets in it.
+/// Expands one name with any number of brackets.
 std::vector<std::string> expand_name(std::string_view name, std::string_view list) {
   const std::size_t open = name.find('[');
   if (open == std::string_view::npos) {
@@ -75,7 +75,7 @@ std::vector<std::string> expand_name(std::string_view name, std::string_view lis
   return result;
 }
 
-/// The value of "Key=" in a line of scontrol's; ends at a space.
+/// The value of "Key=", up to the next space, in a line of scontrol's output.
 std::string value_of(const std::string& line, const std::string& key) {
   const std::size_t at = (" " + line).find(" " + key + "=");
   if (at == std::string::npos)
@@ -124,9 +124,9 @@ SlurmJob::State parse_job(const std::string& line) {
   state.output = value_of(line, "StdOut");
   const std::string restarts = value_of(line, "Restarts");
   std::from_chars(restarts.data(), restarts.data() + restarts.size(), state.restarts);
-  const std::string code = value_of(line, "ExitCode"); // "1:0": exit code, signal
+  const std::string code = value_of(line, "ExitCode"); // "1:0": exit code and signal
   std::from_chars(code.data(), code.data() + code.size(), state.exit_code);
-  // Every other state is followed by one of these or by the queue.
+  // Every other state is followed by one of these or by another time in the queue.
   for (const char* end : {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL",
                           "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "PREEMPTED", "REVOKED"})
     state.ended = state.ended || state.name == end;
@@ -170,7 +170,7 @@ std::vector<std::string> SlurmJob::new_output() {
   std::ifstream in(output_, std::ios::binary | std::ios::ate);
   if (!in)
     return lines;
-  if (in.tellg() < read_) // the job restarted and truncated it
+  if (in.tellg() < read_) // the job restarted and truncated its output
     read_ = 0;
   in.seekg(read_);
   std::string text((std::istreambuf_iterator<char>(in)), {});
@@ -190,13 +190,13 @@ bool SlurmJob::cancel(std::chrono::milliseconds grace) {
         return true;
       if (Clock::now() >= deadline)
         return false;
-      std::this_thread::sleep_for(kJobLook); // Slurm does not report it
+      std::this_thread::sleep_for(kJobLook); // Slurm sends no notification
     }
   };
   const auto before = state();
   if (before && before->name != "PENDING" && grace.count() > 0) {
     run({scancel_, "--full", "--signal=TERM",
-         id_}); // script and steps; it must not be requeued for it
+         id_}); // script and steps; it must not be requeued because of this
     if (ended_by(Clock::now() + grace))
       return true;
   }

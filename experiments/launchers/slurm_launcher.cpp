@@ -16,13 +16,15 @@ namespace troupe::experiments::launchers {
 namespace {
 
 using Clock = ChildProcesses::Clock;
-constexpr std::chrono::seconds kSlurmLongestCall{60}; // of scancel
-constexpr std::chrono::milliseconds kSlurmLook{50};   // between checks whether srun has ended
+constexpr std::chrono::seconds kSlurmLongestCall{60}; // time limit of scancel
+constexpr std::chrono::milliseconds kSlurmLook{50};   // interval between checks whether srun has
+                                                      // ended
 constexpr std::string_view kSlurmWord = "troupe-slurm-task ";
-// Reports the step and Slurm node of a task, runs our node by its name in ",host=name,…", and
-// reports its end. The end of standard input stops the node, and so does Slurm's own SIGTERM, which
-// the shell survives. A wait that a signal interrupts has the signal's exit code; the next one has
-// the node's, even if it is gone (127 where the shell has told it before).
+// Reports the step and Slurm node of a task, runs the node that ",host=name,…" lists for it, and
+// reports the node's end. The end of standard input stops the node, and so does Slurm's own
+// SIGTERM, which the shell survives. A `wait` that a signal interrupts returns the signal's exit
+// code; the next `wait` returns the node's, even if the node is gone (127 if the shell has already
+// reported it).
 constexpr const char* kTask = R"sh(trap 'again=1' TERM
 say=troupe-slurm-task
 echo "$say started $SLURM_JOB_ID.$SLURM_STEP_ID $SLURMD_NODENAME"
@@ -51,28 +53,29 @@ struct SlurmLauncher::Step {
     std::string last_line = {};
     std::optional<int> exit_code = {};
   };
-  struct TaskEnd { // by srun's word
+  struct TaskEnd { // as reported by srun
     std::vector<std::string> hosts = {};
     std::string how = {};
   };
-  std::vector<NodeStart> nodes;             // that have not ended; of the launcher's thread
-  std::map<std::string, std::string> names; // of all its nodes, by host
+  std::vector<NodeStart> nodes;             // nodes that have not ended; used only by the
+                                            // launcher's thread
+  std::map<std::string, std::string> names; // names of all its nodes, by host
   std::vector<std::string> words;
   ChildProcesses::Id id = 0;
-  std::mutex mutex; // of the rest
+  std::mutex mutex; // guards the members below
   std::condition_variable changed;
-  std::string step;                  // "12.0", once a task runs
-  std::map<std::string, Task> tasks; // that have begun, by number
+  std::string step;                  // "12.0"; set once a task runs
+  std::map<std::string, Task> tasks; // tasks that have begun, by number
   std::deque<TaskEnd> ends;
 
   bool take_line(std::string_view line, const LaunchSettings& settings);
   bool take_word(const std::string& number, const std::string& text);
   std::optional<std::string> name_on(const std::string& host) const;
   void take_error(std::string_view line);
-  std::optional<NodeEnd> end_of(const NodeStart& node) const; // under the mutex
+  std::optional<NodeEnd> end_of(const NodeStart& node) const; // call it with the mutex locked
 };
 
-/// "0: what task 0 says" (`srun --label`), or srun's own.
+/// Handles a line from a task ("0: what task 0 says", as of `srun --label`) or from srun itself.
 bool SlurmLauncher::Step::take_line(std::string_view line, const LaunchSettings& settings) {
   const std::size_t first = std::min(line.find_first_not_of(' '), line.size());
   const std::size_t colon = line.find(": ");
@@ -103,7 +106,7 @@ std::optional<std::string> SlurmLauncher::Step::name_on(const std::string& host)
   return found == names.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// "started 12.0 node1", "ended 3"; under the mutex.
+/// Handles "started 12.0 node1" or "ended 3". Call it with the mutex locked.
 bool SlurmLauncher::Step::take_word(const std::string& number, const std::string& text) {
   std::istringstream in(text);
   std::string what;
@@ -118,7 +121,7 @@ bool SlurmLauncher::Step::take_word(const std::string& number, const std::string
   return false;
 }
 
-/// The end reported by its task.
+/// Prefers the end that the node's task reported.
 std::optional<NodeEnd> SlurmLauncher::Step::end_of(const NodeStart& node) const {
   for (const auto& [number, task] : tasks)
     if (task.host == node.host && task.exit_code)
@@ -140,7 +143,7 @@ void SlurmLauncher::Step::take_error(std::string_view line) {
     const std::lock_guard lock(mutex);
     ends.push_back(
         {.hosts = parse_node_list(rest.substr(0, task)), .how = std::string(rest.substr(how + 2))});
-  } catch (const std::invalid_argument&) { // another message
+  } catch (const std::invalid_argument&) { // a different message
   }
 }
 
@@ -180,7 +183,8 @@ void SlurmLauncher::start(const std::vector<NodeStart>& nodes) {
     wait_for_start(*step);
 }
 
-/// poll() reports nodes that Slurm has not started by then, and steps that have ended.
+/// Waits until the nodes have started, up to the time limit. poll() reports nodes that Slurm has
+/// not started by then and steps that have ended.
 void SlurmLauncher::wait_for_start(Step& step) {
   const auto deadline = Clock::now() + start_limit_;
   std::unique_lock lock(step.mutex);
@@ -205,7 +209,7 @@ void SlurmLauncher::wait_for_start(Step& step) {
       return true;
     });
     if (step.tasks.empty())
-      children_.kill_group(step.id); // Slurm gives up the step
+      children_.kill_group(step.id); // Slurm then gives up the step
     return;
   }
 }
@@ -254,7 +258,7 @@ void SlurmLauncher::start_step(const std::vector<NodeStart>& nodes) {
   steps_.push_back(std::move(step));
 }
 
-/// Nodes whose end the task or srun has reported.
+/// Collects the nodes whose end the task or srun has reported.
 void SlurmLauncher::take_ends(Step& step) {
   const std::lock_guard lock(step.mutex);
   std::erase_if(step.nodes, [&](const NodeStart& node) {
@@ -273,7 +277,7 @@ void SlurmLauncher::end_step(Step& step, const ChildProcesses::End& end) {
   take_ends(step);
   for (const NodeStart& node : step.nodes) {
     ended_.push_back(node_end(node, step.words, end));
-    ended_.back().good = false; // it would have said so
+    ended_.back().good = false; // a node that ended well would have reported it
   }
   step.nodes.clear();
 }
@@ -296,13 +300,13 @@ void SlurmLauncher::stop(std::chrono::milliseconds grace) {
   const auto deadline = Clock::now() + grace;
   for (const auto& step : steps_) {
     auto end = children_.wait(step->id, deadline);
-    if (!end && !step->step.empty()) { // no more tasks start and write to it
+    if (!end && !step->step.empty()) { // no lock: no more tasks start and change `step`
       run_to_end(children_, {.words = {scancel_, "--signal=KILL", step->step}},
                  Clock::now() + kSlurmLongestCall);
       end = children_.wait(step->id, Clock::now() + kSlurmLongestCall);
     }
     while (!end) {
-      children_.kill_group(step->id); // Slurm ends the tasks of an srun that is gone
+      children_.kill_group(step->id); // Slurm ends the tasks of a dead srun
       end = children_.wait(step->id, Clock::now() + std::chrono::seconds(1));
     }
     end_step(*step, *end);

@@ -16,9 +16,10 @@ namespace {
 
 using Clock = ChildProcesses::Clock;
 using Sessions = std::vector<std::shared_ptr<HostSession>>;
-constexpr std::size_t kHostsAtOnce = 32; // that are connected to, copied to, cleaned up
+constexpr std::size_t kHostsAtOnce = 32; // hosts that are connected to, copied to or cleaned up at
+                                         // the same time
 constexpr std::chrono::seconds kSshGoodBye{
-    10}; // for the last output of a host, after the grace period
+    10}; // time for a host's last output, after the grace period
 
 /// Calls what(i) for each i < count, several at a time.
 template <typename What>
@@ -89,7 +90,8 @@ void SshLauncher::start(const std::vector<NodeStart>& nodes) {
   for (const NodeStart& node : nodes)
     sessions.push_back(std::make_shared<HostSession>(children_, settings_, ssh_, node));
   for_each_at_once(sessions.size(), [&](std::size_t i) {
-    if (sessions[i]->start(*files_)) { // it needs heartbeats while copies to others are in progress
+    if (sessions[i]->start(*files_)) { // it needs heartbeats while copies to other hosts are in
+                                       // progress
       const std::lock_guard lock(mutex_);
       sessions_.push_back(sessions[i]);
       return;

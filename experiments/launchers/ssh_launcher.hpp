@@ -15,27 +15,29 @@ namespace troupe::experiments::launchers {
 
 struct SshSettings {
   std::string ssh = "ssh";
-  std::string user = {}; // "": as ssh's configuration says
+  std::string user = {}; // "": from ssh's configuration
   int port = 22;
-  std::filesystem::path identity_file = {}; // "": the agent's, or ssh's configuration
-  std::filesystem::path known_hosts = {};   // "": ssh's own
+  std::filesystem::path identity_file = {}; // "": from the agent or ssh's configuration
+  std::filesystem::path known_hosts = {};   // "": ssh's default
   std::filesystem::path config = {};        // for `ssh -F`
-  std::string program = {};                 // on the hosts; "": copied to where it is missing
-  std::string folder = "/tmp";              // on the hosts
+  std::string program = {};                 // path on the hosts; "": copied where missing
+  std::string folder = "/tmp";              // parent of the private folders on the hosts
   std::chrono::milliseconds connect_limit{15'000};
   std::chrono::milliseconds start_limit{120'000};
   std::chrono::milliseconds grace{60'000}; // for a node whose head or connection is gone
-  std::chrono::milliseconds lost{10'000};  // without a sign of this launcher, after which it is
+  std::chrono::milliseconds lost{10'000};  // time without a heartbeat after which the connection
+                                           // counts as gone
 };
 
 class HostSession;
 class HostFiles;
 
-/// Nodes on hosts that an OpenSSH server runs on, by the system's `ssh`: one connection to each
-/// host carries what is missing there, the node's output, and a sign of life. On the host a shell
-/// watches the node: when this process, or the connection, is gone for `lost`, it tells the node to
-/// go, kills what is left after `grace`, and removes all that was copied. Keys and other files go
-/// through the connection, never through arguments. Needs bash and coreutils on the hosts.
+/// Runs nodes on hosts with an OpenSSH server, through the system's `ssh`. One connection to each
+/// host carries the files that are missing there, the node's output and heartbeats. A shell on the
+/// host watches the node: if there is no heartbeat for `lost`, because this process or the
+/// connection is gone, the shell asks the node to stop, kills what is left after `grace`, and
+/// removes everything that was copied. Keys and other files are sent through the connection, never
+/// as arguments. The hosts need bash and coreutils.
 class SshLauncher : public Launcher {
 public:
   SshLauncher(LaunchSettings settings, SshSettings ssh);
@@ -51,10 +53,11 @@ private:
   LaunchSettings settings_;
   SshSettings ssh_;
   ChildProcesses children_;
-  std::unique_ptr<HostFiles> files_;                   // made by the first start()
-  std::mutex mutex_;                                   // of sessions_
-  std::vector<std::shared_ptr<HostSession>> sessions_; // that run
-  std::vector<std::shared_ptr<HostSession>> broken_;   // that may have left something on the host
+  std::unique_ptr<HostFiles> files_;                   // created by the first start()
+  std::mutex mutex_;                                   // guards sessions_
+  std::vector<std::shared_ptr<HostSession>> sessions_; // sessions of running nodes
+  std::vector<std::shared_ptr<HostSession>> broken_;   // sessions that may have left something on
+                                                       // the host
   std::vector<NodeEnd> ended_;
   std::jthread beats_;
 };
