@@ -8,20 +8,21 @@
 
 namespace troupe::experiments {
 
-/// The agent that an experiment trains: its kind and its block.
+/// The agent that an experiment trains: its kind and its configuration block.
 struct AgentChoice {
-  const learner::AgentKind* kind = nullptr;           // null: a run on data has none
-  std::string block = {};                             // its name; of a plug-in: "agent"
-  const google::protobuf::Message* options = nullptr; // part of the experiment
+  const learner::AgentKind* kind = nullptr;           // null: a run on data has no agent
+  std::string block = {};                             // name of the block; "agent" for a plug-in
+  const google::protobuf::Message* options = nullptr; // the block itself, which is part of the
+                                                      // experiment
 };
 
-/// Throws as learner::plugin_agent() if the agent is of a plug-in.
+/// For an agent from a plug-in, throws the exceptions of learner::plugin_agent().
 AgentChoice chosen_agent(const Experiment& experiment);
 
-/// The names of the agents whose blocks the experiment has.
+/// The names of the agent blocks in the experiment.
 std::vector<std::string> agent_blocks(const Experiment& experiment);
 
-/// Adds the default agent's block if there is none.
+/// Adds the default agent's block if the experiment has no agent block.
 void settle_agent(Experiment& experiment);
 
 } // namespace troupe::experiments

@@ -18,7 +18,8 @@ using google::protobuf::Message;
 
 constexpr int kMostBases = 8;
 
-/// Clears what `top` gives, so that merging replaces lists instead of adding to them.
+/// Clears the fields of `under` that `top` sets, so that merging replaces lists instead of
+/// appending to them.
 void clear_given(const Message& top, Message& under) {
   std::vector<const FieldDescriptor*> given;
   top.GetReflection()->ListFields(top, &given);
@@ -61,7 +62,7 @@ std::string parse_layers(const std::string& text, const std::string& source, Exp
   if (file.extension() != ".textproto") {
     file += ".textproto";
   }
-  if (!fs::is_regular_file(file, ignored)) { // a pipe could keep us waiting
+  if (!fs::is_regular_file(file, ignored)) { // a pipe could block this process
     return at + file_complaint(base, file.parent_path(), file);
   }
   Experiment under;

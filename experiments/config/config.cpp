@@ -26,7 +26,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kLargestFileBytes = 1 << 20;
 constexpr const char* kSuffix = ".textproto";
 
-/// "auto" measures, or asks the processor.
+/// Replaces the precision "auto" with "float32", because the result of "auto" depends on a
+/// measurement or on the processor.
 void make_precision_certain(Experiment& experiment) {
   const auto& view = *experiment.GetReflection();
   std::vector<const google::protobuf::FieldDescriptor*> present;
@@ -89,7 +90,7 @@ Experiment parse_experiment(const std::string& text, const std::string& source,
     make_precision_certain(experiment);
   }
   check_rules(experiment, "", origins, source, complaints);
-  if (complaints.empty()) { // relations between bad values are useless
+  if (complaints.empty()) { // comparing invalid values with each other is useless
     for (std::string& complaint : check_relations(experiment, origins)) {
       const bool placed = complaint.starts_with(source) || complaint.starts_with("--set ");
       complaints.push_back(placed ? std::move(complaint) : source + ": " + complaint);
@@ -152,7 +153,7 @@ fs::path find_config(const std::string& name_or_path, const std::vector<fs::path
   if (fs::is_regular_file(name_or_path, ignored)) {
     return name_or_path;
   }
-  const fs::path name = name_or_path; // may lead into a subfolder: games/dqn_cartpole
+  const fs::path name = name_or_path; // may name a subfolder: games/dqn_cartpole
   const bool is_name =
       name.is_relative() && std::find(name.begin(), name.end(), "..") == name.end();
   for (const fs::path& folder : folders) {

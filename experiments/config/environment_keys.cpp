@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kBlockDot = "environment.";
 
-/// The complaint without the names of the block.
+/// Removes the names of the block from the complaint.
 std::string without_block(std::string complaint) {
   for (auto at = complaint.find(kBlockDot); at != std::string::npos;
        at = complaint.find(kBlockDot, at))
@@ -26,7 +26,7 @@ env::EnvironmentConfig environment_of_keys(const std::vector<std::string>& assig
     Origins ignored;
     const std::string whole = std::string(kBlockDot) + assignment;
     const std::string complaint = apply_override(whole, experiment, ignored);
-    if (!complaint.empty()) // without "--set key=value: ", where it comes from
+    if (!complaint.empty()) // without the prefix "--set key=value: "
       complaints.push_back(without_block(complaint.substr(whole.size() + 8)));
   }
   Environment& environment = *experiment.mutable_environment();

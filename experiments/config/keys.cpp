@@ -77,7 +77,7 @@ const FieldDescriptor* find_key(const std::string& name, const Schema& schema) {
   std::size_t begin = 0;
   while (begin <= name.size()) {
     if (type == nullptr) {
-      return nullptr; // something follows a value
+      return nullptr; // text follows a value
     }
     const std::size_t dot = std::min(name.find('.', begin), name.size());
     field = type->FindFieldByName(name.substr(begin, dot - begin));
@@ -244,7 +244,7 @@ std::string did_you_mean(const std::string& block, const std::string& name, cons
   for (const Key& key : all_keys(schema)) {
     dotted.push_back(key.name);
     if (key.field->name() == leaf) {
-      found.push_back(key.name); // the right name in the wrong block
+      found.push_back(key.name); // the right name, but in the wrong block
     }
   }
   const FieldDescriptor* parent = block.empty() ? nullptr : find_key(block, schema);

@@ -9,40 +9,41 @@
 
 namespace troupe::experiments {
 
-/// The keys of an experiment file, read from the schema, for messages, `--set` and `troupe list
-/// keys`. Pure functions; any thread.
+/// A key of an experiment file as the schema describes it, for messages, `--set` and `troupe list
+/// keys`. The functions in this file are pure; any thread may call them.
 struct Key {
-  std::string name; // dotted: "replay.shards"
+  std::string name; // dotted, such as "replay.shards"
   const google::protobuf::FieldDescriptor* field = nullptr;
 };
 
-/// The schema of a file: of an experiment, unless another is named.
+/// The schema of a file; an experiment's by default.
 using Schema = google::protobuf::Descriptor;
 
-/// Every key that has a value (no blocks), in the order of the schema.
+/// All keys that have a value (blocks have none), in the order of the schema.
 std::vector<Key> all_keys(const Schema& schema = *Experiment::descriptor());
 
-/// The field behind a dotted name, block or value; nullptr when there is none.
+/// The field with a dotted name, a block or a value; nullptr if there is none.
 const google::protobuf::FieldDescriptor* find_key(const std::string& name,
                                                   const Schema& schema = *Experiment::descriptor());
 
 const Rule& rule_of(const google::protobuf::FieldDescriptor& field);
 
-/// "a whole number from 1 to 64, in frames": what a value of this field must be.
+/// The rule for values of this field: "a whole number from 1 to 64, in frames".
 std::string rule_text(const google::protobuf::FieldDescriptor& field);
 
-/// The default as it is written in a file, "256,256,256" for a list, empty for an empty string.
+/// The default as written in a file: "256,256,256" for a list; empty for an empty string.
 std::string default_text(const google::protobuf::FieldDescriptor& field);
 
-/// The value as it is written in a file. `index` of a repeated field.
+/// The value as written in a file. `index` selects an element of a repeated field.
 std::string value_text(const google::protobuf::Message& message,
                        const google::protobuf::FieldDescriptor& field, int index);
 
-/// The same of all values of a field: "256,256" for a list.
+/// All values of a field: "256,256" for a list.
 std::string value_text(const google::protobuf::Message& message,
                        const google::protobuf::FieldDescriptor& field);
 
-/// The value of a numeric field, `index` of a repeated one; none for other kinds.
+/// The value of a numeric field; nothing for other kinds. `index` selects an element of a repeated
+/// field.
 std::optional<double> number_of(const google::protobuf::Message& message,
                                 const google::protobuf::FieldDescriptor& field, int index);
 
@@ -50,15 +51,15 @@ std::optional<double> number_of(const google::protobuf::Message& message,
 std::optional<std::string> violation(const google::protobuf::Message& message,
                                      const google::protobuf::FieldDescriptor& field, int index);
 
-/// "; did you mean replay.shards or replay.n_step?" for an unknown key in the dotted block `block`;
-/// empty if no name is near.
+/// Suggestions for an unknown key in the dotted block `block`: "; did you mean replay.shards or
+/// replay.n_step?". Empty if no name is similar.
 std::string did_you_mean(const std::string& block, const std::string& name,
                          const Schema& schema = *Experiment::descriptor());
 
-/// " (`troupe list keys` names them all)"
+/// The hint " (`troupe list keys` names them all)" for this schema.
 std::string where_keys_are(const Schema& schema);
 
-/// "a, b or c" where `last` is " or ".
+/// Joins `parts`: "a, b or c" if `last` is " or ".
 std::string joined(const std::vector<std::string>& parts, const std::string& last);
 
 using learner::number_text;

@@ -16,7 +16,7 @@ namespace troupe::experiments {
 using learner::assign;
 using learner::Members;
 
-Members members(actors::RunConfig& config); // keys outside blocks
+Members members(actors::RunConfig& config); // keys outside of blocks
 Members members(env::EnvironmentConfig& config);
 Members members(env::PixelOptions& config);
 Members members(actors::RunConfig::Replay& config);
@@ -31,7 +31,7 @@ Members members(learner::SnganConfig& config);
 Members members(learner::data::DatasetOptions& options);
 Members members(learner::data::LoaderOptions& options);
 
-/// The default of a key that has a member, as it is written in a file; lists: "256,256".
+/// The default of a key that has a member, as written in a file; a list as "256,256".
 std::optional<std::string> member_default(const google::protobuf::FieldDescriptor& key);
 
 } // namespace troupe::experiments

@@ -16,7 +16,7 @@ bool plays(const Experiment& experiment) {
 
 namespace {
 
-/// The given keys that say how environment actors play.
+/// The keys, among those given, that only matter if environment actors play.
 std::vector<std::string> playing_keys(const Experiment& experiment) {
   std::vector<std::string> keys;
   const Replay& replay = experiment.replay();

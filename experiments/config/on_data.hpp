@@ -7,23 +7,24 @@
 
 namespace troupe::experiments {
 
-/// Whether the experiment learns from files (a classifier, a GAN), not from an environment.
+/// Whether the experiment learns from files (a classifier or a GAN) instead of an environment.
 bool is_on_data(const Experiment& experiment);
 
-/// Whether environment actors play; else its length is a number of updates.
+/// Whether environment actors play. If not, the run's length is given in updates.
 bool plays(const Experiment& experiment);
 
-/// Complaints about contradicting blocks, before defaults are filled in.
+/// Returns complaints about contradictory blocks. Call it before defaults are filled in.
 std::vector<std::string> check_blocks(const Experiment& experiment, const Origins& origins,
                                       const std::string& source);
 
-/// Clears what a run without environment actors does not use, after defaults were filled in.
+/// Clears the keys that a run without environment actors does not use. Call it after defaults are
+/// filled in.
 void drop_unused(Experiment& experiment);
 
-/// Columns of the run's metrics.csv.
+/// The columns of the run's metrics.csv.
 std::vector<std::string> metrics_columns(const Experiment& experiment);
 
-/// The column whose curve the report shows.
+/// The column that the report shows as a curve.
 std::string headline(const Experiment& experiment);
 
 } // namespace troupe::experiments

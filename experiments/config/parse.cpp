@@ -22,7 +22,7 @@ using google::protobuf::Message;
 using google::protobuf::TextFormat;
 namespace io = google::protobuf::io;
 
-using Position = std::pair<int, int>; // line, column; both from 0
+using Position = std::pair<int, int>; // line and column, both from 0
 
 class FirstError : public io::ErrorCollector {
 public:
@@ -36,10 +36,10 @@ public:
   std::string message;
 };
 
-/// The state of the text at a position: open blocks, last key and value.
+/// The state of the text at a position: open blocks, last key and last value.
 struct SourcePlace {
   std::vector<std::string> blocks;
-  std::string key; // the last one before the position
+  std::string key; // the last key before the position
   Position key_at;
   std::string value;
   Position value_at{-1, -1};
@@ -54,7 +54,7 @@ struct SourcePlace {
   std::string dotted() const { return blocks.empty() ? key : block() + "." + key; }
 };
 
-/// Finds the key at the position of the parser, whose messages seldom name it.
+/// Finds the key at the parser's position, because the parser's messages seldom name it.
 SourcePlace find_place(const std::string& text, const Position& until) {
   enum class Expect { key, colon, value, list } expect = Expect::key;
   io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
@@ -125,7 +125,7 @@ std::string bad_value_text(const FieldDescriptor& field, const std::string& valu
     std::string upper = value;
     std::transform(upper.begin(), upper.end(), upper.begin(),
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    if (upper == "GLOO") // learner.backend of earlier run files
+    if (upper == "GLOO") // learner.backend in run files of earlier versions
       return out + "; TCP has taken its place";
     const auto near = env::nearest_names(upper, names, 1);
     return out + (near.empty() ? "" : "; did you mean " + near.front() + "?");
@@ -162,13 +162,13 @@ std::string complaint(const std::string& text, const std::string& source, const 
          + "; lines read `key: value` or `block { … }`";
 }
 
-/// One of the blocks of a field, which may be given once or several times.
+/// One of the blocks of a field that may be given once or several times.
 const Message& block_of(const Message& message, const FieldDescriptor& field, int index) {
   return field.is_repeated() ? message.GetReflection()->GetRepeatedMessage(message, &field, index)
                              : message.GetReflection()->GetMessage(message, &field);
 }
 
-/// "replay", "table[1]"
+/// The name of a block in messages: "replay", "table[1]".
 std::string block_name(const FieldDescriptor& field, int index) {
   return field.is_repeated() ? field.name() + '[' + std::to_string(index) + ']' : field.name();
 }
@@ -198,7 +198,7 @@ void note_origins(const Message& message, const TextFormat::ParseInfoTree& tree,
   }
 }
 
-/// The first repeated block of a key; "" if there is none.
+/// The first repeated block in the path of a key; "" if there is none.
 std::string several_times(const Schema& schema, const std::string& key) {
   for (std::size_t dot = key.find('.');; dot = key.find('.', dot + 1)) {
     const FieldDescriptor* field = find_key(key.substr(0, dot), schema);
@@ -223,7 +223,8 @@ Message* holder_of(Message& root, const std::string& key) {
   return message;
 }
 
-/// Sets `field` or appends to a list. False if the text is not a value of its type.
+/// Sets `field`, or appends to it if it is a list. Returns false if the text is not a value of its
+/// type.
 bool set_value(const std::string& value, const FieldDescriptor& field, Message& message) {
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
     const bool quoted = value.size() >= 2 && value.front() == '"' && value.back() == '"';

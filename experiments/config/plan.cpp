@@ -89,7 +89,7 @@ actors::RunConfig plan_run(const Experiment& in) {
       out.recording = recording_copy(replay::parse_object_address(path, "recording.path"));
     out.stop.updates = in.recording().updates();
     out.actors.environment = 0;
-    out.checkpoint.replay = out.deterministic; // else the shards fill themselves again
+    out.checkpoint.replay = out.deterministic; // otherwise the shards fill up again
   }
   return out;
 }

@@ -5,15 +5,16 @@
 
 namespace troupe::experiments {
 
-/// Converts a complete experiment (config.hpp), whose rules have been checked, to a run.
+/// Converts a complete experiment (config.hpp), whose rules have been checked, to a run
+/// configuration.
 actors::RunConfig plan_run(const Experiment& experiment);
 
-/// Sets the default folders below the run folder: spill of replay, snapshots of parameter servers,
-/// and, with `processes`, snapshots of shards and learners.
+/// Sets the default folders inside the run folder: for the spill files of replay, the snapshots of
+/// parameter servers and, with `processes`, the snapshots of shards and learners.
 void use_run_folder(actors::RunConfig& config, const std::filesystem::path& run_folder,
                     bool processes);
 
-/// The environment of the experiment alone.
+/// Converts only the environment of an experiment.
 env::EnvironmentConfig plan_environment(const Environment& environment);
 
 } // namespace troupe::experiments

@@ -26,7 +26,7 @@ using learner::data::DescribedDataset;
 
 using SharedDataset = std::shared_ptr<const DescribedDataset>;
 
-/// Of the training data.
+/// Options of the training data.
 learner::data::DatasetOptions dataset_options(const Data& in) {
   learner::data::DatasetOptions out;
   assign(in, members(out));
@@ -38,7 +38,7 @@ learner::data::DatasetOptions dataset_options(const Data& in) {
   return out;
 }
 
-/// The centre of a picture if training uses crops of it, else the whole picture.
+/// Uses the centre of each picture if training uses crops, otherwise the whole picture.
 learner::data::TransformOptions validation_transform(const Data& in) {
   const auto training = dataset_options(in).transform;
   if (training.crop == learner::data::Crop::none) {
@@ -120,7 +120,7 @@ learner::ClassifierSpec classifier_spec(const DescribedDataset& training, std::i
   return spec;
 }
 
-/// The run's length and the period of its evaluations, in updates of `rows` rows.
+/// Sets the run's length and evaluation period, in updates of `rows` rows each.
 void set_length(const Experiment& experiment, const DescribedDataset& training, std::int64_t rows,
                 actors::RunConfig& config) {
   if (training.size() < rows) {
@@ -135,8 +135,8 @@ void set_length(const Experiment& experiment, const DescribedDataset& training, 
   config.evaluation.period = period > 0 ? std::max<std::int64_t>(1, updates(period)) : 0;
 }
 
-/// Loads the network of a classifier's run from its newest checkpoint, for features of size x size
-/// pictures. All replicas of this process share it.
+/// Loads the network of a classifier's run from its newest checkpoint, to compute features of size
+/// x size pictures. All replicas in this process share it.
 learner::DescribePictures describer(const std::string& run, std::int64_t size) {
   check_is_run(run);
   const Experiment experiment = load_experiment(fs::path(run) / "config.textproto");
@@ -157,7 +157,7 @@ learner::DescribePictures describer(const std::string& run, std::int64_t size) {
   learner::ReplicaContext alone(nullptr);
   classifier->build(alone);
   classifier->load(learner::read_safetensors(file).tensors, {});
-  classifier->describe(at::zeros({1, 3, size, size}, at::kByte)); // from now on it is only read
+  classifier->describe(at::zeros({1, 3, size, size}, at::kByte)); // from now on it is read-only
   return [classifier](const at::Tensor& pictures) { return classifier->describe(pictures); };
 }
 

@@ -54,7 +54,7 @@ void check_task(const Environment& environment, Checker& checker) {
                                          "environment { task: \"cartpole_balance\" }");
     return;
   }
-  // The tasks of a plug-in are known only when it is loaded before a run.
+  // The tasks of a plug-in are not known until it is loaded before a run.
   if (!environment.plugin().empty() || env::is_environment(task)) {
     return;
   }
@@ -95,7 +95,7 @@ void check_wrappers(const Environment& environment, Checker& checker) {
   }
 }
 
-/// Each environment inserts into one shard, and a batch has the same number of rows of each.
+/// Each environment inserts into one shard, and a batch contains equally many rows from each shard.
 void check_shards(const Experiment& experiment, Checker& checker) {
   const auto shards = experiment.replay().shards();
   const auto environments = std::int64_t{experiment.actors().environment()}
@@ -175,7 +175,7 @@ void check_replay(const Experiment& experiment, Checker& checker) {
   }
 }
 
-/// Of a key that may be an address in an object store.
+/// Checks a key that may contain an address in an object store.
 void check_address(const std::string& key, const std::string& text, Checker& checker) {
   try {
     if (!text.empty())
@@ -253,7 +253,7 @@ void check_recording(const Experiment& experiment, Checker& checker) {
 bool has_servers(const std::string& strategy) {
   try {
     return learner::has_servers(learner::parse_strategy(strategy).kind);
-  } catch (const std::invalid_argument&) { // which is named elsewhere
+  } catch (const std::invalid_argument&) { // another check reports it
     return false;
   }
 }
@@ -288,11 +288,12 @@ void check_agent(const Experiment& experiment, Checker& checker) {
     const bool other_block = key.find('.') != std::string::npos;
     checker.complain(other_block ? key : block + "." + key, text);
     if (block == "agent") {
-      return; // it cannot be made
+      return; // the agent cannot be made
     }
   }
   const auto batch = kind->make(*options)->batch_size();
-  if (experiment.learner().strategy() == "multi_worker" // the others share batches otherwise
+  if (experiment.learner().strategy() == "multi_worker" // other strategies share batches
+                                                        // differently
       && batch % experiment.learner().replicas() != 0) {
     checker.complain(block + ".batch_size", is(static_cast<double>(batch))
                                                 + "be a multiple of learner.replicas, "

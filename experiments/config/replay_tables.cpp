@@ -9,7 +9,7 @@
 namespace troupe::experiments {
 namespace {
 
-/// Checks relations between keys; the rules of single keys hold.
+/// Checks relations between keys. The rules of single keys must hold.
 void check_tables(const ReplayTables& tables, const Origins& origins, const std::string& source,
                   std::vector<std::string>& complaints) {
   if (tables.table_size() == 0) {
@@ -94,7 +94,7 @@ env::ElementType element_of(const std::string& name) {
                               + "\"; it must be uint8, float32, float64 or int64");
 }
 
-/// The complaint without where it comes from and without the name of the only table.
+/// Removes the origin and the name of the only table from a complaint.
 std::string without_origin(std::string complaint, const std::vector<std::string>& columns,
                            const std::vector<std::string>& assignments) {
   const auto drop = [&](const std::string& origin) {
@@ -130,7 +130,7 @@ ReplayTables load_replay_tables(const std::filesystem::path& file) {
 ReplayTables replay_table_of_flags(const std::vector<std::string>& columns,
                                    const std::vector<std::string>& overrides) {
   ReplayTables tables;
-  Origins origins; // of the one table
+  Origins origins; // origins of the single table's keys
   std::vector<std::string> complaints;
   ReplayTable& table = *tables.add_table();
   Origins placed;

@@ -9,8 +9,8 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-/// Why a resumed run must keep a key: what its rule says, or that of the innermost block around it
-/// that says something. Empty: it may change.
+/// Why a resumed run must keep a key: the reason given by its own rule, or by that of the innermost
+/// block around it that has one. Empty if the key may change.
 std::string reason_to_keep(const std::string& key) {
   if (learner::find_agent(key) != nullptr) {
     return "the checkpoint's networks are that agent's";

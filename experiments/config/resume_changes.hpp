@@ -7,14 +7,16 @@
 
 namespace troupe::experiments {
 
-/// A key that differs between the experiment of a run and the one to resume it with; both complete.
+/// A key that differs between a run's experiment and the one to resume it with. Both must be
+/// complete.
 struct KeyChange {
-  std::string key; // dotted; a block that only one of them has too
+  std::string key; // dotted; may also be a block that only one of them has
   std::string before, after;
 };
 std::vector<KeyChange> changes_between(const Experiment& before, const Experiment& after);
 
-/// Complaints about changes that do not fit a checkpoint: key, values, reason, remedy.
+/// Returns complaints about changes that do not fit a checkpoint, with key, values, reason and
+/// remedy.
 std::vector<std::string> refused_changes(const std::vector<KeyChange>& changes);
 
 /// "replay.shards was 3 and is 5"

@@ -29,7 +29,7 @@ Settings::mapped_type setting_of(const Message& message, const FieldDescriptor& 
 }
 
 void collect_settings(const Message& message, const std::string& prefix, Settings& out) {
-  std::vector<const FieldDescriptor*> fields; // that are set
+  std::vector<const FieldDescriptor*> fields; // fields that are set
   message.GetReflection()->ListFields(message, &fields);
   for (const FieldDescriptor* field : fields) {
     const std::string name = prefix + field->name();

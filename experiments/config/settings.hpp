@@ -8,8 +8,8 @@ class Message;
 
 namespace troupe::experiments {
 
-/// The values of all keys that are set in an experiment. What is neither true or false nor one
-/// number is text, as value_text() writes it, but texts have no quotes.
+/// The values of all keys that are set in an experiment. Values other than booleans and single
+/// numbers become text, as value_text() formats it, but without quotes around texts.
 Settings settings_of(const google::protobuf::Message& experiment);
 
 } // namespace troupe::experiments

@@ -14,14 +14,15 @@ namespace data = learner::data;
 using replay::FolderObject;
 using replay::ObjectAddress;
 
-/// What an address names: objects below a folder, and the path of the data among their files.
+/// The objects that an address names, all in one folder, and the path of the data set among their
+/// files.
 struct Wanted {
   ObjectAddress folder{};
   std::vector<FolderObject> objects{};
-  std::string path{}; // empty: the folder
+  std::string path{}; // empty: the folder itself
 };
 
-/// The labels beside a file of MNIST's pictures, plain or packed.
+/// The names that the file of labels may have for a file of MNIST pictures: plain or compressed.
 std::vector<std::string> labels_of(std::string name) {
   const auto images = name.find("images"), idx = name.find("idx3");
   if (images == std::string::npos || idx == std::string::npos) {
@@ -32,7 +33,7 @@ std::vector<std::string> labels_of(std::string name) {
   return {name, name.ends_with(".gz") ? name.substr(0, name.size() - 3) : name + ".gz"};
 }
 
-/// `names` below the folder, which must be there, and those of `more` that are.
+/// The objects `names` in the folder, which must exist, and the objects `more` where they exist.
 std::vector<FolderObject> choose(replay::ObjectStore& store, const ObjectAddress& folder,
                                  const std::vector<std::string>& names,
                                  const std::vector<std::string>& more, const std::string& key) {

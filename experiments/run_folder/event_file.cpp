@@ -16,7 +16,7 @@ constexpr std::array<std::uint32_t, 256> make_table() {
   for (std::uint32_t i = 0; i < 256; ++i) {
     std::uint32_t value = i;
     for (int bit = 0; bit < 8; ++bit) {
-      value = (value >> 1) ^ ((value & 1U) != 0 ? 0x82F63B78U : 0U); // the polynomial, reflected
+      value = (value >> 1) ^ ((value & 1U) != 0 ? 0x82F63B78U : 0U); // the polynomial, bit-reversed
     }
     table[i] = value;
   }
@@ -55,7 +55,7 @@ Event event_at(UtcTime now, std::optional<std::int64_t> step) {
   return event;
 }
 
-/// Bins on both sides of the outermost counts are left out.
+/// Omits the bins outside the outermost counts.
 void put(const learner::Histogram& in, EventHistogram& out) {
   out.set_min(in.minimum);
   out.set_max(in.maximum);

@@ -16,38 +16,39 @@ namespace troupe::experiments {
 class Event;
 class EventHparams;
 
-/// Values of an experiment's keys by their dotted names: "replay.n_step".
+/// Values of an experiment's keys by dotted names such as "replay.n_step".
 using Settings = std::map<std::string, std::variant<bool, double, std::string>>;
 
-/// A picture as PNG, or an animated one as GIF. Width and height in pixels.
+/// A picture as PNG, or an animation as GIF. Width and height in pixels.
 struct EncodedPicture {
   int width = 0;
   int height = 0;
   std::string bytes = {};
 };
 
-/// A TensorBoard event file: scalars, histograms and pictures by tag and step, and the settings of
-/// the run. Records are TFRecords: length, its masked CRC-32C, bytes, their masked CRC-32C. One
-/// thread. They wait in memory while the disk is full.
+/// A TensorBoard event file with scalars, histograms and pictures by tag and step, and the settings
+/// of the run. Records are TFRecords: length, its masked CRC-32C, bytes, their masked CRC-32C.
+/// While the disk is full, records wait in memory. Use from one thread.
 class EventFile {
 public:
-  /// Makes <folder>/events.out.tfevents.<seconds>.troupe, with a number behind it when it exists.
-  /// Throws std::runtime_error naming path and reason if it cannot be opened.
+  /// Creates <folder>/events.out.tfevents.<seconds>.troupe; if that exists, a number is appended to
+  /// the name. If the file cannot be opened, throws std::runtime_error with path and reason.
   EventFile(const std::filesystem::path& folder, UtcTime now);
 
-  /// Values that are not finite are left out.
+  /// Omits values that are not finite.
   void scalars(UtcTime now, std::int64_t step, const std::map<std::string, double>& values);
 
-  /// Empty ones are left out.
+  /// Omits empty histograms.
   void histograms(UtcTime now, std::int64_t step,
                   const std::map<std::string, learner::Histogram>& values);
 
   void picture(UtcTime now, std::int64_t step, const std::string& tag,
                const EncodedPicture& picture);
 
-  /// Hyper-parameters, and whether the run reached its end. TensorBoard takes the first of each in
-  /// a folder. The metrics beside them are the scalars of all runs: a list of one run's own would
-  /// hide those of other experiments.
+  /// started() records the hyper-parameters, and ended() whether the run reached its end.
+  /// TensorBoard uses the first of each in a folder. The file lists no metrics, so that TensorBoard
+  /// shows the scalars of all runs next to the hyper-parameters: a list from one run would hide the
+  /// scalars of other experiments.
   void started(UtcTime now, const Settings& settings);
   void ended(UtcTime now, bool success);
 
@@ -59,7 +60,8 @@ private:
   env::AppendedFile file_;
 };
 
-/// CRC-32C (Castagnoli) of the bytes, as in RFC 3720; and as TFRecords store it.
+/// crc32c() is the CRC-32C (Castagnoli) of RFC 3720; masked_crc32c() is the masked form in
+/// TFRecords.
 std::uint32_t crc32c(const void* bytes, std::size_t count);
 std::uint32_t masked_crc32c(const void* bytes, std::size_t count);
 

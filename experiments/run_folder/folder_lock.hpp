@@ -5,10 +5,10 @@
 
 namespace troupe::experiments {
 
-/// A folder that one process works in: a lock on <folder>/lock, which the kernel releases when the
-/// process dies. It is an F_OFD_SETLK lock, because F_OFD_GETLK asks about it without taking it.
-/// Throws std::runtime_error, naming the folder, `what` ("this run") and the process, when another
-/// holds it.
+/// A lock on the file <folder>/lock, which ensures that only one process works in a folder. The
+/// kernel releases it when the process dies. It is an F_OFD_SETLK lock, because F_OFD_GETLK can
+/// test it without taking it. If another process holds the lock, throws std::runtime_error with the
+/// folder, `what` ("this run") and the process.
 class FolderLock {
 public:
   FolderLock(const std::filesystem::path& folder, const std::string& what);
@@ -20,10 +20,10 @@ private:
   int handle_;
 };
 
-/// Throws std::runtime_error: the path, what failed, the system's reason and the way out.
+/// Throws std::runtime_error with the path, what failed, the system's reason and a remedy.
 [[noreturn]] void fail_at(const std::filesystem::path& path, const std::string& what, int error);
 
-/// "; free some space …", empty where no advice is known for the errno.
+/// A remedy for an errno: "; free some space …". Empty if none is known.
 std::string way_out(int error);
 
 } // namespace troupe::experiments

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr int kVersion = 1;
 constexpr int kMostPort = 65535;
-constexpr std::size_t kMostBytes = 1 << 16; // of a head.json
+constexpr std::size_t kMostBytes = 1 << 16; // of head.json
 
 fs::path head_file(const fs::path& run) {
   return run / "head.json";
@@ -59,7 +59,7 @@ std::optional<LiveRun> newest_live_run(const fs::path& runs) {
       if (const auto head = read_head_file(run)) {
         found.push_back({run, *head});
       }
-    } catch (const std::runtime_error&) { // of no run that can be asked
+    } catch (const std::runtime_error&) { // the run has no reachable head
     }
   }
   std::sort(found.begin(), found.end(), [](const LiveRun& a, const LiveRun& b) {
@@ -176,7 +176,7 @@ fs::path find_run(const fs::path& run, const fs::path& runs) {
     return run;
   }
   const auto all = runs_below(runs);
-  const auto time = [](const fs::path& path) { // a sweep's runs are not named after one
+  const auto time = [](const fs::path& path) { // the runs of a sweep are not named after a time
     const std::string name = path.filename();
     return std::isdigit(static_cast<unsigned char>(name.front())) != 0 ? name : "";
   };

@@ -9,17 +9,17 @@
 
 namespace troupe::experiments {
 
-/// RUN/head.json: the operating address of a live run's head. Contains no secret.
+/// Contents of RUN/head.json: where commands reach the head of a live run. Contains no secret.
 struct HeadPlace {
-  std::string host;    // its name
-  std::string address; // to connect to, from every node
+  std::string host;    // name of the head's host
+  std::string address; // address to connect to, from every node
   int port = 0;
-  int process = 0;     // on its host
-  bool keys = false;   // the deployment's are needed to connect
-  std::string started; // log_time()
+  int process = 0;     // process id on the host
+  bool keys = false;   // whether connecting requires the cluster keys
+  std::string started; // formatted by log_time()
 };
 
-/// Exists while this object does, from the first write() that succeeds.
+/// The file exists from the first successful write() until this object is destroyed.
 class HeadFile {
 public:
   HeadFile(const std::filesystem::path& run, const HeadPlace& place);
@@ -27,21 +27,22 @@ public:
   HeadFile(const HeadFile&) = delete;
   HeadFile& operator=(const HeadFile&) = delete;
 
-  /// Writes it if it is not there yet. Throws std::runtime_error naming the file and the reason.
+  /// Writes the file if it does not exist yet. Throws std::runtime_error with the file and the
+  /// reason.
   void write();
 
 private:
   std::filesystem::path path_;
-  std::string text_; // empty: it is there
+  std::string text_; // empty once the file is written
 };
 
-/// Empty if there is none. Throws std::runtime_error naming the file if it is malformed.
+/// Returns nothing if there is no such file. Throws std::runtime_error that names a malformed file.
 std::optional<HeadPlace> read_head_file(const std::filesystem::path& run);
 
-/// Whether a process works in the run's folder; unknown where the file system has no locks.
+/// Whether a process works in the run's folder; nothing if the file system has no locks.
 std::optional<bool> is_run_held(const std::filesystem::path& run);
 
-/// A run whose head may be asked.
+/// A run whose head can be reached.
 struct LiveRun {
   std::filesystem::path run;
   HeadPlace head;
@@ -51,14 +52,15 @@ struct LiveRun {
 /// if it is not a run, no process works on it, its head was killed, or it cannot be operated.
 LiveRun find_live_run(const std::filesystem::path& run, const std::filesystem::path& runs);
 
-/// Runs below a folder for runs: <name>/<time>.
+/// The run folders in a folder for runs: <name>/<time>.
 std::vector<std::filesystem::path> runs_below(const std::filesystem::path& runs);
 
-/// `run` or, if that is empty, the newest below `runs`, by the time that its folder is named after.
-/// Throws std::invalid_argument if it is no run or there is none.
+/// Returns `run` or, if that is empty, the newest run below `runs`, according to the time in the
+/// folder's name. Throws std::invalid_argument if `run` is not a run or there is none.
 std::filesystem::path find_run(const std::filesystem::path& run, const std::filesystem::path& runs);
 
-/// The run whose logs to read: `run`, or the live one, or else the newest below `runs`.
+/// The run whose logs to read: `run` if given, otherwise the live run, otherwise the newest below
+/// `runs`.
 std::filesystem::path find_run_with_logs(const std::filesystem::path& run,
                                          const std::filesystem::path& runs);
 

@@ -18,7 +18,7 @@ fs::path live_file(const fs::path& run) {
   return run / "live.json";
 }
 
-/// Resident memory of this process; 0 where /proc does not tell.
+/// Resident memory of this process; 0 if /proc does not show it.
 std::int64_t resident_bytes() {
   std::ifstream in("/proc/self/statm");
   std::int64_t all = 0, resident = 0;
@@ -73,7 +73,8 @@ nlohmann::ordered_json to_json(const actors::Progress& p, UtcTime now) {
 LiveFile::LiveFile(const fs::path& run) : path_(live_file(run)) {}
 
 bool LiveFile::write(const actors::Progress& progress, UtcTime now) {
-  const fs::path partial = path_.string() + ".partial"; // renamed: a reader sees a whole file
+  const fs::path partial = path_.string() + ".partial"; // renamed when complete, so that readers
+                                                        // never see a partial file
   std::ofstream out(partial, std::ios::binary | std::ios::trunc);
   out << to_json(progress, now).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
       << "\n";

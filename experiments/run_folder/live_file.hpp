@@ -9,22 +9,22 @@
 
 namespace troupe::experiments {
 
-/// RUN/live.json: the last progress report with what metrics.csv has no columns for: where actors
-/// spend their time, each replay shard, waiting requests, the memory of this process. Replaced
-/// whole at each report, also readable after the run. One JSON object; numbers that are not finite
-/// are null. One thread.
+/// RUN/live.json: the last progress report, with the values for which metrics.csv has no columns:
+/// where actors spend their time, each replay shard, waiting requests, and the memory of this
+/// process. Each report replaces the whole file, which remains after the run. It is one JSON
+/// object, in which non-finite numbers are null. Use from one thread.
 class LiveFile {
 public:
   explicit LiveFile(const std::filesystem::path& run);
 
-  /// False if it could not be written, which costs the file alone.
+  /// Returns false if the file could not be written; the run is not affected.
   bool write(const actors::Progress& progress, UtcTime now);
 
 private:
   std::filesystem::path path_;
 };
 
-/// Its text; empty if there is none, or if it is above 1 MiB.
+/// The text of the file; nothing if it does not exist or is larger than 1 MiB.
 std::optional<std::string> read_live_file(const std::filesystem::path& run);
 
 } // namespace troupe::experiments

@@ -10,7 +10,7 @@ LogFile::LogFile(const std::filesystem::path& path) : file_(path) {}
 
 void LogFile::write(UtcTime now, const std::string& level, const std::string& text) {
   std::string line = log_time(now) + ' ' + level + ' ' + env::legible(text);
-  std::replace(line.begin(), line.end(), '\n', ' '); // one event, one line
+  std::replace(line.begin(), line.end(), '\n', ' '); // keeps each event on one line
   const std::lock_guard lock(mutex_);
   file_.append(line + '\n');
 }

@@ -10,13 +10,14 @@
 
 namespace troupe::experiments {
 
-/// log.txt: one line per event, "2026-11-21T10:00:00Z warning text". Any thread. Lines wait in
-/// memory while the disk is full. Throws std::runtime_error if it cannot be opened.
+/// log.txt: one line per event, "2026-11-21T10:00:00Z warning text". While the disk is full, lines
+/// wait in memory. May be used from any thread. Throws std::runtime_error if the file cannot be
+/// opened.
 class LogFile {
 public:
   explicit LogFile(const std::filesystem::path& path);
   void write(UtcTime now, const std::string& level, const std::string& text);
-  std::optional<std::string> news(); // AppendedFile::news()
+  std::optional<std::string> news(); // see AppendedFile::news()
 
 private:
   std::mutex mutex_;

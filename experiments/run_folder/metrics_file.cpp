@@ -23,7 +23,7 @@ std::string read_all(const fs::path& path) {
   return text.str();
 }
 
-/// Removes an incomplete last row of a killed process.
+/// Removes the incomplete last row that a killed process left.
 void drop_partial_row(const fs::path& path, const std::string& text) {
   const std::size_t end = text.rfind("\r\n");
   const std::size_t keep = end == std::string::npos ? 0 : end + 2;
@@ -32,8 +32,7 @@ void drop_partial_row(const fs::path& path, const std::string& text) {
   }
 }
 
-/// Reads the quoted field at `at`; the position of the ',' or '\n' behind it, npos if there is
-/// none.
+/// Reads the quoted field at `at`. Returns the position of the ',' or '\n' behind it, or npos.
 std::size_t unquote(std::string_view text, std::size_t at, std::string& field) {
   for (std::size_t i = at + 1; i < text.size(); ++i) {
     if (text[i] != '"') {
@@ -49,7 +48,7 @@ std::size_t unquote(std::string_view text, std::size_t at, std::string& field) {
   return std::string_view::npos;
 }
 
-/// Up to 10 of them, in quotes where they need it.
+/// Joins up to 10 of the names, quoted where necessary.
 std::string names_of(std::vector<std::string> names) {
   constexpr std::size_t kMost = 10;
   const std::size_t all = names.size();
@@ -59,8 +58,8 @@ std::string names_of(std::vector<std::string> names) {
   return all > kMost ? text + " and " + std::to_string(all - kMost) + " more" : text;
 }
 
-/// The first record of a file that is whole up to its last row: names that occur once, "kind" first
-/// (by which readers tell rows apart), and as many fields in each row.
+/// Returns the header of a file without an incomplete last row. The header must contain each name
+/// once and start with "kind", by which readers tell rows apart; each row must have as many fields.
 std::vector<std::string> checked_header(const fs::path& path, const std::string& text) {
   const auto refuse = [&](const std::string& what) {
     throw std::runtime_error(path.string() + ": is damaged: " + what
@@ -115,7 +114,7 @@ std::string csv_record(const std::vector<std::string>& fields) {
 
 std::size_t scan_csv(std::string_view text, const CsvRecord& record) {
   std::vector<std::string_view> fields;
-  std::deque<std::string> unquoted; // whose views stay valid as it grows
+  std::deque<std::string> unquoted; // a deque, because views of its elements stay valid as it grows
   std::size_t begin = 0;
   while (true) {
     fields.clear();
@@ -132,7 +131,7 @@ std::size_t scan_csv(std::string_view text, const CsvRecord& record) {
         fields.push_back(text.substr(at, end == std::string_view::npos ? end : end - at));
       }
       if (end == std::string_view::npos) {
-        return begin; // this record is not whole yet
+        return begin; // this record is incomplete
       }
       more = text[end] == ',';
       at = end + 1;
@@ -194,7 +193,8 @@ MetricsFile::MetricsFile(const fs::path& path, std::vector<std::string> its_colu
   if (fs::is_regular_file(path, none) && fs::file_size(path, none) > 0) {
     const std::string text = read_all(path);
     const std::string header = csv_record(columns_);
-    has_header = text.size() >= header.size() || !header.starts_with(text); // else a part of it
+    has_header = text.size() >= header.size() || !header.starts_with(text); // otherwise the file
+                                                                            // has only a part of it
     if (has_header) {
       take_columns(checked_header(path, text));
     }

@@ -13,26 +13,28 @@
 
 namespace troupe::experiments {
 
-/// metrics.csv (RFC 4180, lines end with CR LF): one row per progress report and per evaluation.
-/// A file keeps the columns that it was created with; a value that is missing or not finite is an
-/// empty field. One thread. Throws std::runtime_error naming path and reason when it cannot be
-/// opened, or when an existing file is damaged or has columns that are not
-/// `its_columns`. Rows wait in memory while the disk is full.
+/// metrics.csv (RFC 4180, lines end with CR LF): one row per progress report and per evaluation. A
+/// file keeps the columns that it was created with; a missing or non-finite value is an empty
+/// field. While the disk is full, rows wait in memory. Use from one thread. Throws
+/// std::runtime_error with path and reason if the file cannot be opened, or if an existing file is
+/// damaged or has columns that are not in `its_columns`.
 class MetricsFile {
 public:
-  /// Appends to an existing file, whose columns may be fewer and in another order; drops an
+  /// Appends to an existing file, which may have fewer columns in a different order. Removes an
   /// incomplete last row.
   MetricsFile(const std::filesystem::path& path, std::vector<std::string> its_columns);
 
   void progress(const actors::Progress& progress);
   void evaluation(const actors::Evaluated& evaluated);
 
-  /// Columns that an existing file of an earlier version does not have; text for a log, or empty.
+  /// A log message about the columns that an existing file of an earlier version lacks; empty if it
+  /// lacks none.
   std::string left_out() const;
 
   env::AppendedFile& file() { return *file_; }
 
-  /// Of a run in an environment, and the ones that its agent's learner fills.
+  /// The columns for a run in an environment, including the columns `of_learner`, which its agent's
+  /// learner fills.
   static std::vector<std::string> columns(const std::vector<std::string>& of_learner);
 
 private:
@@ -43,20 +45,21 @@ private:
   std::optional<env::AppendedFile> file_;
 };
 
-/// One record of RFC 4180, with its CR LF; fields are quoted where they need it.
+/// Formats one record of RFC 4180 with its CR LF. Fields are quoted where necessary.
 std::string csv_record(const std::vector<std::string>& fields);
 
-/// Gets the fields of one record, which are valid during the call.
+/// Called with the fields of one record, which are valid only during the call.
 using CsvRecord = std::function<void(const std::vector<std::string_view>& fields)>;
 
-/// Gives each complete record of such a file, or of a part that begins with a record, to `record`;
-/// returns their length in bytes.
+/// Calls `record` for each complete record in a CSV file, or in a part of one that begins with a
+/// record. Returns the total length of these records in bytes.
 std::size_t scan_csv(std::string_view text, const CsvRecord& record);
 
-/// All complete records of such a file. Throws std::runtime_error on a quote that never closes.
+/// All complete records of a CSV file. Throws std::runtime_error if a quote is never closed.
 std::vector<std::vector<std::string>> read_csv(const std::string& text);
 
-/// A number for a file: shortest form that reads back equal; empty when not finite.
+/// Formats a number in the shortest form that reads back as an equal number; empty if it is not
+/// finite.
 std::string csv_number(double value);
 
 } // namespace troupe::experiments

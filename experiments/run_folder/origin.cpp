@@ -26,11 +26,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using OriginJson = nlohmann::ordered_json;
 
-constexpr std::size_t kMostText = 64 << 10; // that is read of a program or a file
+constexpr std::size_t kMostText = 64 << 10; // limit for the output of a program or a file
 constexpr std::size_t kMostCommand = 4096;
 constexpr std::size_t kShortCommit = 12;
 
-/// Reads until the end or the deadline; false: not all.
+/// Reads until the end or the deadline. Returns false if it did not reach the end.
 bool read_all(int from, Clock::time_point deadline, std::string& text) {
   std::array<char, 4096> bytes{};
   for (;;) {
@@ -46,7 +46,7 @@ bool read_all(int from, Clock::time_point deadline, std::string& text) {
   }
 }
 
-/// What a program prints; nullopt: it is not there, fails or takes too long.
+/// The output of a program; nothing if the program is missing, fails or takes too long.
 std::optional<std::string> output_of(const std::vector<std::string>& words,
                                      Clock::time_point deadline) {
   std::array<int, 2> ends{-1, -1};
@@ -90,7 +90,7 @@ void ask_git(const std::string& folder, Origin& origin) {
   const auto commit = output_of({"git", "-C", folder, "rev-parse", "--verify", "HEAD"}, deadline);
   if (!commit)
     return;
-  // No program that the repository names is started.
+  // These options keep Git from starting any program that the repository names.
   const auto changes = output_of({"git", "-C", folder, "-c", "core.fsmonitor=false", "status",
                                   "--porcelain", "--untracked-files=no", "--ignore-submodules"},
                                  deadline);

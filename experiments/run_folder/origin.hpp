@@ -6,29 +6,29 @@
 
 namespace troupe::experiments {
 
-/// What made a run: origin.json in its folder.
+/// The origin of a run, stored as origin.json in its folder.
 struct Origin {
-  std::string version;   // of Troupe
-  std::string command;   // the words of the process
-  std::string processor; // "AMD EPYC"
+  std::string version;   // version of Troupe
+  std::string command;   // command line of the process
+  std::string processor; // such as "AMD EPYC"
   int cores = 0;
-  std::string commit;    // that Git has checked out in the folder where it was started; "": none
-  int changed_files = 0; // there, against the commit; files that Git does not know do not count
+  std::string commit;    // commit checked out where the run was started; "": none
+  int changed_files = 0; // tracked files there that differ from the commit
 
   /// "0123456789ab and 3 changed files"; "" without a commit.
   std::string commit_text() const;
 };
 
-/// Of this process. Asks `git` about `folder` for 2 s at most; an absent or slow one leaves the
-/// commit out.
+/// The origin of a run of this process. Asks `git` about `folder` for at most 2 s; if Git is
+/// missing or slow, the commit is left out.
 Origin present_origin(const std::string& version, const std::filesystem::path& folder = ".");
 
-/// This machine's processor, as the system names it; "" if it does not.
+/// The name that the system gives this machine's processor; "" if it gives none.
 std::string processor_name();
 
 void write_origin(const std::filesystem::path& run, const Origin& origin);
 
-/// Nullopt: the file is missing, or no such JSON.
+/// Returns nothing if the file is missing or is not valid JSON of this form.
 std::optional<Origin> read_origin(const std::filesystem::path& run);
 
 } // namespace troupe::experiments

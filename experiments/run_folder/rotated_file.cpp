@@ -29,7 +29,7 @@ void RotatedFile::write(std::string_view line) {
     fs::rename(path_, path_.string() + ".1", ignored);
     open();
   }
-  if (!out_) { // the disk was full, or the folder was not there
+  if (!out_) { // the disk was full, or the folder did not exist
     open();
   }
   out_ << line << '\n' << std::flush;

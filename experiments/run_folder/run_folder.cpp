@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Creates the first missing of base, base-2, base-3, …; mkdir is atomic, so two processes never
-/// get the same folder.
+/// Creates the first of base, base-2, base-3, … that does not exist. mkdir is atomic, so two
+/// processes never get the same folder.
 fs::path make_new_folder(const fs::path& base) {
   for (int i = 1; i < 10'000; ++i) {
     const fs::path path = i == 1 ? base : fs::path(base.string() + "-" + std::to_string(i));
@@ -66,7 +66,7 @@ RunFolder RunFolder::create(const fs::path& runs, const std::string& name, UtcTi
     write_text(path / "config.textproto", config_text);
     return folder;
   } catch (...) {
-    fs::remove_all(path, error); // ours, made a moment ago
+    fs::remove_all(path, error); // this process has just created it
     throw;
   }
 }
@@ -136,7 +136,7 @@ CheckpointFolder find_checkpoint(const fs::path& run, std::optional<std::int64_t
 }
 
 CheckpointFolder find_best_checkpoint(const fs::path& run) {
-  find_checkpoint(run); // there is one
+  find_checkpoint(run); // throws if there is none
   std::optional<CheckpointFolder> best;
   for (CheckpointFolder& checkpoint : complete_checkpoints(run)) {
     std::ifstream in(checkpoint.path / "manifest.json");
@@ -163,7 +163,7 @@ CheckpointFolder find_best_checkpoint(const fs::path& run) {
 CheckpointFolder find_sound_checkpoint(const fs::path& run,
                                        const std::function<void(const fs::path&)>& check,
                                        const std::function<void(const std::string&)>& damaged) {
-  find_checkpoint(run); // there is one
+  find_checkpoint(run); // throws if there is none
   std::vector<std::string> words;
   for (auto found = complete_checkpoints(run); !found.empty(); found.pop_back()) {
     try {

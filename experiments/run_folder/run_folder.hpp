@@ -12,18 +12,18 @@
 
 namespace troupe::experiments {
 
-/// The folder of one run and the lock on it: config.textproto, log.txt, metrics.csv,
-/// events.out.tfevents.…, checkpoints/<updates>/, videos/, report.html. One process holds it at a
-/// time. Every other function of a run writes below path() only.
+/// The folder of one run and the lock on it. It contains config.textproto, log.txt, metrics.csv,
+/// events.out.tfevents.…, checkpoints/<updates>/, videos/ and report.html. Only one process holds
+/// it at a time. All other code of a run writes only below path().
 class RunFolder {
 public:
-  /// Makes <runs>/<name>/<UTC time>, with "-2", "-3", … behind it when that exists; never touches
-  /// an existing one. Throws std::runtime_error naming the folder and the reason.
+  /// Creates <runs>/<name>/<UTC time>, with "-2", "-3", … appended if that exists. Never touches an
+  /// existing folder. Throws std::runtime_error with the folder and the reason.
   static RunFolder create(const std::filesystem::path& runs, const std::string& name, UtcTime now,
                           const std::string& config_text);
 
-  /// Takes the lock of an existing run. Throws std::invalid_argument when it is no run's folder,
-  /// std::runtime_error when another process works on it.
+  /// Locks the folder of an existing run. Throws std::invalid_argument if it is not a run's folder,
+  /// and std::runtime_error if another process works on it.
   static RunFolder open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
@@ -35,39 +35,41 @@ private:
   FolderLock lock_;
 };
 
-/// A checkpoint is complete when it has its manifest.json, which is written last.
+/// A checkpoint. It is complete if it has its manifest.json, which is written last.
 struct CheckpointFolder {
   std::int64_t updates = 0;
   std::filesystem::path path;
-  std::optional<double> evaluation_return = {}; // of find_best_checkpoint()
+  std::optional<double> evaluation_return = {}; // set by find_best_checkpoint()
 };
 
 /// The complete checkpoints of a run, oldest first.
 std::vector<CheckpointFolder> complete_checkpoints(const std::filesystem::path& run);
 
-/// The checkpoint of `updates`, or the latest. Throws std::invalid_argument naming the existing
-/// ones.
+/// The checkpoint after `updates` updates, or the latest. Throws std::invalid_argument that lists
+/// the existing ones.
 CheckpointFolder find_checkpoint(const std::filesystem::path& run,
                                  std::optional<std::int64_t> updates = {});
 
-/// The one of the greatest evaluation return. Throws std::invalid_argument when none has one.
+/// The checkpoint with the greatest evaluation return. Throws std::invalid_argument if none has
+/// one.
 CheckpointFolder find_best_checkpoint(const std::filesystem::path& run);
 
-/// The newest checkpoint for which `check` does not throw; `damaged` gets the errors of newer ones.
-/// Throws std::invalid_argument if there is none, std::runtime_error if all are damaged.
+/// The newest checkpoint for which `check` does not throw. `damaged` is called with the errors of
+/// newer ones. Throws std::invalid_argument if there is no checkpoint, and std::runtime_error if
+/// all are damaged.
 CheckpointFolder
 find_sound_checkpoint(const std::filesystem::path& run,
                       const std::function<void(const std::filesystem::path&)>& check,
                       const std::function<void(const std::string&)>& damaged);
 
-/// The Chrome trace of `troupe timeline` that was written last. Throws std::runtime_error if there
-/// is none.
+/// The most recent Chrome trace that `troupe timeline` wrote. Throws std::runtime_error if there is
+/// none.
 std::filesystem::path newest_timeline(const std::filesystem::path& run);
 
-/// Throws std::invalid_argument if `path` has no config.textproto, with what it is instead.
+/// Throws std::invalid_argument that says what `path` is instead if it has no config.textproto.
 void check_is_run(const std::filesystem::path& path);
 
-/// Writes a small file whole or not at all. Throws std::runtime_error naming path and reason.
+/// Writes a small file completely or not at all. Throws std::runtime_error with path and reason.
 void write_text(const std::filesystem::path& path, const std::string& text);
 
 } // namespace troupe::experiments

@@ -31,7 +31,7 @@ std::uint64_t inode_of(const fs::path& path) {
   return ::stat(path.c_str(), &about) == 0 ? about.st_ino : 0;
 }
 
-/// "environment-3" of environment-3.log; -1: it is no such name.
+/// The role and index in the name environment-3.log; the index is -1 if the name has another form.
 std::pair<std::string, int> parse_name(const fs::path& path) {
   const std::string stem = path.stem().string();
   const auto dash = stem.rfind('-');
@@ -102,7 +102,7 @@ void RunLogs::read_file(const fs::path& path, Source& source, std::vector<LogLin
       take(source, {.time = source.time, .who = {}, .text = std::move(line)}, lines);
     }
     source.rest.erase(0, begin);
-    if (source.rest.size() > kMostRest) { // no line that we wrote
+    if (source.rest.size() > kMostRest) { // not one of our lines
       source.rest.clear();
     }
   }
@@ -136,7 +136,7 @@ std::vector<LogLine> RunLogs::read() {
     if (is_new && fs::exists(older, error)) {
       read_file(older, source, lines);
     } else if (!is_new && inode != source.inode && inode_of(older) == source.inode) {
-      read_file(older, source, lines); // its end, before it was full
+      read_file(older, source, lines); // the end of the file before it was rotated
     }
     if (inode != source.inode) {
       source.at = 0;

@@ -8,40 +8,41 @@
 
 namespace troupe::experiments {
 
-/// logs/<role>-<index>.log of a run's folder, as RoleOutput writes it.
+/// The path of logs/<role>-<index>.log in a run's folder, which RoleOutput writes.
 std::filesystem::path role_log(const std::filesystem::path& run, const std::string& role,
                                int index);
 
 /// Selects lines of a run's logs.
 struct LogChoice {
-  std::string role; // "environment", "environment/3", "head"; "" for all
-  std::string node; // "" for all
+  std::string role; // "environment", "environment/3", "head"; "": all
+  std::string node; // name of a node; "": all
 };
 
-/// One line and its source.
+/// A line and its source.
 struct LogLine {
-  std::string time; // as log_time(); of lines without one that of the line before
+  std::string time; // as of log_time(); a line without a time gets that of the line before
   std::string who;  // "head", "node n-0", "environment/3 on n-0"
   std::string text;
 };
 
-/// Reads log.txt, nodes.log and logs/ of a run as they grow. Needs no head.
+/// Reads log.txt, nodes.log and logs/ of a run while they grow. Does not need the head.
 class RunLogs {
 public:
   /// Throws std::invalid_argument for a role without logs.
   RunLogs(std::filesystem::path run, LogChoice choice);
 
-  /// What was written since the last call (at first: all that is kept), by time. Whole lines only.
+  /// Returns the complete lines written since the last call, sorted by time. The first call returns
+  /// all existing lines.
   std::vector<LogLine> read();
 
 private:
   struct Source {
     std::string role; // "head", "node", or a role
     int index = 0;
-    std::uint64_t at = 0;    // bytes read
-    std::uint64_t inode = 0; // of the file that they are of
-    std::string rest = {};   // of a line that is not whole yet
-    std::string time = {};   // of its last line
+    std::uint64_t at = 0;    // number of bytes read
+    std::uint64_t inode = 0; // inode of the file that these bytes belong to
+    std::string rest = {};   // an incomplete last line
+    std::string time = {};   // time of its last line
   };
   void read_file(const std::filesystem::path& path, Source& source, std::vector<LogLine>& lines);
   void take(const Source& source, LogLine line, std::vector<LogLine>& lines) const;

@@ -20,7 +20,7 @@ bool has_final_evaluation(const fs::path& run) {
 } // namespace
 
 fs::path find_unfinished_run(const fs::path& runs, const std::string& name) {
-  fs::path newest; // by name, which is the time it began
+  fs::path newest; // by name, which is the start time
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(runs / name, error)) {
     if (fs::is_regular_file(entry.path() / "config.textproto", error)

@@ -5,8 +5,8 @@
 
 namespace troupe::experiments {
 
-/// The run that a restarted deployment resumes if it has anything to continue from: the newest
-/// below <runs>/<name> if it has no final evaluation; otherwise empty.
+/// The run that a restarted deployment resumes if there is anything to continue from: the newest
+/// run below <runs>/<name>, provided that it has no final evaluation. Otherwise empty.
 std::filesystem::path find_unfinished_run(const std::filesystem::path& runs,
                                           const std::string& name);
 
