@@ -19,7 +19,7 @@ namespace troupe::experiments::dashboard {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr std::size_t kMostCompared = 500; // runs
+constexpr std::size_t kMostCompared = 500; // maximum number of runs
 
 web::Response json_reply(const Json& value) {
   return {.body = value.dump(-1, ' ', false, Json::error_handler_t::replace)};
@@ -29,7 +29,7 @@ Json or_null(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
-/// A JSON text of a file or a head; null if it is none.
+/// Parses the JSON text of a file or a head; null if it is not valid.
 Json parsed(const std::string& text) {
   Json value = Json::parse(text, nullptr, false);
   return value.is_discarded() ? Json(nullptr) : value;
@@ -75,7 +75,7 @@ Json files_json(const std::filesystem::path& run, const std::string& kind) {
   return files;
 }
 
-/// How the run is spread, for the drawing of its data flow.
+/// The run's roles and their numbers, from which the page draws the data flow.
 Json plan_json(const Experiment& e) {
   return {{"on_data", is_on_data(e)},
           {"plays", plays(e)},
@@ -215,7 +215,7 @@ web::Response Api::compare(const web::Request& request) {
   }
   std::optional<Experiment> first;
   std::vector<std::string> keys;
-  std::map<std::string, std::string> common; // of the first run
+  std::map<std::string, std::string> common; // values of the first run
   struct Row {
     RunPtr run;
     RunSummary summary = {};
@@ -225,7 +225,7 @@ web::Response Api::compare(const web::Request& request) {
   for (const Json& id : *wanted) {
     Row row{.run = catalogue_.find(id.is_string() ? std::string(id) : "")};
     row.summary = row.run->summary(RunMetrics::Deadline::max());
-    if (!row.summary.problem.empty()) { // nothing to compare it by
+    if (!row.summary.problem.empty()) { // no configuration to compare
       continue;
     }
     const Experiment experiment = row.run->experiment();

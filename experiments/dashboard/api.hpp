@@ -10,26 +10,27 @@
 
 namespace troupe::experiments::dashboard {
 
-/// What the page asks for, as JSON unless another type is named. Any thread.
+/// The requests of the page. Answers are JSON unless another type is named. May be used from any
+/// thread.
 ///
 /// - GET /api/runs: the list of runs, with state and result
 /// - GET /api/run?id=: one run: live.json, status of its head, videos, checkpoints
 /// - GET /api/config?id=&other=: the configuration, and how it differs from another run's
-/// - GET /api/logs?id=&who=&contains=&problems=1
+/// - GET /api/logs?id=&who=&contains=&problems=1: lines of the logs
 /// - GET /api/file?id=&path=: a video, picture or timeline (run_file.hpp)
-/// - GET /api/picture?id=&actor=&environment=&observed=1: a live picture, JPEG, with the header
-///   X-Troupe-Picture, JSON of the other members of RunOperator::Picture
-/// - GET /metrics: for Prometheus (prometheus_reply.hpp, text)
+/// - GET /api/picture?id=&actor=&environment=&observed=1: a live picture as JPEG; the header
+///   X-Troupe-Picture contains the other members of RunOperator::Picture as JSON
+/// - GET /metrics: metrics for Prometheus (prometheus_reply.hpp, text)
 /// - POST /api/series: curves (series_reply.hpp, binary)
 /// - POST /api/compare {"runs": [ID]}: the keys in which runs differ, with their results
 /// - POST /api/stop {"id"}, /api/checkpoint {"id"}, /api/pause {"id", "paused"},
 ///   /api/scale {"id", "role", "count"}, /api/restart {"id", "role", "node"},
 ///   /api/timeline {"id", "updates"}, /api/limit {"id", "samples_per_insert", "error_buffer"}
 ///
-/// Throws std::invalid_argument for a request that names no run, or an action that is refused.
+/// Throws std::invalid_argument for a request that names no run, and for an action that is refused.
 class Api {
 public:
-  /// A request reads files for at most about `budget`; what it has then is the answer.
+  /// A request reads files for about `budget` at most and answers with what it has read by then.
   Api(const std::filesystem::path& runs, Connect connect, std::string selected,
       std::chrono::milliseconds budget = std::chrono::milliseconds(60));
 

@@ -42,7 +42,7 @@ Dashboard::Dashboard(const DashboardOptions& options) : parts_(std::make_unique<
 }
 
 Dashboard::~Dashboard() {
-  parts_->server.stop(); // its threads use the other parts
+  parts_->server.stop(); // its threads use the other members
 }
 
 std::string Dashboard::address() const {

@@ -10,24 +10,24 @@
 namespace troupe::experiments::dashboard {
 
 struct DashboardOptions {
-  std::filesystem::path runs = "runs"; // the folder of all runs
+  std::filesystem::path runs = "runs"; // the folder that contains all runs
   web::HttpOptions http = {};
-  std::string token; // web/access.hpp
+  std::string token; // see web/access.hpp
   Connect connect;
   std::filesystem::path selected = {}; // the run that the page shows first; empty: the newest
 };
 
-/// Serves the page, what it asks for and /metrics on threads of its own while it exists.
+/// Serves the page, its requests and /metrics on its own threads until it is destroyed.
 class Dashboard {
 public:
-  /// Throws std::invalid_argument if there is no folder for runs, what HttpServer throws
-  /// otherwise.
+  /// Throws std::invalid_argument if the folder for runs does not exist, and the exceptions of
+  /// HttpServer.
   explicit Dashboard(const DashboardOptions& options);
   ~Dashboard();
   Dashboard(const Dashboard&) = delete;
   Dashboard& operator=(const Dashboard&) = delete;
 
-  /// To open in a browser; it contains the token.
+  /// The address to open in a browser. It contains the token.
   std::string address() const;
 
 private:

@@ -51,12 +51,12 @@ void MetricsRows::add(double position, const std::vector<double>& values) {
   }
   if (positions_.empty() || rows_in_last_ >= rows_per_bucket_) {
     if (positions_.size() == most_) {
-      merge_neighbours(); // an even number of full ones
+      merge_neighbours(); // all buckets are full, and their number is even
     }
     positions_.push_back(position);
     rows_in_last_ = 0;
     for (std::vector<Cell>& cells : columns_) {
-      cells.resize(positions_.size() - 1); // without dropped ones
+      cells.resize(positions_.size() - 1); // without the dropped buckets
       cells.emplace_back();
     }
   }

@@ -76,7 +76,7 @@ std::string Operators::act(const WatchedRun& run,
   }
   try {
     return action(*its->one);
-  } catch (const std::invalid_argument&) { // it refuses, but is there
+  } catch (const std::invalid_argument&) { // the run refuses, but its head is reachable
     throw;
   } catch (const std::exception&) {
     its->one.reset();

@@ -13,29 +13,30 @@
 
 namespace troupe::experiments::dashboard {
 
-/// Connections to live runs, made when they are needed and closed when they are not. A head that is
-/// slow to answer delays one request at a time; others get the last answer. Any thread.
+/// Connections to live runs, opened when needed and closed when unused. A head that is slow to
+/// answer delays only one request at a time; meanwhile other requests get its last answer. May be
+/// used from any thread.
 class Operators {
 public:
   explicit Operators(Connect connect);
 
   struct Told {
-    std::string status = {};               // as RunOperator::status()
-    std::vector<std::string> actions = {}; // possible ones
-    std::string problem = {};              // why there are none
+    std::string status = {};               // see RunOperator::status()
+    std::vector<std::string> actions = {}; // actions that the run offers
+    std::string problem = {};              // the reason if there are none
   };
-  /// At most a second old.
+  /// The state of a run, at most one second old.
   Told status(const WatchedRun& run);
 
-  /// Throws as RunOperator does, and std::invalid_argument if another action on the run is under
-  /// way and does not end within two seconds.
+  /// Throws the exceptions of RunOperator, and std::invalid_argument if another action on the run
+  /// is in progress and does not end within two seconds.
   std::string act(const WatchedRun& run, const std::function<std::string(RunOperator&)>& action);
 
 private:
   struct Slot {
-    std::timed_mutex connection;           // held while the run is asked
-    std::unique_ptr<RunOperator> one = {}; // under it
-    std::mutex answer;                     // of what follows
+    std::timed_mutex connection;           // held during requests to the run
+    std::unique_ptr<RunOperator> one = {}; // guarded by `connection`
+    std::mutex answer;                     // guards the members below
     Told told = {};
     std::chrono::steady_clock::time_point asked = {};
   };

@@ -6,7 +6,8 @@
 
 namespace troupe::experiments::dashboard {
 
-/// A file of page/ by its path in the browser, "/" or "/style.css"; nullptr if there is none.
+/// Finds a file of page/ by its path in the browser, such as "/" or "/style.css"; nullptr if there
+/// is none.
 const web::PageFile* find_page_file(std::string_view path);
 
 } // namespace troupe::experiments::dashboard

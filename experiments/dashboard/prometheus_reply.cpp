@@ -18,7 +18,7 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<prometheus::ClientMetric::Label>;
 
-/// Families in the order of their first values.
+/// Metric families in the order of their first values.
 class Families {
 public:
   void add(const std::string& name, const std::string& help, MetricType type, const Labels& labels,
@@ -40,7 +40,7 @@ private:
 };
 
 struct Field {
-  const char* key; // of live.json
+  const char* key; // key in live.json
   const char* name;
   const char* help;
   MetricType type;
@@ -128,7 +128,7 @@ web::Response prometheus_reply(RunCatalogue& catalogue, RunMetrics::Deadline dea
         nlohmann::json::parse(read_live_file(run->folder()).value_or("null"), nullptr, false);
     try {
       add_live(live, labels, families);
-    } catch (const nlohmann::json::exception&) { // none, or of another version
+    } catch (const nlohmann::json::exception&) { // no live.json, or one from another version
     }
     if (summary.result) {
       families.add("troupe_result", "Last evaluation of the run", MetricType::Gauge, labels,

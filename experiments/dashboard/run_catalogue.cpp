@@ -6,11 +6,11 @@
 namespace troupe::experiments::dashboard {
 namespace {
 
-constexpr int kDeepest = 4; // folders: sweep, part, name, time
+constexpr int kDeepest = 4; // depth in folders: sweep, part, name, time
 constexpr std::size_t kMostRuns = 10'000;
 constexpr std::size_t kMostLoaded = 256;
 
-/// Adds the ids of runs in `folder`, whose own id is `prefix`.
+/// Adds the ids of the runs in `folder`, whose own id is `prefix`.
 void add_ids(const std::filesystem::path& folder, const std::string& prefix, int depth,
              std::vector<std::string>& ids) {
   std::error_code error;

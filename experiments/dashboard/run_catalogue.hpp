@@ -14,22 +14,22 @@ namespace troupe::experiments::dashboard {
 
 using RunPtr = std::shared_ptr<WatchedRun>;
 
-/// The runs below a folder, <name>/<time> and those of sweeps, <sweep>/<part>/<name>/<time>. A
-/// run's id is its path below the folder. Any thread.
+/// The runs in a folder: <name>/<time>, and those of sweeps in <sweep>/<part>/<name>/<time>. The id
+/// of a run is its path relative to the folder. May be used from any thread.
 class RunCatalogue {
 public:
-  /// Throws std::invalid_argument if `runs` is no folder.
+  /// Throws std::invalid_argument if `runs` is not a folder.
   explicit RunCatalogue(const std::filesystem::path& runs);
 
-  /// All of them, the newest first; looks at the disk at most once a second. At most 10,000.
+  /// All runs, at most 10,000, newest first. Reads the disk at most once a second.
   std::vector<RunPtr> runs();
 
-  /// Throws std::invalid_argument for an id that is not in the list.
+  /// Throws std::invalid_argument for an unknown id.
   RunPtr find(const std::string& id);
 
   const std::filesystem::path& folder() const { return folder_; }
 
-  /// Marks a run's metrics as used; those of the least recently used above 256 are dropped.
+  /// Marks a run's metrics as used. Only the metrics of the 256 most recently used runs are kept.
   void used(const RunPtr& run);
 
 private:

@@ -12,15 +12,15 @@ namespace troupe::experiments::dashboard {
 namespace {
 
 constexpr std::size_t kMostListed = 200;
-constexpr std::uint64_t kMostAtOnce = std::uint64_t{4} << 20; // bytes of a part
+constexpr std::uint64_t kMostAtOnce = std::uint64_t{4} << 20; // maximum size of a part in bytes
 constexpr std::uint64_t kMostWhole = std::uint64_t{64} << 20;
 
 struct Range {
   std::uint64_t first = 0, last = 0; // bytes
 };
 
-/// Of "bytes=0-99", "bytes=100-" and "bytes=-50"; empty for what else may stand there, and for what
-/// is not in the file.
+/// Parses "bytes=0-99", "bytes=100-" or "bytes=-50"; nothing for any other text or a range outside
+/// the file.
 std::optional<Range> parse_range(std::string_view text, std::uint64_t size) {
   const std::string_view unit = "bytes=";
   if (!text.starts_with(unit) || size == 0) {

@@ -11,10 +11,10 @@
 namespace troupe::experiments::dashboard {
 namespace {
 
-constexpr std::size_t kPart = 1 << 20;       // bytes read at once
+constexpr std::size_t kPart = 1 << 20;       // bytes read at a time
 constexpr std::size_t kMostRecord = 1 << 20; // bytes
 constexpr std::size_t kMostColumns = 512;
-constexpr std::size_t kMostEvaluations = 4096; // buckets
+constexpr std::size_t kMostEvaluations = 4096; // maximum number of buckets
 
 double number(std::string_view text) {
   double value = 0;
@@ -60,12 +60,12 @@ void RunMetrics::read(Deadline deadline) {
     complete_ = count == 0 || at_ >= size_;
     rest_.append(part, 0, count);
     rest_.erase(0, scan_csv(rest_, [this](const auto& fields) { take(fields); }));
-    if (rest_.size() > kMostRecord) { // no record that we wrote
+    if (rest_.size() > kMostRecord) { // not one of our records
       rest_.clear();
     }
   } while (!complete_ && std::chrono::steady_clock::now() < deadline);
   if (complete_) {
-    rest_.shrink_to_fit(); // it had room for a part
+    rest_.shrink_to_fit(); // it had room for a whole part
   }
   ++version_;
 }
@@ -91,7 +91,7 @@ void RunMetrics::take(const std::vector<std::string_view>& fields) {
     values_[i] = number(fields[i]);
   }
   const bool report = fields[kind_] == "progress";
-  if (!report) { // counters and rates that an evaluation does not have are those before it
+  if (!report) { // counters and rates that an evaluation lacks keep the last report's values
     for (std::size_t i = 0; i < names_.size(); ++i) {
       values_[i] =
           std::isnan(values_[i]) && !names_[i].starts_with("validation_") ? last_[i] : values_[i];

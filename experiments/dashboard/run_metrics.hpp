@@ -12,32 +12,32 @@
 
 namespace troupe::experiments::dashboard {
 
-/// What is known of a run's metrics.csv, which is read as it grows. One thread at a time.
+/// Summary of a run's metrics.csv, which is read as it grows. Use from one thread at a time.
 class RunMetrics {
 public:
   explicit RunMetrics(std::filesystem::path file);
 
   using Deadline = std::chrono::steady_clock::time_point;
 
-  /// Reads what was appended, a part at a time, and stops after the first part that ends later than
-  /// `deadline`. A file that became shorter is read again from its beginning.
+  /// Reads what was appended, in parts, and stops after the first part that ends later than
+  /// `deadline`. If the file has become shorter, reads it again from the beginning.
   void read(Deadline deadline);
 
-  /// Whether read() had nothing left.
+  /// Whether read() reached the end of the file.
   bool complete() const { return complete_; }
-  std::uint64_t version() const { return version_; } // changes with the values
+  std::uint64_t version() const { return version_; } // changes whenever the values change
   std::uint64_t bytes_read() const { return at_; }
-  std::uint64_t bytes() const { return size_; } // of the file when read() last looked
+  std::uint64_t bytes() const { return size_; } // size of the file at the last read()
   const std::vector<std::string>& columns() const { return names_; }
 
-  /// Empty if the file has no such columns. Evaluations have rows of their own; where one lacks
-  /// `x`, the last report before it has it.
+  /// The column `y` over `x`; empty if the file has no such columns. Evaluations have rows of their
+  /// own; if such a row lacks `x`, the value of the last report before it is used.
   std::vector<SeriesPoint> series(const std::string& x, const std::string& y,
                                   std::size_t most) const;
 
   /// The last value of a column in any row.
   std::optional<double> last(const std::string& column) const;
-  bool finished() const { return finished_; } // its last row is the final evaluation
+  bool finished() const { return finished_; } // whether its last row is the final evaluation
 
 private:
   void reset();
@@ -47,11 +47,11 @@ private:
   std::filesystem::path file_;
   std::uint64_t at_ = 0, size_ = 0, version_ = 0;
   bool complete_ = false, finished_ = false;
-  std::string rest_; // of a record that is not whole
+  std::string rest_; // an incomplete last record
   std::vector<std::string> names_;
   std::vector<double> last_, values_;
   std::optional<MetricsRows> reports_, evaluations_;
-  std::size_t kind_ = 0, steps_ = 0, updates_ = 0; // columns
+  std::size_t kind_ = 0, steps_ = 0, updates_ = 0; // indices of columns
 };
 
 } // namespace troupe::experiments::dashboard

@@ -9,8 +9,9 @@
 
 namespace troupe::experiments::dashboard {
 
-/// What operates one live run. One thread at a time. Everything throws std::invalid_argument with
-/// the reason if the run refuses, std::runtime_error if it is gone or late.
+/// Operates one live run. Use from one thread at a time. All functions throw std::invalid_argument
+/// with the reason if the run refuses, and std::runtime_error if it is gone or does not answer in
+/// time.
 class RunOperator {
 public:
   RunOperator() = default;
@@ -18,29 +19,29 @@ public:
   RunOperator& operator=(const RunOperator&) = delete;
   virtual ~RunOperator() = default;
 
-  /// The names of the functions below that it can do: "stop", "scale", "restart", "checkpoint",
-  /// "pause", "timeline", "limit", "picture"; those of the last status().
+  /// The names of the functions below that the run offers, as of the last status(): "stop",
+  /// "scale", "restart", "checkpoint", "pause", "timeline", "limit", "picture".
   virtual std::vector<std::string> actions() const = 0;
 
-  /// As `troupe status --json`; "" if there is no more than what the run's folder says.
+  /// The output of `troupe status --json`; "" if it would add nothing to the run's folder.
   virtual std::string status() = 0;
 
-  /// These give what was done, in a sentence.
+  /// These functions return a sentence that says what was done.
   virtual std::string stop() = 0;
   virtual std::string scale(const std::string& role, int count) = 0;
   virtual std::string restart(const std::string& role, const std::string& node) = 0;
   virtual std::string checkpoint() = 0;
-  virtual std::string pause(bool paused) = 0; // false: train on
+  virtual std::string pause(bool paused) = 0; // false: resume training
   virtual std::string timeline(std::int64_t updates) = 0;
   virtual std::string limit(double samples_per_insert, double error_buffer) = 0;
 
-  /// JPEG of what an environment of an actor looks like now, or, if `observed`, of what its agent
-  /// sees.
+  /// A JPEG of the current state of one of an actor's environments or, with `observed`, of what its
+  /// agent sees.
   struct Picture {
     std::string jpeg = {};
     bool observed = false;
     std::int64_t agent_steps = 0;
-    int environments = 0; // of the actor
+    int environments = 0; // number of the actor's environments
   };
   virtual Picture picture(int actor, int environment, bool observed) = 0;
 };

@@ -26,7 +26,7 @@ fs::file_time_type time_of(const fs::path& path) {
   return error ? fs::file_time_type() : time;
 }
 
-/// The part of a file from `begin`.
+/// Reads at most `most` bytes of a file from `begin`.
 std::string read_part(const fs::path& path, std::uint64_t begin, std::size_t most) {
   std::ifstream in(path, std::ios::binary);
   in.seekg(static_cast<std::streamoff>(begin));
@@ -53,7 +53,7 @@ std::string group_of(Experiment experiment) {
   return text;
 }
 
-/// "speeds" of "speeds/walker_seed=1/walker/2026-…".
+/// Returns "speeds" for "speeds/walker_seed=1/walker/2026-…".
 std::string sweep_of(const std::string& id) {
   return std::count(id.begin(), id.end(), '/') >= 3 ? id.substr(0, id.find('/')) : "";
 }
@@ -90,14 +90,14 @@ void WatchedRun::read_experiment() {
   summary_.group = group_of(*experiment_);
   summary_.headline = headline(*experiment_);
   summary_.seed = std::to_string(experiment_->seed());
-  const bool recorded = experiment_->has_recording(); // of a run on data, rows decide
+  const bool recorded = experiment_->has_recording(); // for a run on data, the rows decide
   summary_.target = plays(*experiment_)
                         ? static_cast<double>(experiment_->stop().environment_steps())
                     : recorded ? static_cast<double>(experiment_->recording().updates())
                                : 0;
 }
 
-/// The end of metrics.csv says how far the run is.
+/// Reads the run's progress from the end of metrics.csv.
 void WatchedRun::read_tail() {
   const fs::path file = folder_ / "metrics.csv";
   std::error_code error;
@@ -139,7 +139,8 @@ void WatchedRun::read_tail() {
 }
 
 void WatchedRun::read_state() {
-  // A probe takes the lock for a moment: only of a run that was alive, or whose lock was taken.
+  // Testing the lock takes it for a moment, so test it only if the run was alive or the lock was
+  // taken.
   const auto time = time_of(folder_ / "lock");
   if (held_ || time != lock_time_) {
     lock_time_ = time;
@@ -167,7 +168,7 @@ RunSummary WatchedRun::summary(RunMetrics::Deadline deadline) {
   if (std::chrono::steady_clock::now() < deadline) {
     const bool first = !config_read_;
     read_experiment();
-    tail_size_ = first ? 0 : tail_size_; // now the column of its result is known
+    tail_size_ = first ? 0 : tail_size_; // only now is the column of its result known
   }
   read_tail();
   read_state();

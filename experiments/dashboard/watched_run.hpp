@@ -15,37 +15,40 @@
 
 namespace troupe::experiments::dashboard {
 
-/// What the list of runs says of one.
+/// The entry of a run in the list of runs.
 struct RunSummary {
   std::string state; // running, finished, stopped, failed, killed, ended
   std::string experiment, task, agent;
-  std::string group;    // equal for runs that differ in seed and name alone; "" while not read
-  std::string headline; // the column of its result
-  std::string problem;  // of its configuration; "" if it could be read
+  std::string group;    // equal for runs that differ only in seed and name; "" until read
+  std::string headline; // name of the column that holds the result
+  std::string problem;  // problem with its configuration; "" if it could be read
   std::string seed;
   double environment_steps = 0, updates = 0, training_seconds = 0;
-  std::optional<double> result; // last value of the headline
-  double target = 0;            // where it ends: environment steps, or updates; 0: not known
+  std::optional<double> result; // last value of the headline column
+  double target = 0;            // length in environment steps or updates; 0: unknown
 };
 
-/// One run's folder, read as it changes. Each function locks; any thread.
+/// The folder of one run, read as it changes. Every function locks, so any thread may call it.
 class WatchedRun {
 public:
   WatchedRun(std::string id, std::filesystem::path folder);
 
   const std::string& id() const { return id_; }
   const std::filesystem::path& folder() const { return folder_; }
-  const std::string& sweep() const { return sweep_; } // its folder's id; "" if it is of none
+  const std::string& sweep() const {
+    return sweep_;
+  } // id of the sweep's folder; "" if the run
+    // belongs to no sweep
 
-  /// Reads what has changed of the state; the configuration only before `deadline`.
+  /// Reads what has changed of the run's state; reads the configuration only before `deadline`.
   RunSummary summary(RunMetrics::Deadline deadline);
 
-  /// The resolved configuration. Throws ConfigError, as a std::invalid_argument.
+  /// The resolved configuration. Throws ConfigError (a std::invalid_argument).
   Experiment experiment();
   std::string config_text() const;
 
-  /// Calls `use` with the run's metrics, after reading until `deadline`; past it, with what is
-  /// known.
+  /// Reads metrics until `deadline`, then calls `use` with the run's metrics as far as they were
+  /// read.
   template <typename Use>
   auto with_metrics(RunMetrics::Deadline deadline, Use use) {
     const std::lock_guard lock(mutex_);
@@ -78,7 +81,7 @@ private:
   std::optional<RunMetrics> metrics_;
   std::optional<LogTail> log_;
   std::filesystem::file_time_type config_time_, lock_time_;
-  std::uint64_t tail_size_ = 0; // of metrics.csv when its end was read
+  std::uint64_t tail_size_ = 0; // size of metrics.csv when its end was last read
   bool final_ = false, held_ = false, config_read_ = false;
 };
 

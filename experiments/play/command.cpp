@@ -19,7 +19,7 @@ constexpr double kMostSpeed = 100;
 struct KindName {
   const char* name;
   Kind kind;
-  double least; // of x and y
+  double least; // minimum of x and y
   double most;
 };
 constexpr std::array<KindName, 12> kKinds{{{"pause", Kind::pause, 0, 0},

@@ -9,7 +9,7 @@
 
 namespace troupe::experiments::play {
 
-/// What the page says of the run.
+/// The page's information about the run.
 struct About {
   std::string run;
   std::string task;
@@ -19,20 +19,20 @@ struct About {
 
 /// Serves a Player's page to clients with the token (web::Access).
 ///
-///   GET /api/picture?after=N   a picture of a higher number: image/jpeg, with the headers
+///   GET /api/picture?after=N   a picture with a higher number: image/jpeg, with the headers
 ///                              X-Troupe-Number and X-Troupe-State (JSON); 204 if nothing changes
 ///   POST /api/commands         see read_commands()
 ///   GET /api/about             JSON
 class PlayServer {
 public:
-  /// Throws as HttpServer does.
+  /// Throws the exceptions of HttpServer.
   PlayServer(Player& player, About about, const web::HttpOptions& http, const std::string& token);
-  ~PlayServer() { // the player's answers need the server
+  ~PlayServer() { // the player's answers use the server
     player_.stop();
     server_.stop();
   }
 
-  std::string address() const { return access_.address(); } // with the token
+  std::string address() const { return access_.address(); } // contains the token
 
 private:
   void answer(const web::Request& request, web::HttpServer::Reply reply);

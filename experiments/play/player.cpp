@@ -19,10 +19,10 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kMostWaiting = 32;
 constexpr std::size_t kMostQueued = 1024;
-constexpr milliseconds kPatience{10'000}; // of a request for a picture
+constexpr milliseconds kPatience{10'000}; // how long a request for a picture may wait
 constexpr milliseconds kInterest{3'000};  // after a page's last request
-constexpr milliseconds kLag{250};         // that is not made up for
-constexpr milliseconds kPause{1'000};     // after a failure
+constexpr milliseconds kLag{250};         // a longer delay is not caught up
+constexpr milliseconds kPause{1'000};     // pause after a failure
 
 std::chrono::steady_clock::duration duration(double seconds) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -53,7 +53,7 @@ void Player::stop() {
   changed_.notify_all();
   if (thread_.joinable())
     thread_.join();
-  for (const Waiting& waiting : std::exchange(waiting_, {})) // nothing is added any more
+  for (const Waiting& waiting : std::exchange(waiting_, {})) // no request is added any more
     waiting.seen(nullptr);
 }
 
@@ -87,7 +87,7 @@ bool Player::obey(const std::vector<Command>& commands) {
 }
 
 void Player::run() {
-  learner::prepare_compute_thread(1); // a team of threads would only wait for each other
+  learner::prepare_compute_thread(1); // more threads would only wait for each other
   for (std::uint64_t episode = 0;; ++episode) {
     {
       const std::scoped_lock lock(mutex_);
@@ -102,7 +102,8 @@ void Player::run() {
   }
 }
 
-/// A simulation or a policy that fails ends its episode; the page shows why, and pauses.
+/// If the simulation or the policy fails, the episode ends, and the page shows the reason and
+/// pauses.
 void Player::play_one(std::uint64_t seed) {
   try {
     learner::play_episode(*environment_, *policy_, seed, [this] {
@@ -115,11 +116,11 @@ void Player::play_one(std::uint64_t seed) {
     paused_ = true;
     refuse_late(Clock::time_point::max());
     answer(lock);
-    changed_.wait_for(lock, kPause, [this] { return stopping_; }); // a reset may fail again
+    changed_.wait_for(lock, kPause, [this] { return stopping_; }); // the next reset may fail, too
   }
 }
 
-/// Without the mutex: an answer may lead to another request at once.
+/// Releases the mutex while it answers, because an answer may lead to another request immediately.
 void Player::answer(std::unique_lock<std::mutex>& lock) {
   const auto answers = std::exchange(answers_, {});
   lock.unlock();
@@ -159,7 +160,7 @@ bool Player::is_resting(Clock::time_point now) const {
   return (paused_ && !steps_once_) || now - asked_ > kInterest;
 }
 
-/// When after() has something to do, if nothing comes before.
+/// The time at which after() must act if nothing happens before.
 Player::Clock::time_point Player::next_event(Clock::time_point now) const {
   Clock::time_point next = is_resting(now) ? now + kPatience : due_;
   for (const Waiting& waiting : waiting_)

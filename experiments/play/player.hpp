@@ -20,38 +20,38 @@ namespace troupe::experiments::play {
 
 struct PlayOptions {
   StageOptions stage = {};
-  double pictures_per_second = 30; // at most
-  std::uint64_t seed = 1;          // of the first episode; the next ones follow
+  double pictures_per_second = 30; // maximum
+  std::uint64_t seed = 1;          // seed of the first episode; later episodes use the following
+                                   // seeds
 };
 
 struct PlayedPicture {
-  std::uint64_t number = 0; // from 1
+  std::uint64_t number = 0; // starts at 1
   std::string jpeg;
-  std::string state; // JSON, ASCII: episode, step, seconds, reward, return, speed, paused, …
+  std::string state; // ASCII JSON: episode, step, seconds, reward, return, speed, paused, …
 };
 using PlayedPicturePtr = std::shared_ptr<const PlayedPicture>;
 
-/// Plays episodes of a policy in a thread of its own, as fast as the simulated time passes, and
-/// draws pictures on request. It rests while there are no requests. Functions may be called by any
-/// thread.
+/// Plays episodes of a policy on a thread of its own, in simulated real time, and draws pictures on
+/// request. The thread sleeps while there are no requests. Any thread may call the functions.
 class Player {
 public:
-  /// Throws what make_environment() throws, and std::invalid_argument if there is no MuJoCo
-  /// simulation.
+  /// Throws the exceptions of make_environment(), and std::invalid_argument if the task has no
+  /// MuJoCo simulation.
   Player(const env::EnvironmentConfig& environment, std::unique_ptr<learner::Policy> policy,
          const PlayOptions& options);
   ~Player() { stop(); }
 
-  /// Ends the thread; requests that wait get null, later ones are refused.
+  /// Stops the thread. Waiting requests get null; later ones are refused.
   void stop();
 
-  /// Null: nothing changed for 10 s.
+  /// Receives a picture, or null if nothing changed for 10 s.
   using Seen = std::function<void(PlayedPicturePtr)>;
-  /// Calls `seen` with a picture of a higher number, now or later. False if too many wait, and
-  /// after stop().
+  /// Calls `seen` with a picture whose number is greater than `after`, immediately or later.
+  /// Returns false if too many requests are waiting, and after stop().
   bool next_picture(std::uint64_t after, Seen seen);
 
-  /// False if too many commands wait; none of these is obeyed then.
+  /// Executes the commands in order. Returns false, and executes none, if too many are waiting.
   bool obey(const std::vector<Command>& commands);
 
 private:
@@ -74,15 +74,15 @@ private:
 
   PlayOptions options_;
   std::unique_ptr<learner::Policy> policy_;
-  Stage stage_; // of the thread
+  Stage stage_; // used only by the thread
   std::unique_ptr<env::Environment> environment_;
   double step_seconds_ = 0;
 
-  std::mutex mutex_; // of all below
+  std::mutex mutex_; // guards the members below
   std::condition_variable changed_;
   std::deque<Command> commands_;
   std::vector<Waiting> waiting_;
-  std::vector<std::pair<Seen, PlayedPicturePtr>> answers_; // to be given without the mutex
+  std::vector<std::pair<Seen, PlayedPicturePtr>> answers_; // to be delivered without the mutex
   PlayedPicturePtr latest_;
   bool stopping_ = false;
   bool paused_ = false;
@@ -95,9 +95,9 @@ private:
   double reward_ = 0;
   double return_ = 0;
   std::string problem_;
-  Clock::time_point due_{};   // the next step
-  Clock::time_point drawn_{}; // the latest picture
-  Clock::time_point asked_{}; // the last request
+  Clock::time_point due_{};   // time of the next step
+  Clock::time_point drawn_{}; // time of the latest picture
+  Clock::time_point asked_{}; // time of the last request
 
   std::jthread thread_;
 };

@@ -13,21 +13,22 @@ namespace troupe::experiments::play {
 struct StageOptions {
   int width = 640;
   int height = 480;
-  bool effects = true; // shadows, mirrors, smooth edges
-  int quality = 85;    // of JPEG, 1 to 100
+  bool effects = true; // shadows, reflections and antialiasing
+  int quality = 85;    // JPEG quality, 1 to 100
 };
 
-/// A simulation as a person sees and touches it. One thread.
+/// Camera, hand and pictures of a simulation that a person watches and touches. Use from one
+/// thread.
 class Stage {
 public:
   explicit Stage(const StageOptions& options) : options_(options) {}
 
-  /// Does nothing if the command is not for the camera or the hand.
+  /// Executes a command for the camera or the hand. Ignores other commands.
   void obey(const Command& command, env::Physics& physics);
   void apply_forces(env::Physics& physics) { hand_.apply(physics); }
   void release() { hand_.release(); }
 
-  /// JPEG.
+  /// Returns a JPEG.
   std::string draw(env::Physics& physics);
   std::string camera_name(const env::Physics& physics) const;
   std::string held_body(const env::Physics& physics) const { return hand_.body_name(physics); }
@@ -38,7 +39,7 @@ private:
   StageOptions options_;
   env::Hand hand_;
   std::optional<env::OrbitCamera> camera_;
-  std::shared_ptr<const env::CompiledModel> drawn_; // what caster_ draws
+  std::shared_ptr<const env::CompiledModel> drawn_; // the model that caster_ draws
   std::optional<env::RayCaster> caster_;
   std::vector<std::uint8_t> pixels_;
 };

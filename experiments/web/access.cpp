@@ -9,7 +9,7 @@
 namespace troupe::experiments::web {
 namespace {
 
-/// "127.0.0.1" of "127.0.0.1:8080", "[::1]" of "[::1]:8080".
+/// Returns "127.0.0.1" for "127.0.0.1:8080" and "[::1]" for "[::1]:8080".
 std::string host_part(const std::string& host) {
   const auto end = host.starts_with('[') ? host.find(']') : std::string::npos;
   return host.substr(0, end != std::string::npos ? end + 1 : host.find(':'));

@@ -7,20 +7,21 @@
 
 namespace troupe::experiments::web {
 
-/// Who may ask a page's server for what. Any thread.
+/// Decides which requests the server of a page answers. May be used from any thread.
 ///
 /// Every request needs the token: in a cookie, as "Authorization: Bearer TOKEN", or once as
-/// /?token=TOKEN, which sets the cookie and redirects. The header Host must name the loopback
-/// interface, so that another site's name that was bound to 127.0.0.1 gets nothing; over TLS the
-/// certificate sees to that. What is not GET or HEAD must have the header X-Troupe with the page's
-/// name, which no page of another site can send, and Origin, if there is one, must be the page's
-/// own.
+/// ?token=TOKEN, which sets the cookie and redirects. The header Host must name the loopback
+/// interface, so that a page from another name that resolves to 127.0.0.1 gets no answer; over TLS
+/// the certificate ensures this. Requests other than GET and HEAD must have the header X-Troupe
+/// with the page's name, which no page of another site can send, and the header Origin, if present,
+/// must be the page's own.
 class Access {
 public:
-  /// `server`: HttpServer::address(); `page`: the command that serves it, "dashboard".
+  /// `server` is HttpServer::address(); `page` is the command that serves the page, such as
+  /// "dashboard".
   Access(std::string token, std::string server, std::string page);
 
-  /// The answer if the request must not get one from the page's server.
+  /// The answer to a request that must not reach the page's server; nothing if it may.
   std::optional<Response> refusal(const Request& request) const;
 
   /// "http://127.0.0.1:PORT/?token=TOKEN"
@@ -33,7 +34,7 @@ private:
   std::string token_;
   std::string server_;
   std::string page_;
-  std::string cookie_; // its name: browsers share cookies between ports
+  std::string cookie_; // name of the cookie; specific, because browsers share cookies between ports
 };
 
 } // namespace troupe::experiments::web

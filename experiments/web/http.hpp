@@ -6,15 +6,15 @@
 
 namespace troupe::experiments::web {
 
-/// A request as the server read it. All of it is untrusted.
+/// A request as received. All its members are untrusted.
 struct Request {
   std::string method = "GET";
   std::string path = "/";                          // decoded, without the query
   std::map<std::string, std::string> query = {};   // decoded
-  std::map<std::string, std::string> headers = {}; // names in lower case
+  std::map<std::string, std::string> headers = {}; // with names in lower case
   std::string body = {};
 
-  /// "" if there is none.
+  /// The value of a header; "" if it is missing.
   std::string header(const std::string& name) const;
   std::string parameter(const std::string& name) const;
 };
@@ -26,10 +26,10 @@ struct Response {
   std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
-/// Fills in path and query of a request target. False if an escape is malformed.
+/// Fills in path and query from a request target. Returns false if an escape is malformed.
 bool parse_target(const std::string& target, Request& request);
 
-/// {"error": text}
+/// The response {"error": text}.
 Response error_response(int status, const std::string& text);
 
 } // namespace troupe::experiments::web

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <stdexcept>
 #include <thread>
-#include <utility> // before Asio's headers, which lack it
+#include <utility> // Asio's headers need it but do not include it
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
@@ -62,7 +62,7 @@ Message message_of(Response response, bool keep_alive, bool head) {
   return reply;
 }
 
-/// The answer to a request that could not be read; 0: none, the client has gone.
+/// The status of the answer to a request that could not be read; 0 if the client has gone.
 int status_of(const beast::error_code& error) {
   if (error == http::error::header_limit) {
     return 431;
@@ -97,7 +97,7 @@ struct HttpServer::Parts {
                                   + options.certificate.string() + ": " + error.message());
   }
 
-  /// The answer of a handler that may reply later, resumed where the connection runs.
+  /// The answer of a handler that may reply later. Resumes on the connection's executor.
   asio::awaitable<Response> deferred(const Request& request) {
     return asio::async_initiate<const asio::use_awaitable_t<>, void(Response)>(
         [this, &request](auto completion) {
@@ -156,7 +156,7 @@ struct HttpServer::Parts {
         response = error_response(status, error.message());
       } else {
         more = parser.keep_alive();
-        beast::get_lowest_layer(stream).expires_never(); // the handler's time is its own
+        beast::get_lowest_layer(stream).expires_never(); // no limit applies while the handler works
         response = co_await answer(parser);
       }
       const Message message =
@@ -202,7 +202,7 @@ struct HttpServer::Parts {
       if (error == asio::error::operation_aborted) {
         co_return;
       }
-      if (error) { // the process has no descriptors left: later perhaps
+      if (error) { // out of file descriptors: try again later
         retry.expires_after(kRetryPeriod);
         co_await retry.async_wait(asio::redirect_error(asio::use_awaitable, error));
         continue;
@@ -231,7 +231,7 @@ struct HttpServer::Parts {
   DeferringHandler deferring;
   HttpLimits limits;
   std::string thread_name;
-  std::unique_ptr<asio::ssl::context> tls; // null: plain
+  std::unique_ptr<asio::ssl::context> tls; // null: no TLS
   asio::io_context context;
   asio::ip::tcp::acceptor acceptor;
   std::atomic<int> connections = 0;

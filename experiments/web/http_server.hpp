@@ -10,50 +10,52 @@
 
 namespace troupe::experiments::web {
 
-/// Limits on what a client may use.
+/// Limits on the resources that clients may use.
 struct HttpLimits {
-  int connections = 64;                  // more are closed at once
-  std::uint32_t header_bytes = 16 << 10; // of the request line and all headers; 431
-  std::uint64_t body_bytes = 256 << 10;  // 413
-  int seconds = 30;                      // for a whole request, a whole answer, or between them
+  int connections = 64;                  // further connections are closed at once
+  std::uint32_t header_bytes = 16 << 10; // request line and all headers; beyond: 431
+  std::uint64_t body_bytes = 256 << 10;  // beyond: 413
+  int seconds = 30;                      // for a whole request, a whole answer, or the time between
+                                         // them
   int threads = 3;
 };
 
 struct HttpOptions {
-  std::string address = "127.0.0.1";      // of an interface; others than loopback need TLS
-  std::uint16_t port = 0;                 // 0: a free one
-  std::filesystem::path certificate = {}; // PEM, with its chain; empty: no TLS
-  std::filesystem::path key = {};         // PEM, of the certificate
+  std::string address = "127.0.0.1";      // address of an interface; all but loopback need TLS
+  std::uint16_t port = 0;                 // 0: any free port
+  std::filesystem::path certificate = {}; // PEM file with the certificate chain; empty: no TLS
+  std::filesystem::path key = {};         // PEM file with the certificate's key
   HttpLimits limits = {};
   std::string thread_name = "dashboard"; // at most 15 characters
 };
 
-/// HTTP/1.1, or over TLS 1.2 or later, by Boost.Beast.
+/// A server for HTTP/1.1, with TLS 1.2 or later if configured, built on Boost.Beast.
 class HttpServer {
 public:
   using Handler = std::function<Response(const Request&)>;
-  /// Called once for each request, on any thread, before the server is destroyed.
+  /// Must be called once for each request, on any thread, before the server is destroyed.
   using Reply = std::function<void(Response)>;
-  /// Replies at once or later; the request is valid until then.
+  /// Replies immediately or later. The request is valid until the reply.
   using DeferringHandler = std::function<void(const Request&, Reply)>;
 
-  /// Listens. Throws std::runtime_error naming the address and the reason, std::invalid_argument
-  /// naming the option: no certificate for another interface, a file that is not one.
+  /// Starts to listen. Throws std::runtime_error that names the address and the reason, and
+  /// std::invalid_argument that names the option if an interface other than loopback has no
+  /// certificate or a file is invalid.
   explicit HttpServer(const HttpOptions& options);
-  ~HttpServer(); // stops
+  ~HttpServer(); // calls stop()
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
   std::uint16_t port() const;
-  /// "http://127.0.0.1:8800", "https://…"; the host's name where it listens on all interfaces
+  /// "http://127.0.0.1:8800" or "https://…"; uses the host's name if it listens on all interfaces
   std::string address() const;
 
-  /// Once: answers from now on. `handler` is called on several threads; what it throws becomes the
-  /// answer: 400 for std::invalid_argument, 500 for other exceptions.
+  /// Starts to answer requests; call it once. `handler` is called on several threads. Its
+  /// exceptions become answers: 400 for std::invalid_argument, 500 for all others.
   void start(Handler handler);
   void start(DeferringHandler handler);
 
-  /// Returns when no handler runs; none will.
+  /// Stops the server. Once it returns, no handler is running or will be called.
   void stop();
 
 private:

@@ -6,13 +6,13 @@
 
 namespace troupe::experiments::web {
 
-/// A file of a page, which is part of the program (embed_page.cmake).
+/// A file of a page, embedded in the program (embed_page.cmake).
 struct PageFile {
   std::string_view type; // "text/css; charset=utf-8"
   std::string_view text;
 };
 
-/// `file`: of the request's path; null: there is none.
+/// `file` is the file at the request's path; null if there is none.
 inline Response page_reply(const Request& request, const PageFile* file) {
   if (file == nullptr)
     return error_response(404, request.path + ": there is no such page");

@@ -8,8 +8,8 @@
 
 namespace troupe::experiments::web {
 
-/// Reads a request as Beast parses it. Beast's own limit on headers holds for the part that it has
-/// not parsed yet; this one holds for all of them, trailers included.
+/// Parses a request with Beast. Beast limits only the headers that it has not parsed yet; this
+/// class limits all headers together, trailers included.
 class RequestParser : public boost::beast::http::basic_parser<true> {
 public:
   RequestParser(std::uint32_t header_bytes, std::uint64_t body_bytes) : left_(header_bytes) {
@@ -39,7 +39,7 @@ private:
     target_ = std::string(target);
   }
   void on_field_impl(boost::beast::http::field, Text name, Text value, Error& error) override {
-    constexpr std::size_t kAround = 4; // ": " and the end of the line
+    constexpr std::size_t kAround = 4; // ": " and the line break
     take(name.size() + value.size() + kAround, error);
     if (error) {
       return;
@@ -49,7 +49,7 @@ private:
       c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     }
     const auto [at, fresh] = request_.headers.try_emplace(std::move(key), std::string(value));
-    if (!fresh) { // of a header that comes twice, neither value counts
+    if (!fresh) { // if a header occurs twice, neither value counts
       at->second.clear();
     }
   }
@@ -68,7 +68,7 @@ private:
 
   Request request_;
   std::string target_;
-  std::size_t left_; // bytes of headers that may still come
+  std::size_t left_; // bytes of headers that may still follow
 };
 
 } // namespace troupe::experiments::web

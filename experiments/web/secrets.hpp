@@ -6,14 +6,14 @@
 
 namespace troupe::experiments::web {
 
-/// 32 random bytes of the system in hexadecimal. Throws std::runtime_error.
+/// 32 random bytes from the system, in hexadecimal. Throws std::runtime_error.
 std::string new_token();
 
-/// The token in `file`, which is made with a new one (mode 0600) if it does not exist. Throws
-/// std::invalid_argument if others can read the file or it contains no token.
+/// Reads the token from `file`. If the file does not exist, creates it with a new token (mode
+/// 0600). Throws std::invalid_argument if other users can read the file or it contains no token.
 std::string token_of(const std::filesystem::path& file);
 
-/// Takes the same time for any text of the same length.
+/// Compares in a time that depends only on the length.
 bool equal_secrets(std::string_view one, std::string_view other);
 
 } // namespace troupe::experiments::web
