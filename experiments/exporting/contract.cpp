@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "troupe policy contract 1";
 
-/// "name", or "name[0]" and so on.
+/// The names of an array's elements: "name", or "name[0]", "name[1]" and so on.
 std::vector<std::string> elements_of(const env::ArraySpec& array) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < array.elements(); ++i)
@@ -27,7 +27,7 @@ std::vector<std::string> elements_of(const env::ArraySpec& array) {
   return names;
 }
 
-/// The numbers in "name[0,2]"; empty: all.
+/// Returns the indices in "name[0,2]"; empty means all.
 std::vector<std::size_t> chosen_in(const std::string& name) {
   std::vector<std::size_t> chosen;
   const auto bracket = name.find('[');
@@ -37,8 +37,8 @@ std::vector<std::size_t> chosen_in(const std::string& name) {
   return chosen;
 }
 
-/// The names of the elements of an array that the wrappers made of the bare environment's. "state"
-/// is all floating-point arrays.
+/// The names of the elements of an array that wrappers derived from the bare environment's arrays.
+/// "state" combines all floating-point arrays.
 std::vector<std::string> names_in(const env::ArraySpec& shown, const env::EnvironmentSpec& bare) {
   const std::string base = shown.name.substr(0, shown.name.find('['));
   std::vector<std::string> all;
@@ -157,7 +157,7 @@ Json json_of(const PolicyContract& contract) {
           {"joints", joints}};
 }
 
-/// The first path at which two documents differ, with both values; empty: none.
+/// The first path at which two documents differ, with both values; empty if they are equal.
 std::string difference_at(const std::string& path, const Json& ours, const Json& theirs) {
   if (ours.is_structured() && ours.type() == theirs.type()) {
     if (ours.size() != theirs.size())
@@ -179,7 +179,8 @@ std::string difference_at(const std::string& path, const Json& ours, const Json&
          + theirs.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// The first difference in what a policy's users depend on. Statistics are the policy's own.
+/// The first difference that matters to users of a policy. Statistics belong to the policy and may
+/// differ.
 std::string difference(const Json& ours, const Json& theirs) {
   for (const char* key :
        {"observations", "actions", "history", "control_period_seconds", "state_size"}) {

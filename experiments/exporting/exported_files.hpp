@@ -2,9 +2,9 @@
 
 namespace troupe::experiments {
 
-/// Texts of exporting/runtime/, as they were when the program was built.
+/// The texts of files in exporting/runtime/ at the time the program was built.
 extern const char* const kPolicyRuntime; // policy_runtime.hpp
 extern const char* const kParityProgram; // parity.in
-extern const char* const kPolicyCMake;   // project.in; %NAME% is the target
+extern const char* const kPolicyCMake;   // project.in; %NAME% stands for the target
 
 } // namespace troupe::experiments

@@ -9,10 +9,10 @@
 
 namespace troupe::experiments {
 
-/// Writes a folder that needs nothing else: policy.hpp (C++17: the policy behind its contract, with
-/// what it is made of), CMakeLists.txt with the target `name`, and parity.cpp, which compares the
-/// header with samples.safetensors. `name`: a namespace. Throws std::runtime_error naming path and
-/// reason, std::invalid_argument if `name` is no identifier.
+/// Writes a self-contained folder: policy.hpp (C++17: the policy behind its contract, with all its
+/// parts), CMakeLists.txt with the target `name`, and parity.cpp, which compares the header with
+/// samples.safetensors. `name` is also the namespace. Throws std::runtime_error with path and
+/// reason, and std::invalid_argument if `name` is not an identifier.
 void write_header(const std::filesystem::path& folder, const std::string& name,
                   const learner::PolicyGraph& graph, const PolicyContract& contract,
                   learner::WeightType weights);

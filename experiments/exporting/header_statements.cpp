@@ -19,7 +19,7 @@ std::vector<float> with_padding(std::vector<float> numbers) {
   return numbers;
 }
 
-/// A layer's weight as [inputs, padded outputs] of any type.
+/// Transposes a layer's weight of any type to [inputs, padded outputs].
 template <class T>
 std::vector<T> in_columns(const std::vector<T>& weight, std::size_t outputs) {
   const auto wide = static_cast<std::size_t>(padded(static_cast<std::int64_t>(outputs)));
@@ -43,7 +43,7 @@ const char* activation_text(GraphLayer::Activation activation) {
   throw std::logic_error("no such activation");
 }
 
-/// The statements of Policy::act(), and the buffers that they need.
+/// Generates the statements of Policy::act() and the buffers that they need.
 class Statements {
 public:
   Statements(const learner::PolicyGraph& graph, const PolicyContract& contract, WeightType type)
@@ -57,7 +57,7 @@ public:
     return out_;
   }
   std::int64_t widest() const { return widest_; }
-  /// Members that convolutions and residual layers need.
+  /// Declarations of members that convolutions and residual layers need.
   std::string scratch() const {
     return (patch_ == 0 ? ""
                         : "  alignas(64) float patch_[" + text(patch_)
@@ -71,7 +71,7 @@ private:
   void line(const std::string& statement) { out_ += "    " + statement + "\n"; }
   void uses(std::int64_t numbers) { widest_ = std::max(widest_, padded(numbers)); }
 
-  /// x[first…] = one array, normalised.
+  /// Generates x[first…] = one normalised array.
   void copy(const ContractArray& array, const std::string& from, const std::string& numbers,
             std::int64_t first, std::int64_t count) {
     const std::string to = std::string(x()) + "[" + text(first) + " + i]";
@@ -248,7 +248,7 @@ void add_layer_numbers(std::string& out, GraphLayer layer, std::size_t number, W
   const std::size_t outputs = layer.bias.size();
   if (!layer.weight.empty()) {
     std::vector<float> scales;
-    if (type == WeightType::int8) { // the numbers of the layer stand for themselves from here on
+    if (type == WeightType::int8) { // from here on the weights are the int8 values
       const learner::Int8Weight rounded = learner::int8_weight(layer);
       scales = rounded.scales;
       std::copy(rounded.values.begin(), rounded.values.end(), layer.weight.begin());

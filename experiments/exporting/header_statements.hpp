@@ -9,16 +9,16 @@
 
 namespace troupe::experiments {
 
-/// What Policy::act() of an exported header consists of.
+/// The code of Policy::act() in an exported header.
 struct HeaderStatements {
   std::string text;
-  std::string scratch;     // members that convolutions need
-  std::int64_t widest = 0; // numbers of a buffer between layers
+  std::string scratch;     // declarations of members that convolutions need
+  std::int64_t widest = 0; // size of a buffer between layers, in numbers
 };
 HeaderStatements header_statements(const learner::PolicyGraph& graph,
                                    const PolicyContract& contract, learner::WeightType type);
 
-/// Weights of a layer under the names w<i>, s<i> (int8 alone), b<i>, g<i>.
+/// Adds the weights of a layer under the names w<i>, s<i> (only for int8), b<i> and g<i>.
 void add_layer_numbers(std::string& out, learner::GraphLayer layer, std::size_t number,
                        learner::WeightType type);
 

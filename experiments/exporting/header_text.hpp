@@ -19,7 +19,7 @@ inline std::string text(std::int64_t number) {
   return std::to_string(number);
 }
 
-/// Exact.
+/// Formats a number as a literal with exactly its value.
 inline std::string literal(double number) {
   char made[64];
   std::snprintf(made, sizeof made, "%aF", static_cast<double>(static_cast<float>(number)));
@@ -28,7 +28,7 @@ inline std::string literal(double number) {
 
 std::string cpp_string(const std::string& words);
 
-/// Writes an array of numbers, a few to a line.
+/// Writes an array of numbers, several per line.
 template <class Print>
 void array(std::string& out, const std::string& type, const std::string& name, std::size_t count,
            const Print& print) {

@@ -16,10 +16,10 @@ using learner::GraphAction;
 using learner::GraphLayer;
 using Shape = std::vector<std::int64_t>;
 
-constexpr std::int64_t kOpset = 17; // the first with LayerNormalization
+constexpr std::int64_t kOpset = 17; // the first opset with LayerNormalization
 constexpr std::int64_t kIrVersion = 8;
 
-/// Adds nodes to a graph and names what they give.
+/// Adds nodes to a graph and names their outputs.
 class Nodes {
 public:
   explicit Nodes(onnx::GraphProto& graph) : graph_(graph) {}
@@ -35,7 +35,7 @@ public:
       node.add_output(name);
     return node;
   }
-  /// The name of the only output.
+  /// Returns the name of the node's only output.
   std::string add(const std::string& type, const std::vector<std::string>& inputs) {
     std::string name = "x" + std::to_string(++names_);
     add(type, inputs, {name});
@@ -47,7 +47,7 @@ public:
     set(attribute, value);
     return name;
   }
-  /// An attribute of the last node.
+  /// Sets an attribute of the last node.
   void set(const std::string& name, std::int64_t value) {
     attribute(name, onnx::AttributeProto::INT).set_i(value);
   }
@@ -71,7 +71,7 @@ public:
     made.set_raw_data(numbers.data(), numbers.size() * sizeof(std::int64_t));
     return made.name();
   }
-  /// Columns of a matrix.
+  /// Selects columns of a matrix.
   std::string slice(const std::string& x, std::int64_t first, std::int64_t count) {
     return add("Slice", {x, constant("first", {first}), constant("last", {first + count}),
                          constant("axis", Shape{1})});
@@ -126,7 +126,7 @@ std::string clipped(Nodes& nodes, const std::string& x, double limit) {
                    {x, nodes.constant("least", {-most}, {}), nodes.constant("most", {most}, {})});
 }
 
-/// As float32 and normalised.
+/// Converts an input to float32 and normalises it.
 std::string entered(Nodes& nodes, const ContractArray& array, double clip, int history) {
   if (array.mean.empty())
     return array.spec.name;
@@ -144,7 +144,7 @@ std::string entered(Nodes& nodes, const ContractArray& array, double clip, int h
                  clip);
 }
 
-/// Writes the layers of a graph one after the other.
+/// Writes the layers of a graph in order.
 class Layers {
 public:
   Layers(Nodes& nodes, const learner::PolicyGraph& graph, const PolicyContract& contract)
@@ -169,7 +169,7 @@ public:
     }
     return x;
   }
-  /// What the next step remembers, in the order of the state; `choice`: [batch, 1].
+  /// The policy's memory after the step, in the order of the state. `choice` is [batch, 1].
   std::vector<std::string> memory(const std::string& choice) {
     std::vector<std::string> made = memory_;
     if (remembers_choice_)
@@ -283,7 +283,7 @@ private:
   const PolicyContract& contract_;
   std::vector<std::string> memory_;
   std::string kept_;
-  std::int64_t remembered_ = 0; // numbers of the state so far
+  std::int64_t remembered_ = 0; // size of the state so far, in numbers
   bool remembers_choice_ = false;
 };
 

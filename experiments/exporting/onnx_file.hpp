@@ -7,10 +7,10 @@
 
 namespace troupe::experiments {
 
-/// Writes the policy behind its contract as ONNX (opset 17, IR version 8). Inputs: the arrays of
-/// the contract by name, [batch, …] with their history, and "memory" [batch, state size] of a
-/// policy that has one; outputs: "action" [batch, action size] and "next_memory". The contract is
-/// the metadata "contract". Throws std::runtime_error naming path and reason.
+/// Writes the policy behind its contract as ONNX (opset 17, IR version 8). The inputs are the
+/// contract's arrays by name, [batch, …] with their history, and for a policy with a memory also
+/// "memory" [batch, state size]. The outputs are "action" [batch, action size] and "next_memory".
+/// The metadata "contract" contains the contract. Throws std::runtime_error with path and reason.
 void write_onnx(const std::filesystem::path& path, const learner::PolicyGraph& graph,
                 const PolicyContract& contract);
 

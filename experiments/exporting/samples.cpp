@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kLargestDifference = 1e-4;
 
-/// A graph that plays as a policy.
+/// A policy that acts with a graph.
 class GraphPolicy : public learner::Policy {
 public:
   GraphPolicy(const learner::PolicyGraph& graph, const env::EnvironmentSpec& spec)
@@ -27,7 +27,7 @@ public:
   std::int64_t state_size() const override { return runner_.graph().state_size(); }
   void load(std::span<const float>) override {}
   using Policy::act;
-  /// Of one whole observation as the environment writes it.
+  /// Acts on one complete observation as the environment writes it.
   void act(const learner::Observations& observations, std::span<float> actions) override {
     const std::byte* whole = observations.frames[0];
     vectors_.clear();

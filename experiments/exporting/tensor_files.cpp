@@ -10,7 +10,7 @@
 namespace troupe::experiments {
 namespace {
 
-/// [rows, …]
+/// The values as a tensor [rows, …].
 template <class T>
 at::Tensor tensor_of(const std::vector<T>& values, std::int64_t rows, at::ScalarType type) {
   const std::size_t bytes = values.size() * sizeof(T);

@@ -8,14 +8,15 @@
 
 namespace troupe::experiments {
 
-/// Both write a safetensors file with the contract as metadata "contract", and throw
-/// std::runtime_error naming path and reason.
+/// Both functions write a safetensors file with the contract as the metadata "contract". They throw
+/// std::runtime_error with path and reason.
 
-/// "observation" [count, …], "vectors" [count, numbers], "first" [count], "action" [count, size].
+/// Writes "observation" [count, …], "vectors" [count, numbers], "first" [count] and "action"
+/// [count, size].
 void write_samples(const std::filesystem::path& path, const PolicySamples& samples, bool picture,
                    const PolicyContract& contract);
 
-/// The layers' numbers: "layer0.weight", ….
+/// Writes the layers' parameters: "layer0.weight", ….
 void write_parameters(const std::filesystem::path& path, const learner::PolicyGraph& graph,
                       const PolicyContract& contract);
 

@@ -54,7 +54,7 @@ ActRequest bytes_request(const web::Request& request) {
   return made;
 }
 
-/// Fills `out` with an array's numbers, in order, whatever its nesting. Returns how many there are.
+/// Fills `out` with the numbers of an array in order, regardless of nesting. Returns their count.
 class NumberReader {
 public:
   NumberReader(const env::ArraySpec& array, std::span<std::byte> out) : array_(array), out_(out) {}
@@ -118,7 +118,7 @@ private:
   std::size_t count_ = 0;
 };
 
-/// nullopt: not base64.
+/// Returns nothing if the text is not base64.
 std::optional<std::string> from_base64(const std::string& text) {
   static constexpr auto kValues = [] {
     std::array<std::int8_t, 256> values{};
@@ -148,14 +148,15 @@ std::optional<std::string> from_base64(const std::string& text) {
   return bytes;
 }
 
-/// Where an array is in an observation, and how many numbers of it may come.
+/// The place of an array in an observation, and how many numbers of it a request may contain.
 struct Place {
-  const env::ArraySpec& array; // one frame
+  const env::ArraySpec& array; // the array of one frame
   std::size_t offset = 0;
-  std::size_t frames = 1; // or one
+  std::size_t frames = 1; // or a single frame
 };
 
-/// Copies `count` whole frames to the end of the array's place. Returns how many frames.
+/// Unless the whole history was read, moves the only frame to the end of the array's place. Returns
+/// the number of frames.
 int end_of_history(const Place& place, std::size_t numbers, std::span<std::byte> observation) {
   const std::size_t one = place.array.elements();
   const std::size_t all = one * place.frames;
@@ -194,7 +195,7 @@ std::vector<Place> places_of(const ServedPolicy& policy) {
   return places;
 }
 
-/// Arrays of finite numbers, as numbers in JSON are checked.
+/// Checks that the arrays contain only finite numbers, as the JSON reader does for numbers in JSON.
 void check_finite(std::span<const Place> places, std::span<const std::byte> observation) {
   for (const Place& place : places)
     for (std::size_t i = 0;
@@ -210,7 +211,7 @@ void check_finite(std::span<const Place> places, std::span<const std::byte> obse
 
 int read_bytes(const std::string& bytes, const std::vector<Place>& places,
                std::span<std::byte> observation) {
-  std::size_t others = 0; // arrays without a history
+  std::size_t others = 0; // total size of the arrays without a history
   for (std::size_t a = 1; a < places.size(); ++a)
     others += places[a].array.bytes();
   const std::size_t one = places[0].array.bytes();

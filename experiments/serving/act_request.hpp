@@ -11,20 +11,20 @@
 
 namespace troupe::experiments::serving {
 
-constexpr std::size_t kMostObservations = 1'024; // of a request
-constexpr std::size_t kLongestLabel = 128;       // bytes, of a session or a version
+constexpr std::size_t kMostObservations = 1'024; // maximum in one request
+constexpr std::size_t kLongestLabel = 128;       // bytes in a session's or version's name
 
 /// A request for actions, as far as it can be read without knowing the policy.
 ///
 /// JSON: {"observation": {NAME: numbers, …}} or {"observations": [{…}, …]}, and optionally
-/// "session", "first" and "version". Arrays may be nested; a text is base64 of the array's bytes,
-/// little-endian. Bytes (application/octet-stream): the arrays of one observation one after the
-/// other, with session, first and version in the query; the answer is float32 numbers.
+/// "session", "first" and "version". Arrays may be nested. A text is the base64 form of the array's
+/// bytes, little-endian. Bytes (application/octet-stream): the arrays of one observation one after
+/// another, with session, first and version in the query; the answer is float32 numbers.
 struct ActRequest {
   std::string session;
   std::string version;
   bool first = false;
-  bool many = false; // answered by a list
+  bool many = false; // whether the answer is a list
   bool as_bytes = false;
   std::vector<nlohmann::json> observations;
   std::string bytes;
@@ -32,12 +32,12 @@ struct ActRequest {
   std::size_t count() const { return as_bytes ? 1 : observations.size(); }
 };
 
-/// Throws std::invalid_argument naming the key and the rule.
+/// Throws std::invalid_argument with the key and the rule.
 ActRequest parse_act_request(const web::Request& request);
 
-/// Observation number `i` as the policy's spec lays it out. Of the first array it has the whole
-/// history, or one frame, which is put at the end; `frames` says how many. Throws
-/// std::invalid_argument naming the array, and what it must be.
+/// Returns observation number `i` in the layout of the policy's spec. The request contains the
+/// whole history of the first array, or a single frame, which is stored as the newest one; `frames`
+/// is set to the number of frames. Throws std::invalid_argument that names the array and its rule.
 std::vector<std::byte> read_observation(const ActRequest& request, std::size_t i,
                                         const ServedPolicy& policy, int& frames);
 

@@ -21,7 +21,7 @@ bool Batcher::submit(std::vector<Job> jobs) {
   if (jobs_.size() + jobs.size() > limits_.queued)
     return false;
   std::ranges::move(jobs, std::back_inserter(jobs_));
-  if (busy_) // whoever computes will take them
+  if (busy_) // the computing thread will take them
     return true;
   busy_ = true;
   std::vector<Job> batch;

@@ -13,33 +13,34 @@
 
 namespace troupe::experiments::serving {
 
-/// An observation on its way to an action.
+/// An observation that waits for its action.
 struct Job {
-  std::vector<std::byte> observation; // whole, as the policy's spec lays it out
-  std::vector<float> state;           // before; the policy replaces it
+  std::vector<std::byte> observation; // complete, in the layout of the policy's spec
+  std::vector<float> state;           // memory before the step; the policy replaces it
   std::vector<float> action;          // the result
-  std::string error;                  // or why there is none
+  std::string error;                  // the reason if there is no result
   std::function<void(Job&)> done;     // called once, on any thread
 };
 
-/// Gathers the jobs of many threads into batches, without a thread and without waiting: the thread
-/// whose job finds the policy idle computes it at once, and then what others have brought
-/// meanwhile, together. A quiet server answers without delay, and batches grow with the load.
+/// Gathers jobs from many threads into batches, without a thread of its own and without waiting: a
+/// thread that submits a job while the policy is idle computes it immediately, and then computes
+/// all jobs that other threads have submitted meanwhile as one batch. An idle server answers
+/// without delay, and batches grow with the load.
 class Batcher {
 public:
   struct Limits {
-    std::size_t batch = 64;     // jobs that are computed together
-    std::size_t queued = 4'096; // jobs that wait
+    std::size_t batch = 64;     // maximum number of jobs computed together
+    std::size_t queued = 4'096; // maximum number of waiting jobs
   };
-  /// `observe` may be empty: called with the size of each batch.
+  /// `observe` is called with the size of each batch; it may be empty.
   Batcher(std::unique_ptr<ServedPolicy> policy, const Limits& limits,
           std::function<void(std::size_t)> observe = {});
 
   const ServedPolicy& policy() const { return *policy_; }
   std::size_t queued() const;
 
-  /// False if as many jobs as the limit wait: none is added then. All of them are added, or none,
-  /// and they are done one after another.
+  /// Adds all of the jobs or none; jobs that were added together are computed one after another.
+  /// Returns false, and adds none, if too many jobs are waiting.
   bool submit(std::vector<Job> jobs);
 
 private:

@@ -20,14 +20,14 @@ namespace {
 using Json = nlohmann::json;
 using std::chrono::steady_clock;
 
-constexpr std::size_t kLongestId = 256; // bytes of JSON
+constexpr std::size_t kLongestId = 256; // maximum length in bytes of the JSON
 
 env::wire::Frame frame_of(std::string text) {
   const auto kept = std::make_shared<const std::string>(std::move(text));
   return env::wire::Frame::view(std::as_bytes(std::span(*kept)), kept);
 }
 
-/// The request of a message. Throws std::invalid_argument naming the key and the rule.
+/// Builds the request from a message. Throws std::invalid_argument with the key and the rule.
 web::Request request_of(const Json& head, const env::wire::Message& message) {
   const auto text = [&](const char* key, const std::string& absent) {
     const auto found = head.find(key);
@@ -54,7 +54,7 @@ web::Request request_of(const Json& head, const env::wire::Message& message) {
 
 } // namespace
 
-/// Finished answers, from any thread; outlives the door.
+/// Finished answers from any thread. Outlives the door.
 struct MessageDoor::Answers {
   struct Ready {
     std::string peer;
@@ -74,7 +74,7 @@ struct MessageDoor::Answers {
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(descriptor, &one, sizeof one);
   }
-  /// Another request waits; false: there are `most` of them.
+  /// Counts another unanswered request; false if there are `most` of them.
   bool begin(std::size_t most) {
     const std::scoped_lock lock(mutex);
     if (waiting >= most)
@@ -102,11 +102,11 @@ struct MessageDoor::Answers {
   const int descriptor;
   std::mutex mutex;
   std::deque<Ready> ready;
-  std::size_t waiting = 0; // requests without an answer
+  std::size_t waiting = 0; // number of unanswered requests
   bool closed = false;
 };
 
-/// What the thread does.
+/// The door's thread.
 class MessageDoor::Clerk {
 public:
   Clerk(env::wire::Socket socket, std::shared_ptr<Answers> answers, std::size_t waiting,
@@ -144,7 +144,7 @@ private:
     const auto reply = [answers = answers_, peer = message.peer, id](web::Response response) {
       answers->put({peer, id, std::move(response)});
     };
-    try { // the request lives until it is answered
+    try { // the request must live until it is answered
       const auto request = std::make_shared<const web::Request>(request_of(head, message));
       handler_(*request, [reply, request](web::Response response) { reply(std::move(response)); });
     } catch (const std::invalid_argument& mistake) {

@@ -14,31 +14,32 @@
 namespace troupe::experiments::serving {
 
 struct MessageDoorOptions {
-  std::string endpoint; // tcp://<host>:<port> or ipc://<path>; * finds a port
-  std::optional<env::wire::ServerKeys> keys = {}; // needed on other interfaces than loopback
+  std::string endpoint; // tcp://<host>:<port> or ipc://<path>; * selects a free port
+  std::optional<env::wire::ServerKeys> keys = {}; // required on interfaces other than loopback
   std::size_t body_bytes = 16 << 20;
-  std::size_t waiting = 65'536; // requests without an answer; 503 beyond
+  std::size_t waiting = 65'536; // maximum number of unanswered requests; beyond: 503
 };
 
-/// Takes the same requests as an HTTP server, as messages of ZeroMQ. A client is a dealer; each
+/// Accepts the same requests as an HTTP server, as ZeroMQ messages. A client is a dealer. Each
 /// message has two parts:
 ///
 ///   {"path": "/v1/act", "method": "POST", "authorization": "Bearer TOKEN", "type": …, "id": …}
 ///   the body, JSON or bytes
 ///
-/// All keys but "path" and "authorization" may be left out; the method is POST if there is a body.
-/// The answer has two parts as well, {"status": 200, "type": …, "id": …} with the request's id, and
-/// its body. Answers come in the order in which they are ready.
+/// All keys except "path" and "authorization" may be omitted; the method is POST if there is a
+/// body. An answer also has two parts: {"status": 200, "type": …, "id": …} with the request's id,
+/// and its body. Answers are sent in the order in which they become ready.
 class MessageDoor {
 public:
-  /// Listens. Throws std::invalid_argument naming the endpoint, std::runtime_error if it is taken.
+  /// Starts to listen. Throws std::invalid_argument that names a bad endpoint, and
+  /// std::runtime_error if the endpoint is in use.
   MessageDoor(env::wire::Context& context, MessageDoorOptions options,
               web::HttpServer::DeferringHandler handler);
-  ~MessageDoor(); // later answers are dropped
+  ~MessageDoor(); // drops answers that come later
   MessageDoor(const MessageDoor&) = delete;
   MessageDoor& operator=(const MessageDoor&) = delete;
 
-  const std::string& endpoint() const { return endpoint_; } // with its port
+  const std::string& endpoint() const { return endpoint_; } // includes the actual port
 
 private:
   struct Answers;

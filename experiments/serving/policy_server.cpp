@@ -45,18 +45,18 @@ struct PolicyServer::Parts {
     std::int64_t updates() const { return batcher ? batcher->policy().contract().updates : -1; }
   };
 
-  /// A request on its way to its answer; the last job answers.
+  /// A request that is being answered; its last job sends the answer.
   struct Asked {
     Reply reply;
     std::string version;
     std::int64_t updates = 0;
     std::string session_name;
     Session session;
-    std::vector<std::byte> history; // the session's, once there is an action
+    std::vector<std::byte> history; // becomes the session's history once there is an action
     bool many = false;
     bool as_bytes = false;
     std::vector<std::vector<float>> actions;
-    std::size_t left = 0; // jobs that are not done
+    std::size_t left = 0; // number of unfinished jobs
     std::string error;
     Clock::time_point since;
   };
@@ -142,7 +142,7 @@ struct PolicyServer::Parts {
     throw std::invalid_argument("there is no version \"" + name + "\"; there are " + all);
   }
 
-  /// By shares, in turns as even as they can be.
+  /// Chooses a version according to the shares, as evenly as possible.
   const Version& next() {
     double total = 0;
     for (const Version& version : versions)
@@ -157,7 +157,7 @@ struct PolicyServer::Parts {
     return versions[0];
   }
 
-  /// A copy: it may be replaced meanwhile.
+  /// Returns a copy, because the version may be replaced meanwhile.
   Version choose(const std::string& name) {
     const std::lock_guard lock(mutex);
     return name.empty() ? next() : named(name);
@@ -242,7 +242,7 @@ struct PolicyServer::Parts {
 
   void note(const std::shared_ptr<Asked>& asked, std::size_t i, Job& job) {
     asked->actions[i] = std::move(job.action);
-    if (job.error.empty()) { // after an error the client may ask again from where it was
+    if (job.error.empty()) { // after an error the client may retry from the same state
       asked->session.state = std::move(job.state);
       asked->session.history = std::move(asked->history);
     } else {
@@ -343,7 +343,7 @@ struct PolicyServer::Parts {
     const Clock::time_point since = Clock::now();
     try {
       act(request, reply);
-    } catch (const std::invalid_argument&) { // which the HTTP server answers
+    } catch (const std::invalid_argument&) { // the HTTP server answers it
       metrics.answered({}, 400, std::chrono::duration<double>(Clock::now() - since).count());
       throw;
     }
@@ -362,10 +362,10 @@ struct PolicyServer::Parts {
   PolicyServerOptions options;
   ServerMetrics metrics;
   Sessions sessions;
-  std::mutex mutex; // of versions' members, and of turn
+  std::mutex mutex; // guards the members of the versions, and `turn`
   std::vector<Version> versions;
   std::uint64_t turn = 0;
-  std::optional<web::HttpServer> server; // its threads use the other parts
+  std::optional<web::HttpServer> server; // its threads use the other members
 };
 
 PolicyServer::PolicyServer(PolicyServerOptions options)
@@ -377,7 +377,7 @@ PolicyServer::PolicyServer(PolicyServerOptions options)
 PolicyServer::~PolicyServer() {
   parts_->server->stop();
   for (auto& version : parts_->versions)
-    version.batcher.reset(); // and the replies that wait in it
+    version.batcher.reset(); // together with the replies that wait in it
 }
 
 std::string PolicyServer::address() const {

@@ -12,11 +12,11 @@
 
 namespace troupe::experiments::serving {
 
-/// A policy behind its contract: it takes observations as the environment has them, and gives
-/// actions in the environment's own bounds.
+/// A policy behind its contract: it takes observations as the environment provides them, and its
+/// actions are within the environment's own bounds.
 class ServedPolicy {
 public:
-  /// `spec`: of the environment with its wrappers, without normalisation.
+  /// `spec` describes the wrapped environment without normalisation.
   ServedPolicy(PolicyContract contract, env::EnvironmentSpec spec,
                std::unique_ptr<learner::Policy> policy);
 
@@ -24,18 +24,19 @@ public:
   const env::EnvironmentSpec& spec() const { return spec_; }
   std::size_t state_size() const { return static_cast<std::size_t>(contract_.state_size); }
   std::size_t action_size() const { return contract_.actions.size(); }
-  /// Of one frame of the first array; the history is as many of them, oldest first.
+  /// Size of one frame of the first array. The history consists of such frames, oldest first.
   std::size_t frame_bytes() const { return contract_.observations[0].spec.bytes(); }
 
-  /// Puts the frames before the newest one into an observation that has that alone; `before`:
-  /// history_of() the observation before, empty at the first of an episode.
+  /// Fills in the older frames of an observation that has only the newest one. `before` is the
+  /// result of history_of() for the previous observation; empty at the first observation of an
+  /// episode.
   void complete_history(std::span<std::byte> observation, std::span<const std::byte> before) const;
-  /// The frames that the next observation has in front of its newest one.
+  /// The frames that precede the newest one in the next observation.
   std::span<const std::byte> history_of(std::span<const std::byte> observation) const;
 
-  /// observations: whole ones as `spec` lays them out, which are normalised in place; states
-  /// [batch, state_size()] are replaced; actions [batch, action_size()]. One thread at a time.
-  /// Throws std::runtime_error on an action that is not finite.
+  /// Computes the actions [batch, action_size()] for complete observations in the layout of `spec`.
+  /// Normalises the observations in place and replaces the states [batch, state_size()]. Use from
+  /// one thread at a time. Throws std::runtime_error if an action is not finite.
   void act(std::span<std::byte* const> observations, std::span<float> states,
            std::span<float> actions);
 

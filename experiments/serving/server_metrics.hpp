@@ -6,7 +6,7 @@
 
 namespace troupe::experiments::serving {
 
-/// What a policy server counts, for Prometheus. Any thread.
+/// Metrics of a policy server for Prometheus. May be used from any thread.
 class ServerMetrics {
 public:
   ServerMetrics();

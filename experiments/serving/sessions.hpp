@@ -10,25 +10,26 @@
 
 namespace troupe::experiments::serving {
 
-/// What the server remembers of an episode that a client plays.
+/// The server's state of an episode that a client plays.
 struct Session {
-  std::string version;            // of the policy that began it
-  std::vector<float> state;       // of a policy with a memory
+  std::string version;            // the version that began it
+  std::vector<float> state;       // for a policy with a memory
   std::vector<std::byte> history; // the latest frames of the first array, oldest first
 };
 
-/// Sessions by name, each used by one request at a time. Any thread.
+/// Sessions by name. Only one request at a time can use a session. May be used from any thread.
 class Sessions {
 public:
   using Clock = std::chrono::steady_clock;
   struct Limits {
     std::size_t sessions = 10'000;
-    std::chrono::seconds idle{600}; // a session that rests for longer is forgotten
+    std::chrono::seconds idle{600}; // sessions that are unused for longer are forgotten
   };
   explicit Sessions(const Limits& limits, std::function<Clock::time_point()> now = &Clock::now);
 
   enum class Taken { ok, unknown, busy, full };
-  /// Moves the session out until it is put back. `begins`: a new one, in place of an old one.
+  /// Moves the session out until it is put back. `begins` starts a new session in place of an old
+  /// one.
   Taken take(const std::string& name, bool begins, Session& session);
   void put_back(const std::string& name, Session session);
 

@@ -1,6 +1,6 @@
-// What every exported policy is made of: C++17, no dependency, no allocation, no lock, no
-// exception. Sizes are template arguments. Numbers that vectors load are laid out in blocks of
-// kColumns outputs, so that the same weights serve every width of vectors.
+// The building blocks of exported policies: C++17 without dependencies, allocations, locks or
+// exceptions. Sizes are template arguments. Weights are stored in blocks of kColumns outputs, so
+// that the same layout serves vectors of every width.
 #ifndef TROUPE_POLICY_RUNTIME_1
 #define TROUPE_POLICY_RUNTIME_1
 
@@ -11,13 +11,13 @@
 
 namespace troupe_policy {
 
-/// Weights are padded to a multiple of so many outputs.
+/// Weights are padded to a multiple of this many outputs.
 inline constexpr int kColumns = 16;
 constexpr int padded(int outputs) {
   return (outputs + kColumns - 1) / kColumns * kColumns;
 }
 
-// Vectors of the compiler, as wide as the processor that it compiles for has them.
+// Vectors of the compiler, as wide as the target processor supports.
 #if defined(__GNUC__) && defined(__AVX512F__)
 inline constexpr int kLanes = 16;
 #elif defined(__GNUC__) && defined(__AVX__)
@@ -48,7 +48,7 @@ inline __attribute__((always_inline)) void load(const std::uint16_t* from, Vecto
 inline __attribute__((always_inline)) void load(const std::int8_t* from, Vector& to) {
   Bytes bytes;
   std::memcpy(&bytes, from, sizeof bytes);
-  // In steps of twice the width: GCC 12 takes the numbers apart when it widens more at once.
+  // Widen in steps of a factor of two: GCC 12 falls back to scalar code for larger steps.
   const Shorts shorts = __builtin_convertvector(bytes, Shorts);
   to = __builtin_convertvector(__builtin_convertvector(shorts, Integers), Vector);
 }
@@ -66,8 +66,8 @@ inline void load(const std::int8_t* from, Vector& to) {
 }
 #endif
 
-/// `kVectors` vectors of outputs: y = sum of x[i] * w[i]. `kWays` sums at once hide the latency of
-/// an addition.
+/// Computes `kVectors` vectors of outputs: y = sum of x[i] * w[i]. `kWays` independent sums hide
+/// the latency of an addition.
 template <int kVectors, int kWays, int kInputs, int kStride, class Weight>
 inline void multiply_columns(const Weight* w, const float* x, float* y) {
   constexpr int kTogether = kInputs / kWays * kWays;
@@ -92,13 +92,13 @@ inline void multiply_columns(const Weight* w, const float* x, float* y) {
   }
 }
 
-/// y [padded(kOutputs)] = x [kInputs] * w [kInputs, padded(kOutputs)], then times `scale` where
-/// there is one (int8), plus bias.
+/// y [padded(kOutputs)] = x [kInputs] * w [kInputs, padded(kOutputs)], times `scale` if there is
+/// one (int8), plus bias.
 template <int kInputs, int kOutputs, class Weight>
 inline void linear(const Weight* w, const float* scale, const float* bias, const float* x,
                    float* y) {
   constexpr int kWide = padded(kOutputs);
-  constexpr int kBlock = kLanes >= 8 ? 8 : (kLanes == 4 ? 4 : 8); // vectors at once
+  constexpr int kBlock = kLanes >= 8 ? 8 : (kLanes == 4 ? 4 : 8); // vectors computed together
   constexpr int kAll = kWide / kLanes;
   constexpr int kWhole = kAll / kBlock;
   constexpr int kRest = kAll % kBlock;
@@ -118,7 +118,7 @@ inline float exponential(float x) {
   const float scaled = x * 1.44269504F;
   const int whole = static_cast<int>(scaled + (scaled < 0.0F ? -0.5F : 0.5F));
   const auto n = static_cast<float>(whole);
-  const float r = (x - n * 0.693359375F) + n * 2.12194440e-4F; // log(2) in two parts
+  const float r = (x - n * 0.693359375F) + n * 2.12194440e-4F; // log(2), split into two parts
   const float series =
       1.0F
       + r
@@ -156,7 +156,7 @@ inline void activate(float* x) {
   }
 }
 
-/// 1 / sqrt(y): Newton's method from the halved exponent, without a library's square root.
+/// 1 / sqrt(y): Newton's method, starting from the halved exponent; needs no library function.
 inline float inverse_root(float y) {
   std::int32_t bits;
   std::memcpy(&bits, &y, sizeof bits);
@@ -182,7 +182,8 @@ inline void layer_norm(const float* gain, const float* bias, float* x) {
     x[i] = (x[i] - mean) * inverse * gain[i] + bias[i];
 }
 
-/// Each number times its gain, plus its bias; then the biases that are left.
+/// Multiplies each of the first kInputs numbers by its gain and adds its bias; the others are set
+/// to their bias.
 template <int kInputs, int kOutputs>
 inline void affine(const float* gain, const float* bias, float* x) {
   for (int i = 0; i < kInputs; ++i)
@@ -191,7 +192,7 @@ inline void affine(const float* gain, const float* bias, float* x) {
     x[i] = bias[i];
 }
 
-/// Divided by their length, at least 1e-8.
+/// Divides a vector by its length, or by 1e-8 if that is greater.
 template <int kCount>
 inline void unit_length(float* x) {
   float squares = 0.0F;
@@ -202,15 +203,15 @@ inline void unit_length(float* x) {
     x[i] *= inverse;
 }
 
-/// x = kept + gain * (x - kept); without a gain kept + x.
+/// x = kept + gain * (x - kept); without a gain, x = kept + x.
 template <int kCount>
 inline void add_kept(const float* kept, const float* gain, float* x) {
   for (int i = 0; i < kCount; ++i)
     x[i] = kept[i] + (gain != nullptr ? gain[i] * (x[i] - kept[i]) : x[i]);
 }
 
-/// A step of a memory. x: [kInputs] and room for kSize more numbers; gates: [padded(4 * kSize)].
-/// state: hidden [kSize], cell [kSize]. The output is the hidden part, also written to x.
+/// One step of an LSTM. x: [kInputs] with room for kSize more numbers; gates: [padded(4 * kSize)];
+/// state: hidden [kSize], cell [kSize]. The output is the hidden part, which is also written to x.
 template <int kInputs, int kSize, class Weight>
 inline void lstm(const Weight* w, const float* scale, const float* bias, float* x, float* gates,
                  float* state) {
@@ -225,8 +226,8 @@ inline void lstm(const Weight* w, const float* scale, const float* bias, float* 
   std::memcpy(x, hidden, kSize * sizeof(float));
 }
 
-/// Pictures are [height, width, channels] inside. `patch`: room for kKernel * kKernel * kChannels
-/// numbers; `row`: for padded(kOutputs).
+/// A convolution. Pictures are [height, width, channels] inside the policy. `patch` has room for
+/// kKernel * kKernel * kChannels numbers, and `row` for padded(kOutputs).
 template <int kChannels, int kHeight, int kWidth, int kOutputs, int kKernel, int kStride,
           Activation kActivation, class Weight>
 inline void convolution(const Weight* w, const float* scale, const float* bias, const float* x,
@@ -246,7 +247,7 @@ inline void convolution(const Weight* w, const float* scale, const float* bias, 
     }
 }
 
-/// Bytes [channels, height, width] to numbers [height, width, channels].
+/// Converts bytes [channels, height, width] to numbers [height, width, channels].
 template <int kChannels, int kPlane>
 inline void enter_picture(const std::uint8_t* picture, float scale, float offset, float* x) {
   for (int pixel = 0; pixel < kPlane; ++pixel)
@@ -254,7 +255,7 @@ inline void enter_picture(const std::uint8_t* picture, float scale, float offset
       *x++ = static_cast<float>(picture[c * kPlane + pixel]) * scale + offset;
 }
 
-/// Numbers [plane, channels] to [channels, plane].
+/// Transposes numbers [plane, channels] to [channels, plane].
 template <int kChannels, int kPlane>
 inline void by_channel(const float* x, float* y) {
   for (int c = 0; c < kChannels; ++c)
@@ -270,7 +271,7 @@ inline int largest(const float* values, int count) {
   return best;
 }
 
-/// The choice whose distribution over equidistant numbers has the largest mean.
+/// The choice with the greatest mean of its distribution over equidistant values.
 inline int largest_mean(const float* logits, int choices, int atoms, float minimum, float maximum) {
   int best = 0;
   float most = 0.0F;
@@ -309,27 +310,27 @@ inline float limited(float x, float least, float most) {
   return x < least ? least : (x > most ? most : x);
 }
 
-/// What a number of an observation or action is. A choice has minimum 0 and maximum n - 1.
+/// Describes a number of an observation or action. A choice has minimum 0 and maximum n - 1.
 struct Element {
   const char* name;
   const char* unit;
-  float minimum; // of an action; 0 and 0: no bounds
+  float minimum; // for an action; 0 and 0: unbounded
   float maximum;
 };
 
-/// What a policy was trained for, and what a machine gives and takes.
+/// The inputs and outputs that a policy was trained with, or that a machine provides and takes.
 struct Contract {
   const char* task;
-  const Element* observation; // in order; of a picture one element
+  const Element* observation; // in order; a picture is one element
   int observation_size;
   const Element* action;
   int action_size;
-  int history; // frames in an observation, oldest first
+  int history; // number of frames in an observation, oldest first
   double control_period_seconds;
 };
 
-/// Compares in the order of the members, the task left out. Writes the first difference by name
-/// into `message` (may be null) and returns false.
+/// Compares the members in order, except the task. If they differ, writes the first difference by
+/// name into `message` (may be null) and returns false.
 inline bool check_contract(const Contract& policy, const Contract& machine, char* message,
                            std::size_t size) {
   const auto refuse = [&](const char* what, int number, const char* wanted, const char* found) {

@@ -1,10 +1,11 @@
 // A control loop on Linux around an exported policy: fixed period, no allocation, and a report of
-// how punctual it was. Replace Machine by your robot.
+// its punctuality. Replace Machine with your robot.
 //
 //   realtime_loop [seconds, default 5] [period in microseconds, default the policy's]
 //
-// The thread runs under SCHED_FIFO with locked memory where it may (CAP_SYS_NICE, or `ulimit -r`).
-// Prints one line of JSON. Exit code 0: done; 1: the machine does not fit the policy; 2: arguments.
+// The thread runs under SCHED_FIFO with locked memory if it is allowed to (CAP_SYS_NICE, or
+// `ulimit -r`). Prints one line of JSON. Exit code 0: success; 1: the machine does not fit the
+// policy; 2: wrong arguments.
 #include "policy.hpp"
 
 #include <pthread.h>
@@ -20,7 +21,7 @@ namespace {
 
 using Policy = POLICY::Policy;
 constexpr std::int64_t kSecond = 1'000'000'000; // nanoseconds
-constexpr int kPriority = 80;                   // of 1 to 99
+constexpr int kPriority = 80;                   // 1 to 99
 
 std::int64_t now() {
   timespec time{};
@@ -42,10 +43,10 @@ bool become_realtime() {
          && pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority) == 0;
 }
 
-/// What gives observations and takes actions. This one shows its last action again.
+/// Provides observations and executes actions. This one returns its last action as the observation.
 class Machine {
 public:
-  /// In a robot: the names of its sensors and motors, from its own description.
+  /// For a robot: the names of its sensors and motors, from its own description.
   static troupe_policy::Contract contract() { return POLICY::kContract; }
 
   const Policy::Frame* frame() const { return frame_; }
@@ -62,7 +63,8 @@ private:
   float action_[Policy::kActionSize] = {};
 };
 
-/// Durations in powers of two of 1/8: 512 counters for 1 ns to 2^64 ns within 12.5 %.
+/// A histogram of durations with 8 bins per power of two: 512 counters for 1 ns to 2^64 ns within
+/// 12.5 %.
 class Durations {
 public:
   void add(std::int64_t nanoseconds) {
@@ -74,7 +76,7 @@ public:
     ++count_;
     greatest_ = nanoseconds > greatest_ ? nanoseconds : greatest_;
   }
-  /// In microseconds; the lower bound of its counter.
+  /// The quantile in microseconds, rounded down to a bin's lower bound.
   double quantile(double part) const {
     std::int64_t left = static_cast<std::int64_t>(part * static_cast<double>(count_));
     for (int i = 0; i < 512; ++i)

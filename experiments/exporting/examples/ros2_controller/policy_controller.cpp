@@ -1,9 +1,10 @@
-// A policy from states as a ros2_control controller. Parameters, each in the policy's order:
-//   observations, actions     the names of the contract, so that another order is refused
+// A policy for state observations as a ros2_control controller. Parameters, each in the policy's
+// order:
+//   observations, actions     the names in the contract, so that a different order is refused
 //   state_interfaces          "right_hip/position", one for each observation
 //   command_interfaces        "right_hip/effort", one for each action
-// The policy acts once per control period of its contract, whatever the rate of the manager; in
-// between the last command is held. update() does not allocate or lock.
+// The policy acts once per control period of its contract, whatever the manager's update rate; in
+// between, the last command is held. update() does not allocate or lock.
 #include "policy.hpp"
 
 #include <controller_interface/controller_interface.hpp>
@@ -55,7 +56,7 @@ public:
         || !fits("command_interfaces", list("command_interfaces").size(), Policy::kActionSize))
       return CallbackReturn::ERROR;
     troupe_policy::Contract machine =
-        POLICY::kContract; // units, bounds and period are the policy's
+        POLICY::kContract; // units, bounds and period come from the policy
     std::vector<troupe_policy::Element> observed = named(observations, machine.observation);
     std::vector<troupe_policy::Element> acted = named(actions, machine.action);
     machine.observation = observed.data();
@@ -79,12 +80,12 @@ public:
     if (left_seconds_ > 0)
       return return_type::OK;
     left_seconds_ += POLICY::kContract.control_period_seconds;
-    if (left_seconds_ < 0) // the manager is slower than the policy: no debt
+    if (left_seconds_ < 0) // the manager is slower than the policy: do not catch up
       left_seconds_ = 0;
     for (int i = 0; i < Policy::kFrameSize; ++i)
       frame_[i] = static_cast<float>(state_interfaces_[i].get_value());
     if (!policy_.step(frame_, nullptr, action_))
-      return return_type::ERROR; // a sensor gave NaN; the manager decides what happens
+      return return_type::ERROR; // a sensor returned NaN; the manager decides what to do
     for (int i = 0; i < Policy::kActionSize; ++i)
       command_interfaces_[i].set_value(static_cast<double>(action_[i]));
     return return_type::OK;
@@ -95,7 +96,7 @@ private:
     return get_node()->get_parameter(name).as_string_array();
   }
 
-  /// The policy's elements with other names, which must outlive them.
+  /// The policy's elements under other names. `names` must outlive them.
   static std::vector<troupe_policy::Element> named(const std::vector<std::string>& names,
                                                    const troupe_policy::Element* elements) {
     std::vector<troupe_policy::Element> made(elements, elements + names.size());
