@@ -1,8 +1,8 @@
-// One training program under any strategy, which is named on the command line and nowhere else:
+// One training program for every strategy. Only the command line names the strategy:
 //   any_strategy "mirrored replicas=4"
 //   any_strategy "backup_workers replicas=5 backup_workers=1"
 //   torchrun-like variables, TF_CONFIG, mpirun or srun: any_strategy "multi_worker backend=tcp"
-// Prints one line: the strategy, the replicas, and the loss on rows that were not trained on.
+// Prints one line: the strategy, the number of replicas, and the loss on held-out rows.
 #include <iostream>
 
 #include <torch/nn.h>
@@ -20,7 +20,7 @@ using namespace troupe::learner;
 
 constexpr std::int64_t kGlobalBatch = 48;
 
-/// Pictures of 8x8 with a bar, and which of 4 ways it points.
+/// Pictures of 8x8 with a bar, labelled with its direction, one of 4.
 TensorMap bars(std::uint64_t seed, std::int64_t rows) {
   torch::manual_seed(seed);
   const auto way = torch::randint(4, {rows}, at::kLong);
@@ -46,8 +46,8 @@ TensorMap bars(std::uint64_t seed, std::int64_t rows) {
   return {{"x", x}, {"y", way}};
 }
 
-/// The 200 global batches that every run sees, made before there are replicas: LibTorch's generator
-/// is one per process.
+/// The 200 global batches that every run uses, generated before there are replicas, because
+/// LibTorch's generator is shared by the whole process.
 std::vector<TensorMap> all_batches(int steps) {
   std::vector<TensorMap> batches;
   for (int step = 0; step < steps; ++step)
@@ -65,7 +65,8 @@ public:
         torch::nn::Linear(128, 4));
     network_->to(at::kDouble);
     const at::NoGradGuard guard;
-    for (auto& item : network_->named_parameters()) { // the same on all: a formula, no generator
+    for (auto& item : network_->named_parameters()) { // the same on all replicas: a formula instead
+                                                      // of a generator
       auto& parameter = item.value();
       if (parameter.dim() > 1)
         parameter.copy_(
@@ -111,13 +112,13 @@ int train(const std::string& strategy, int steps) {
   const auto input = replicator.input([&](const InputContext& context) {
     const auto rows = context.per_replica_batch_size(kGlobalBatch);
     const int parts = static_cast<int>(kGlobalBatch / rows);
-    // Replicas that do not step together begin at another batch each.
+    // Replicas that do not step in lockstep begin at different batches.
     const auto first = static_cast<std::size_t>(context.input_pipeline_id / parts);
     return [&, parts, step = first, part = context.input_pipeline_id % parts]() mutable {
       return part_of_batch(batches[step++ % batches.size()], part, parts);
     };
   });
-  replicator.call([&](ReplicaContext& context) { // no waiting between the steps but the strategy's
+  replicator.call([&](ReplicaContext& context) { // only the strategy synchronises the steps
     for (int step = 0; step < steps; ++step)
       classifiers.of(context).step(input->next(context));
     return TensorMap{};
@@ -127,7 +128,7 @@ int train(const std::string& strategy, int steps) {
     std::cout << strategy << " | replicas " << replicator.num_replicas() << " | loss "
               << classifiers[0].evaluate(unseen) << std::endl;
   }
-  replicator.call([](ReplicaContext& context) { // no rank leaves while others need it
+  replicator.call([](ReplicaContext& context) { // no rank ends while others need it
     if (context.has_collectives())
       context.barrier();
     return TensorMap{};

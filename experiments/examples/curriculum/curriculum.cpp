@@ -1,5 +1,5 @@
-// An actor that joins a run: a curriculum. It gets the episodes that ended, and makes the task
-// harder when the agent has learned it. The task is in this program, too.
+// An actor that joins a run: a curriculum. It receives the episodes that have ended and makes the
+// task harder once the agent has learned it. The task, too, is part of this program.
 //   curriculum curriculum.textproto
 //   curriculum curriculum.textproto --without seed=2
 #include <algorithm>
@@ -25,8 +25,8 @@ using namespace troupe;
 
 constexpr int kMostDigits = 12;
 
-/// A lock with a code: the right button shows the next digit, a wrong one ends the episode. The
-/// last digit gives reward 1.
+/// A lock with a code. The right button shows the next digit; a wrong one ends the episode. The
+/// last digit gives a reward of 1.
 class CodeLock final : public env::Environment {
 public:
   explicit CodeLock(const env::Options& options) : digits_(options.integer("digits", kMostDigits)) {
@@ -34,7 +34,7 @@ public:
       throw std::invalid_argument("option digits is " + std::to_string(digits_)
                                   + "; it must be from 1 to " + std::to_string(kMostDigits));
     spec_.name = "code_lock";
-    spec_.observations = {{"next", env::ElementType::float32, {kMostDigits}}}; // one of them is 1
+    spec_.observations = {{"next", env::ElementType::float32, {kMostDigits}}}; // one-hot
     spec_.action = env::one_of(4);
     spec_.episode_steps = kMostDigits;
     spec_.control_timestep_seconds = 1;
@@ -71,15 +71,15 @@ private:
   std::int64_t entered_ = 0;
 };
 
-constexpr std::size_t kEpisodes = 30; // of a level, over which success is measured
-constexpr double kSuccess = 0.5;      // mean return that a harder level needs
+constexpr std::size_t kEpisodes = 30; // number of episodes at a level for measuring success
+constexpr double kSuccess = 0.5;      // mean return required for a harder level
 
 struct CurriculumState {
-  std::vector<double> returns; // of this level
+  std::vector<double> returns; // returns at the current level
 };
 
-/// Adds a digit when the mean return of the last episodes is high enough. The report says which
-/// options are in force, also after a resumption, so that nothing else need be kept.
+/// Adds a digit when the mean return of the last episodes is high enough. The report contains the
+/// current options, also after a resumption, so the actor needs no other state.
 actors::CompanionActor::behavior_type
 curriculum(actors::CompanionActor::stateful_pointer<CurriculumState> self) {
   return {[self](actors::report_atom, const actors::ProtoBytes& bytes) {

@@ -1,7 +1,8 @@
-// Data-parallel training for readers who know LibTorch. What is not LibTorch's is marked.
+// Data-parallel training for readers who know LibTorch. Everything that is not part of LibTorch is
+// marked.
 //   data_parallel                                          two replicas as threads of this process
-//   RANK=0 WORLD_SIZE=2 … data_parallel "multi_worker"     one replica per process, and so under
-//   mpirun, …
+//   RANK=0 WORLD_SIZE=2 … data_parallel "multi_worker"     one replica per process; also under
+//                                                          mpirun, …
 #include <iostream>
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -22,7 +23,8 @@ struct Model {
     torch::manual_seed(1);
     network = torch::nn::Sequential(torch::nn::Linear(2, 32), torch::nn::Tanh(),
                                     torch::nn::Linear(32, 1));
-    optimizer = context.wrap_optimizer(std::make_unique<torch::optim::SGD>( // Troupe: wrapped
+    optimizer = context.wrap_optimizer(std::make_unique<torch::optim::SGD>( // Troupe: the wrapped
+                                                                            // optimizer
         network->parameters(), torch::optim::SGDOptions(0.2)));
   }
   TensorMap step(const TensorMap& batch) {
@@ -40,7 +42,8 @@ struct Model {
 Input read_points(const InputContext& context) {
   const auto rows = context.per_replica_batch_size(64);
   return [=, step = 0]() mutable {
-    auto numbers = at::make_generator<at::CPUGeneratorImpl>( // LibTorch's own is shared by threads
+    auto numbers = at::make_generator<at::CPUGeneratorImpl>( // threads share LibTorch's default
+                                                             // generator
         static_cast<std::uint64_t>(100 * ++step + context.input_pipeline_id));
     const auto x = torch::rand({rows, 2}, numbers) * 2 - 1;
     return TensorMap{{"x", x}, {"y", x.prod(1, true)}};

@@ -1,6 +1,6 @@
-// A program that embeds a run: it trains in this process, reads the metrics as they come, and stops
-// the run by a rule of its own.
-//   embedded_run [UPDATES]     stops after so many
+// A program that embeds a run: it trains in its own process, receives the metrics as they arrive,
+// and stops the run by its own rule.
+//   embedded_run [UPDATES]     stops after that many updates
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -16,7 +16,8 @@ namespace {
 
 using namespace troupe;
 
-/// What experiments/configs/*.textproto hold; load_experiment() reads such a file.
+/// The text of an experiment, as in experiments/configs/*.textproto; load_experiment() reads such a
+/// file.
 constexpr const char* kExperiment = R"(
   environment { task: "cartpole_balance" action_repeat: 4 }
   replay { minimum_items: 300 samples_per_insert: 8 n_step: 3 }
@@ -36,12 +37,14 @@ int train(std::int64_t updates) {
 
   std::atomic<bool> stop = false; // may be set by any thread
   std::int64_t episodes = 0;
-  actors::RunCallbacks callbacks;                                    // all are called on one thread
-  callbacks.progress = [&](const actors::Progress& now) {            // twice a second
-    std::printf("%lld environment steps, %lld updates, return %.1f", // NaN before the first episode
+  actors::RunCallbacks callbacks;                                    // all callbacks run on one
+                                                                     // thread
+  callbacks.progress = [&](const actors::Progress& now) {            // called twice a second
+    std::printf("%lld environment steps, %lld updates, return %.1f", // the return is NaN before the
+                                                                     // first episode
                 static_cast<long long>(now.environment_steps), static_cast<long long>(now.updates),
                 now.episode_return);
-    for (const auto& [name, value] : now.learner) // its agent's metrics by name
+    for (const auto& [name, value] : now.learner) // the agent's metrics by name
       std::printf(", %s %.3g", name.c_str(), value);
     std::printf("\n");
     stop = now.updates >= updates;

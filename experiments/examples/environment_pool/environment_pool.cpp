@@ -1,7 +1,7 @@
-// Many environments stepped by a few threads, in C++ alone.
+// Many environments stepped by a few threads, in C++ only.
 //   environment_pool [TASK [ENVIRONMENTS [THREADS [STEPS]]]]
-// First all together, as a vector environment is; then each as soon as its result is there: a slow
-// one does not delay the others. Actions are random.
+// First steps all environments together, like a vector environment; then each one as soon as its
+// result is ready, so that a slow one does not delay the others. Actions are random.
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -52,7 +52,7 @@ bool play_together(EnvironmentPool& pool, std::int64_t steps, Random& random) {
   if (!pool.reset(all, rows.batch(), deadline))
     return late();
   for (std::int64_t step = 0; step < steps; ++step) {
-    // The observation of row i, rows.observation(i), is what an agent would look at here.
+    // An agent would use rows.observation(i), the observation in row i, here.
     const auto actions = random_actions(pool.spec().action, environments, random);
     if (!pool.step(actions, rows.batch(), deadline))
       return late();
@@ -66,7 +66,7 @@ bool play_together(EnvironmentPool& pool, std::int64_t steps, Random& random) {
 bool play_apart(EnvironmentPool& pool, std::int64_t steps, Random& random) {
   const auto environments = static_cast<std::size_t>(pool.environments());
   const std::size_t half = (environments + 1) / 2;
-  PoolRows rows(pool.spec(), half); // the first results, whoever has them
+  PoolRows rows(pool.spec(), half); // the first results, from any environments
   std::vector<std::int32_t> all(environments);
   std::iota(all.begin(), all.end(), 0);
   const auto begin = Clock::now();
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
     const std::string task = argc > 1 ? argv[1] : "HalfCheetah-v5";
     const PoolOptions options{.environments = argc > 2 ? std::stoi(argv[2]) : 8,
                               .threads = argc > 3 ? std::stoi(argv[3]) : 2};
-    const std::int64_t steps = argc > 4 ? std::stoll(argv[4]) : 1000; // of each environment
+    const std::int64_t steps = argc > 4 ? std::stoll(argv[4]) : 1000; // for each environment
     EnvironmentPool pool(options, EnvironmentConfig{.task = task});
     const EnvironmentSpec& spec = pool.spec();
     std::printf("%s: observations of %zu bytes, actions of %zu numbers\n", spec.name.c_str(),

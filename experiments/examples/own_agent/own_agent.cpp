@@ -1,6 +1,6 @@
-// An agent as a plug-in: twin delayed DDPG (Fujimoto, van Hoof and Meger 2018), on the
-// parts that the built-in agents share. own_agent.textproto trains it. It learns from states;
-// actions are continuous.
+// An agent as a plug-in: twin delayed DDPG (Fujimoto, van Hoof and Meger 2018), built from the
+// parts that the built-in agents share. It learns from states and has continuous actions.
+// own_agent.textproto trains it.
 #include <memory>
 #include <utility>
 
@@ -23,13 +23,13 @@ struct Config {
   std::vector<std::int64_t> layers;
   std::int64_t batch_size;
   double learning_rate;
-  double tau;          // of the targets' exponential average
-  double noise;        // of exploration, in units of the action range [-1, 1]
-  double target_noise; // that smooths the target's action
-  std::int64_t period; // updates of the critics per update of the policy
+  double tau;          // rate of the target networks' exponential average
+  double noise;        // exploration noise, in units of the action range [-1, 1]
+  double target_noise; // noise that smooths the target action
+  std::int64_t period; // critic updates per policy update
 };
 
-/// How it acts: tanh of a network of the state, with Gaussian noise to learn from.
+/// The acting side: tanh of a network of the state, with Gaussian noise for exploration.
 class Acting : public StatePolicy {
 public:
   Acting(const Config& config, const replay::TransitionSpec& transitions)
@@ -51,7 +51,7 @@ private:
   Schedule noise_;
 };
 
-/// How it learns.
+/// The learning side.
 class Learning : public SavedReplica {
 public:
   Learning(Config config, const replay::TransitionSpec& transitions)
@@ -63,7 +63,7 @@ public:
     ParameterLayout layout;
     network_.declare(layout, "policy");
     policy_.declare(std::move(layout));
-    save_group("critic_", critic_.group(), true); // what a checkpoint holds
+    save_group("critic_", critic_.group(), true); // saved in checkpoints
     save_group("policy_", policy_, true);
   }
 
@@ -83,7 +83,7 @@ public:
   Metrics step_fn(ReplicaContext&, const TensorMap& given) override {
     at::NoGradGuard no_gradient;
     const bool with_policy = (updates() + 1) % config_.period == 0;
-    Metrics metrics = make_update( // a GPU replays each variant as one graph
+    Metrics metrics = make_update( // on a GPU each variant is replayed as one graph
         checked_transitions(given, transitions_, updates() + 1), with_policy ? 1 : 0,
         [&](const TensorMap& batch) {
           const auto part = [&](const char* name) { return batch.at(name).to(options()); };
@@ -92,7 +92,7 @@ public:
           if (with_policy)
             learn_policy(part("observation"));
         });
-    metrics.try_emplace("q_mean", 0); // before the policy's first update
+    metrics.try_emplace("q_mean", 0); // until the policy's first update
     count_updates(1);
     if (with_policy) {
       critic_.group().average_target(config_.tau, 1);
@@ -116,7 +116,7 @@ private:
   void learn_policy(const at::Tensor& state) {
     const at::Tensor action = network_.forward(parameters_, state, {}, tape_, workspace_).tanh();
     const TwinCritic::Value value = critic_.value(state, action, false);
-    tape_.gradient().copy_((action * action - 1) * value.action_gradient); // of -value
+    tape_.gradient().copy_((action * action - 1) * value.action_gradient); // gradient of -value
     network_.backward(parameters_, gradients_, tape_, false, workspace_);
     in_update().step(policy_, "policy_loss", -value.mean);
     in_update().tell("q_mean", value.mean);

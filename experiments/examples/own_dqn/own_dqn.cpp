@@ -24,14 +24,14 @@ using namespace troupe::learner;
 constexpr const char* kName = "own_dqn";
 
 struct Config {
-  std::vector<std::int64_t> layers; // widths
+  std::vector<std::int64_t> layers; // widths of the hidden layers
   double learning_rate;
-  std::int64_t target_period; // updates between copies into the target network
-  EpsilonConfig epsilon;      // random choices
-  std::int64_t batch_size;    // transitions
+  std::int64_t target_period; // updates between copies to the target network
+  EpsilonConfig epsilon;      // probability of random choices
+  std::int64_t batch_size;    // transitions per update
 };
 
-/// The values of all choices in a state.
+/// Estimates the values of all choices in a state.
 class QNetwork {
 public:
   QNetwork(const Config& config, const replay::TransitionSpec& transitions)
@@ -48,19 +48,19 @@ public:
     head_.initialise(layout_, flat, generator);
     return flat;
   }
-  /// [batch, choices]
+  /// Returns [batch, choices].
   at::Tensor values(const Leaves& leaves, const Observed& observation) const {
     return head_.forward(leaves, torso_.forward(leaves, observation));
   }
 
 private:
-  ParameterLayout layout_; // of all layers in one flat tensor
+  ParameterLayout layout_; // places of all layers in one flat tensor
   std::int64_t choices_;
   Torso torso_; // hidden layers with ReLU
   Linear head_;
 };
 
-/// How it acts: the choice of the greatest value, or a random one to learn from.
+/// The acting side: takes the choice with the greatest value, or a random one to explore.
 class Acting : public Policy {
 public:
   Acting(const Config& config, const replay::TransitionSpec& transitions)
@@ -93,10 +93,10 @@ private:
   replay::TransitionSpec transitions_;
   QNetwork network_;
   at::Tensor parameters_;
-  Leaves leaves_; // views of the parameters, one for each layer's weights
+  Leaves leaves_; // views of the parameters, one per layer
 };
 
-/// How it learns: by steps towards the reward plus the discounted value of the next state.
+/// The learning side: steps towards the reward plus the discounted value of the next state.
 class Learning : public GroupReplica {
 public:
   Learning(const Config& config, const replay::TransitionSpec& transitions)
@@ -133,13 +133,13 @@ public:
                   .gather(1, of("action").to(at::kLong))
                   .squeeze(1);
       loss = at::huber_loss(value, target);
-      loss.backward(); // into group().gradient()
+      loss.backward(); // writes to group().gradient()
     }
     const at::NoGradGuard no_gradient;
-    group().step("loss", loss.item<double>(), before + 1); // averages over the replicas first
+    group().step("loss", loss.item<double>(), before + 1); // first averages over the replicas
     count_updates(group().optimizer().updates_applied());
     if (updates() / config_.target_period > before / config_.target_period)
-      group().average_target(1, 1); // a copy
+      group().average_target(1, 1); // copies the parameters
     return {{"loss", loss.item<double>()}, {"q_mean", value.mean().item<double>()}};
   }
 
@@ -151,7 +151,7 @@ private:
   Config config_;
   replay::TransitionSpec transitions_;
   QNetwork network_;
-  Leaves targets_; // of the target network; they have no gradients
+  Leaves targets_; // views of the target network; they have no gradients
 };
 
 AgentPtr make(const env::Options& options) {

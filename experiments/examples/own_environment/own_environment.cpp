@@ -1,4 +1,4 @@
-// A custom environment: a cart on a line is pushed to its middle and kept there.
+// A custom environment: a cart on a line must be pushed to the middle and kept there.
 #include <cmath>
 #include <cstring>
 
@@ -32,9 +32,9 @@ public:
     state_.velocity += 0.1 * (2 * action[0] - friction_ * state_.velocity);
     state_.position += 0.1 * state_.velocity;
     observe(observation);
-    if (std::abs(state_.position) > 3) // off the line: terminated, nothing more to come
+    if (std::abs(state_.position) > 3) // off the line: the episode terminates
       return {StepType::last, 0, 0};
-    const bool last = ++state_.steps == spec_.episode_steps; // cut off: the discount stays 1
+    const bool last = ++state_.steps == spec_.episode_steps; // truncated: the discount stays 1
     return {last ? StepType::last : StepType::mid, std::exp(-4 * std::abs(state_.position)), 1};
   }
 

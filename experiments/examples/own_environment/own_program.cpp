@@ -1,4 +1,4 @@
-// A program that is `troupe` with the environments of own_environment.cpp linked in.
+// A program that consists of `troupe` and the environments of own_environment.cpp.
 #include "experiments/program.hpp"
 
 int main(int argc, char** argv) {

@@ -1,6 +1,6 @@
-// A learner workload of one file: a small network classifies points of two spirals. The
-// platform's learners train it as two replicas that average their gradients, measure it on held-out
-// points, and write a checkpoint, from which the program continues when it is named.
+// A learner workload in one file: a small network classifies points of two spirals. The platform's
+// learners train it as two replicas that average their gradients, evaluate it on held-out points,
+// and write a checkpoint. If a checkpoint is named, the program continues from it.
 //   own_workload runs/spirals
 //   own_workload runs/spirals runs/spirals/checkpoints/600 1200
 #include <atomic>
@@ -26,15 +26,15 @@ namespace {
 using namespace troupe;
 using namespace troupe::learner;
 
-constexpr std::int64_t kBatch = 128; // over all replicas
+constexpr std::int64_t kBatch = 128; // rows over all replicas
 constexpr std::int64_t kHeldOut = 1000;
 
 struct Points {
   at::Tensor where; // [rows, 2]
-  at::Tensor which; // [rows] 0 or 1: the spiral
+  at::Tensor which; // [rows], 0 or 1: the spiral
 };
 
-/// Points of both spirals, drawn from the seed alone.
+/// Points of both spirals, which depend only on the seed.
 Points draw(std::int64_t rows, std::uint64_t seed) {
   auto random = at::make_generator<at::CPUGeneratorImpl>(seed);
   const at::Tensor which = at::randint(2, {rows}, random, torch::kLong);
@@ -62,7 +62,7 @@ public:
   void build(ReplicaContext& context) override {
     const at::NoGradGuard no_gradient;
     auto random =
-        at::make_generator<at::CPUGeneratorImpl>(1); // LibTorch's own is shared by threads
+        at::make_generator<at::CPUGeneratorImpl>(1); // threads share LibTorch's default generator
     for (at::Tensor& parameter : network_.parameters()) {
       const double bound = 1 / std::sqrt(static_cast<double>(parameter.size(-1)));
       parameter.uniform_(-bound, bound, random);
@@ -71,7 +71,7 @@ public:
         network_.parameters(), torch::optim::AdamOptions(3e-3)));
   }
 
-  /// Each replica draws its own part of every batch; a resumed run continues with the next one.
+  /// Each replica draws its share of every batch. A resumed run continues with the next batch.
   Input input_fn(const InputContext& context) override {
     const std::int64_t rows = context.per_replica_batch_size(kBatch);
     const auto part = static_cast<std::uint64_t>(context.input_pipeline_id);
@@ -86,11 +86,11 @@ public:
     const at::Tensor loss =
         at::cross_entropy_loss(network_.forward(batch.at("where")), batch.at("which"));
     loss.backward();
-    optimizer_->step(); // averages the gradients over the replicas first
+    optimizer_->step(); // first averages the gradients over the replicas
     return {{"loss", loss.item<double>()}};
   }
 
-  /// Each replica measures its part of the held-out points.
+  /// Each replica evaluates its share of the held-out points.
   Metrics evaluate(ReplicaContext& context) override {
     const at::NoGradGuard no_gradient;
     const Points all = draw(kHeldOut, 1);
@@ -131,8 +131,8 @@ int main(int argc, char** argv) try {
   config.workload = [] { return std::make_unique<Spirals>(); };
   config.learner.replicas = 2;
   config.stop.updates = argc > 3 ? std::strtol(argv[3], nullptr, 10) : 600;
-  config.evaluation.period = 200; // updates
-  config.checkpoint.minutes = 0;  // at the end alone
+  config.evaluation.period = 200; // in updates
+  config.checkpoint.minutes = 0;  // only at the end
   const actors::RunCallbacks callbacks{
       .evaluated =
           [](const actors::Evaluated& now) {
