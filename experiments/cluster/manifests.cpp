@@ -293,8 +293,7 @@ std::string secret_command(const Cluster& cluster) {
                         + " create secret generic " + shell_word(cluster.name() + "-keys");
   std::vector<std::string> names = {"ca.crt", "node.pem", "curve.secret", "token"};
   if (std::filesystem::exists(cluster.keys() + "/curve.retired")) {
-    names.push_back("curve.retired"); // from `troupe keys rotate`: lets pods with the previous pair
-                                      // connect
+    names.push_back("curve.retired"); // lets pods with the previous pair connect
   }
   for (const std::string& name : names) { // the authority's secret is not copied
     command.append(" --from-file=").append(shell_word(cluster.keys() + "/" + name));

@@ -47,8 +47,7 @@ void add_keys(CLI::App& app);
 void add_actor(CLI::App& app, int& exit_code);
 void add_launch(CLI::App& app, int& exit_code);
 void add_cluster_keys(CLI::App& keys);             // subcommand of `keys`
-void show_cluster_keys(const std::string& folder); // the part of `keys show` about a folder of
-                                                   // cluster keys
+void show_cluster_keys(const std::string& folder); // `keys show` for cluster keys
 void add_node(CLI::App& app, int& exit_code);
 void add_transparent(CLI::App& app, int& exit_code);
 /// Commands that operate on a live run.

@@ -12,8 +12,7 @@ namespace troupe::experiments {
 struct AgentChoice {
   const learner::AgentKind* kind = nullptr;           // null: a run on data has no agent
   std::string block = {};                             // name of the block; "agent" for a plug-in
-  const google::protobuf::Message* options = nullptr; // the block itself, which is part of the
-                                                      // experiment
+  const google::protobuf::Message* options = nullptr; // the block itself, part of the experiment
 };
 
 /// For an agent from a plug-in, throws the exceptions of learner::plugin_agent().

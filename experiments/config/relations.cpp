@@ -292,8 +292,7 @@ void check_agent(const Experiment& experiment, Checker& checker) {
     }
   }
   const auto batch = kind->make(*options)->batch_size();
-  if (experiment.learner().strategy() == "multi_worker" // other strategies share batches
-                                                        // differently
+  if (experiment.learner().strategy() == "multi_worker" // others share batches differently
       && batch % experiment.learner().replicas() != 0) {
     checker.complain(block + ".batch_size", is(static_cast<double>(batch))
                                                 + "be a multiple of learner.replicas, "

@@ -35,10 +35,8 @@ public:
 
   const std::string& id() const { return id_; }
   const std::filesystem::path& folder() const { return folder_; }
-  const std::string& sweep() const {
-    return sweep_;
-  } // id of the sweep's folder; "" if the run
-    // belongs to no sweep
+  /// The id of the sweep's folder; "" if the run belongs to no sweep.
+  const std::string& sweep() const { return sweep_; }
 
   /// Reads what has changed of the run's state; reads the configuration only before `deadline`.
   RunSummary summary(RunMetrics::Deadline deadline);

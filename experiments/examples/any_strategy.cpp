@@ -65,8 +65,7 @@ public:
         torch::nn::Linear(128, 4));
     network_->to(at::kDouble);
     const at::NoGradGuard guard;
-    for (auto& item : network_->named_parameters()) { // the same on all replicas: a formula instead
-                                                      // of a generator
+    for (auto& item : network_->named_parameters()) { // equal on all replicas without a generator
       auto& parameter = item.value();
       if (parameter.dim() > 1)
         parameter.copy_(

@@ -28,8 +28,7 @@ public:
   struct Start {
     std::vector<std::string> words = {};       // starts with the program's path
     std::vector<std::string> environment = {}; // "NAME=value", added to this process's environment
-    bool input = false;                        // whether write() feeds its standard input;
-                                               // otherwise it is empty
+    bool input = false;                        // write() feeds its standard input; else it is empty
     /// Called with each line of standard output and error, on the thread of this object; must not
     /// call this object. Returns true to keep the line in End::last_lines. Lines longer than 64 KiB
     /// arrive in pieces.

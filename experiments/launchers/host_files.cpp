@@ -142,8 +142,7 @@ void HostFiles::add_sums(ChildProcesses& children) {
   if (!found.end.good || found.lines.size() != summed.size())
     throw std::invalid_argument(std::string("cannot read what the nodes need: ")
                                 + (found.lines.empty() ? found.end.how : found.lines.back()));
-  for (std::size_t i = 0; i < summed.size(); ++i) // a leading "\" means that the name contains a
-                                                  // backslash
+  for (std::size_t i = 0; i < summed.size(); ++i) // a leading "\": the name has a backslash
     summed[i]->sha256 = found.lines[i].substr(found.lines[i].starts_with('\\') ? 1 : 0, 64);
 }
 

@@ -12,13 +12,13 @@ namespace troupe::experiments::launchers {
 
 /// A file that a node needs on its host.
 struct HostFile {
+  /// A host that does not have the same file at the same path gets a copy.
   enum class Kind : std::uint8_t {
-    program,        // must be the same file at the same path, or a copy
-    library,        // must be the same file at the same path, or a copy
-    system_library, // any file at this path will do; otherwise a copy
-    data,           // as `program`; copied together with the program
-    file,           // must be the same file at the same path, or a copy that only its owner can
-                    // read
+    program,
+    library,
+    system_library, // any file at the path will do
+    data,           // copied together with the program
+    file,           // only its owner can read the copy
   };
   Kind kind = Kind::file;
   std::filesystem::path path = {}; // on this host

@@ -108,8 +108,7 @@ std::string HostSession::answer(Clock::time_point deadline, const std::string& d
 void HostSession::tell(std::string_view bytes, Clock::time_point deadline,
                        const std::string& doing) {
   if (!children_.write(id_, bytes, deadline))
-    answer(std::min(deadline, Clock::now() + std::chrono::seconds(5)), doing); // the answer says
-                                                                               // why
+    answer(std::min(deadline, Clock::now() + std::chrono::seconds(5)), doing); // says why
 }
 
 bool HostSession::start(const HostFiles& files) {

@@ -31,8 +31,8 @@ struct LaunchSettings {
   /// program looks for it ("../suite") if the original path does not exist. A host that lacks one
   /// gets a copy of it and of the program.
   std::map<std::filesystem::path, std::string> data = {};
-  std::map<std::string, std::string> environment = {}; // must not contain secrets, because other
-                                                       // users may be able to read it
+  // must not contain secrets: other users may be able to read it
+  std::map<std::string, std::string> environment = {};
   /// Called with each line of output of a node or its launch command, on the launcher's thread, one
   /// call at a time. Must not block or call the launcher.
   std::function<void(const std::string& node, std::string_view line)> output = {};

@@ -22,8 +22,7 @@ namespace {
 using Clock = ChildProcesses::Clock;
 constexpr std::string_view kMpiWord = "troupe-mpi-node ";
 constexpr std::chrono::seconds kMpiGoodBye{10};   // time for mpirun to end the remaining nodes
-constexpr std::chrono::milliseconds kMpiLook{50}; // interval between checks whether mpirun has
-                                                  // ended
+constexpr std::chrono::milliseconds kMpiLook{50}; // between checks whether mpirun has ended
 constexpr const char* kKill =
     "2"; // seconds between mpirun's SIGTERM and SIGKILL; it always waits that long
 // mpirun ends a job when one of its processes is killed, so this script outlives its node and

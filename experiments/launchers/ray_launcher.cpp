@@ -14,11 +14,9 @@ namespace {
 
 using Clock = ChildProcesses::Clock;
 constexpr std::string_view kRayWord = "troupe-ray ";
-constexpr std::chrono::milliseconds kRayLook{50}; // interval between checks whether the program has
-                                                  // ended
+constexpr std::chrono::milliseconds kRayLook{50}; // between checks whether the program has ended
 constexpr std::chrono::seconds kRayWrite{10};     // time limit for the program to read a command
-constexpr std::chrono::seconds kRayBeyond{15};    // added to the program's own limit, so that it
-                                                  // can report a failure
+constexpr std::chrono::seconds kRayBeyond{15};    // beyond the program's own limit
 constexpr std::chrono::seconds kRayGoodBye{30};   // time for the program to end the actors
 
 /// Removes the first word from `text` and returns it.
@@ -158,8 +156,7 @@ void RayLauncher::start(const std::vector<NodeStart>& nodes) {
         children_.start({.words = words_, .input = true, .line = [this](std::string_view line) {
                            return take_line(line);
                          }});
-  const auto deadline = Clock::now() + 2 * ray_.start_limit + kRayBeyond; // for the bundles, then
-                                                                          // for the actors
+  const auto deadline = Clock::now() + 2 * ray_.start_limit + kRayBeyond; // bundles, then actors
   if (!children_.write(*program_, order(nodes), Clock::now() + kRayWrite))
     children_.kill_group(*program_);
   if (!wait_for([](const Node& node) { return node.started || node.end.has_value(); }, deadline)

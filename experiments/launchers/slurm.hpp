@@ -64,8 +64,7 @@ public:
     bool good = false;       // whether its script ended with exit code 0
     int exit_code = 0;
     int restarts = 0;
-    std::filesystem::path output = {}; // output file of the script, on a file system that its node
-                                       // can access
+    std::filesystem::path output = {}; // on a file system that its node can access
   };
 
   const std::string& id() const { return id_; }

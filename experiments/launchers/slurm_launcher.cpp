@@ -17,8 +17,7 @@ namespace {
 
 using Clock = ChildProcesses::Clock;
 constexpr std::chrono::seconds kSlurmLongestCall{60}; // time limit of scancel
-constexpr std::chrono::milliseconds kSlurmLook{50};   // interval between checks whether srun has
-                                                      // ended
+constexpr std::chrono::milliseconds kSlurmLook{50};   // between checks whether srun has ended
 constexpr std::string_view kSlurmWord = "troupe-slurm-task ";
 // Reports the step and Slurm node of a task, runs the node that ",host=name,…" lists for it, and
 // reports the node's end. The end of standard input stops the node, and so does Slurm's own
@@ -57,8 +56,7 @@ struct SlurmLauncher::Step {
     std::vector<std::string> hosts = {};
     std::string how = {};
   };
-  std::vector<NodeStart> nodes;             // nodes that have not ended; used only by the
-                                            // launcher's thread
+  std::vector<NodeStart> nodes;             // not ended; used only by the launcher's thread
   std::map<std::string, std::string> names; // names of all its nodes, by host
   std::vector<std::string> words;
   ChildProcesses::Id id = 0;

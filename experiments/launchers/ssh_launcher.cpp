@@ -16,8 +16,7 @@ namespace {
 
 using Clock = ChildProcesses::Clock;
 using Sessions = std::vector<std::shared_ptr<HostSession>>;
-constexpr std::size_t kHostsAtOnce = 32; // hosts that are connected to, copied to or cleaned up at
-                                         // the same time
+constexpr std::size_t kHostsAtOnce = 32; // hosts to connect to, copy to or clean up at once
 constexpr std::chrono::seconds kSshGoodBye{
     10}; // time for a host's last output, after the grace period
 
@@ -90,8 +89,7 @@ void SshLauncher::start(const std::vector<NodeStart>& nodes) {
   for (const NodeStart& node : nodes)
     sessions.push_back(std::make_shared<HostSession>(children_, settings_, ssh_, node));
   for_each_at_once(sessions.size(), [&](std::size_t i) {
-    if (sessions[i]->start(*files_)) { // it needs heartbeats while copies to other hosts are in
-                                       // progress
+    if (sessions[i]->start(*files_)) { // needs heartbeats while other hosts get copies
       const std::lock_guard lock(mutex_);
       sessions_.push_back(sessions[i]);
       return;

@@ -25,8 +25,7 @@ struct SshSettings {
   std::chrono::milliseconds connect_limit{15'000};
   std::chrono::milliseconds start_limit{120'000};
   std::chrono::milliseconds grace{60'000}; // for a node whose head or connection is gone
-  std::chrono::milliseconds lost{10'000};  // time without a heartbeat after which the connection
-                                           // counts as gone
+  std::chrono::milliseconds lost{10'000};  // without a heartbeat: the connection is gone
 };
 
 class HostSession;
@@ -56,8 +55,7 @@ private:
   std::unique_ptr<HostFiles> files_;                   // created by the first start()
   std::mutex mutex_;                                   // guards sessions_
   std::vector<std::shared_ptr<HostSession>> sessions_; // sessions of running nodes
-  std::vector<std::shared_ptr<HostSession>> broken_;   // sessions that may have left something on
-                                                       // the host
+  std::vector<std::shared_ptr<HostSession>> broken_;   // may have left something
   std::vector<NodeEnd> ended_;
   std::jthread beats_;
 };

@@ -21,8 +21,7 @@ namespace troupe::experiments::play {
 struct PlayOptions {
   StageOptions stage = {};
   double pictures_per_second = 30; // maximum
-  std::uint64_t seed = 1;          // seed of the first episode; later episodes use the following
-                                   // seeds
+  std::uint64_t seed = 1;          // of the first episode; later ones use the next seeds
 };
 
 struct PlayedPicture {

@@ -73,8 +73,7 @@ nlohmann::ordered_json to_json(const actors::Progress& p, UtcTime now) {
 LiveFile::LiveFile(const fs::path& run) : path_(live_file(run)) {}
 
 bool LiveFile::write(const actors::Progress& progress, UtcTime now) {
-  const fs::path partial = path_.string() + ".partial"; // renamed when complete, so that readers
-                                                        // never see a partial file
+  const fs::path partial = path_.string() + ".partial"; // readers never see a partial file
   std::ofstream out(partial, std::ios::binary | std::ios::trunc);
   out << to_json(progress, now).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
       << "\n";

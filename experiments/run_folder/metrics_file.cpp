@@ -193,8 +193,7 @@ MetricsFile::MetricsFile(const fs::path& path, std::vector<std::string> its_colu
   if (fs::is_regular_file(path, none) && fs::file_size(path, none) > 0) {
     const std::string text = read_all(path);
     const std::string header = csv_record(columns_);
-    has_header = text.size() >= header.size() || !header.starts_with(text); // otherwise the file
-                                                                            // has only a part of it
+    has_header = text.size() >= header.size() || !header.starts_with(text); // else only part of it
     if (has_header) {
       take_columns(checked_header(path, text));
     }

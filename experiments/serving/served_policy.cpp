@@ -16,8 +16,7 @@ void ServedPolicy::complete_history(std::span<std::byte> observation,
                                     std::span<const std::byte> before) const {
   const auto frames = static_cast<std::size_t>(contract_.history);
   const auto all = observation.subspan(spec_.observation_offset(0), frames * frame_bytes());
-  for (std::size_t i = 0; before.empty() && i + 1 < frames; ++i) // at the start of an episode,
-                                                                 // repeat its first frame
+  for (std::size_t i = 0; before.empty() && i + 1 < frames; ++i) // repeat the first frame
     std::ranges::copy(all.last(frame_bytes()), all.subspan(i * frame_bytes()).begin());
   std::ranges::copy(before, all.begin());
 }

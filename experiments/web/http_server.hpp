@@ -15,8 +15,7 @@ struct HttpLimits {
   int connections = 64;                  // further connections are closed at once
   std::uint32_t header_bytes = 16 << 10; // request line and all headers; beyond: 431
   std::uint64_t body_bytes = 256 << 10;  // beyond: 413
-  int seconds = 30;                      // for a whole request, a whole answer, or the time between
-                                         // them
+  int seconds = 30;                      // for a request, an answer, or the time between
   int threads = 3;
 };
 

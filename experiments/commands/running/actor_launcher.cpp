@@ -48,8 +48,7 @@ int fork_actor(const Prepared& prepared, RoleOutput& printed) {
       ::_exit(1); // the parent ended before prctl()
     }
     if (prepared.pinned) {
-      ::sched_setaffinity(0, sizeof prepared.cores, &prepared.cores); // on failure it may run on
-                                                                      // any core
+      ::sched_setaffinity(0, sizeof prepared.cores, &prepared.cores); // else it may run on any core
     }
     if (output >= 0) {
       ::dup2(output, STDOUT_FILENO);

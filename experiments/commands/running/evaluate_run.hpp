@@ -16,8 +16,7 @@ struct EvaluateOptions {
   std::filesystem::path video = {};        // video file of the first episode; empty: none
   int video_size = 480;                    // height and width in pixels; all visual effects are on
   std::filesystem::path preview = {};      // the video as a GIF of at most 100 frames; empty: none
-  std::filesystem::path picture = {};      // PNG from a third of the way into the first episode;
-                                           // empty: none
+  std::filesystem::path picture = {};      // PNG, a third into the first episode; empty: none
   const std::atomic<bool>* stop = nullptr; // the evaluation ends early once it is true; may be null
   std::function<void(int episode, double episode_return)> on_episode = {}; // may be empty
 };

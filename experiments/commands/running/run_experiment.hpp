@@ -30,8 +30,7 @@ struct RunOptions {
   bool json = false;
   bool quiet = false;
   std::vector<std::string> notes = {}; // lines for the log, written before the run begins
-  double grace_seconds = -1;           // seconds from SIGTERM to a forced end; 0: no limit; -1: the
-                                       // experiment's
+  double grace_seconds = -1;           // from SIGTERM to a forced end; 0: none; -1: as configured
   std::optional<actors::Deployment> deployment = {}; // for nodes; replaces `processes`
   int interrupted_code = 0;      // exit code after SIGINT or SIGTERM once a checkpoint is written
   std::string head_address = {}; // address at which others reach the head; empty: where it listens

@@ -19,8 +19,7 @@
 namespace troupe::experiments::commands {
 namespace {
 
-constexpr std::streamoff kLastBytes = 1 << 14; // size of the tail that is searched for the last
-                                               // line
+constexpr std::streamoff kLastBytes = 1 << 14; // bytes searched for the last line
 
 int open_file(const std::filesystem::path& path, int flags) {
   const int handle = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);

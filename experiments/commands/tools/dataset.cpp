@@ -101,8 +101,7 @@ std::int64_t check_rows(const ReadOptions& options) {
   }
   auto settings = options.dataset;
   settings.tolerate = 1;
-  settings.transform = {.crop = data::Crop::centre, .size = 32, .resize = 32}; // pictures of any
-                                                                               // size
+  settings.transform = {.crop = data::Crop::centre, .size = 32, .resize = 32}; // any size
   settings.tell = [&options](const std::string& message) {
     if (options.json) {
       print_json({{"bad", message}});

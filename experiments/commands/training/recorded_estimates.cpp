@@ -10,12 +10,12 @@
 namespace troupe::experiments {
 namespace {
 
-constexpr int kRepetitions = 1000;             // bootstrap repetitions
-constexpr double kMostOutside = 0.25;          // fraction of states above which the fitted estimate
-                                               // is a guess
+constexpr int kRepetitions = 1000; // bootstrap repetitions
+// Above this fraction of states, the fitted estimate is a guess.
+constexpr double kMostOutside = 0.25;
 constexpr double kLeastEffectiveEpisodes = 10; // below this, the weights say nothing
-constexpr double kWeightErrors = 4;            // standard errors between mean weight and 1 before a
-                                               // warning
+// A mean weight this many standard errors from 1 causes a warning.
+constexpr double kWeightErrors = 4;
 constexpr double kWeightTolerance = 0.05;
 
 double mean_of(const std::vector<double>& values) {

@@ -23,8 +23,7 @@ struct Model {
     torch::manual_seed(1);
     network = torch::nn::Sequential(torch::nn::Linear(2, 32), torch::nn::Tanh(),
                                     torch::nn::Linear(32, 1));
-    optimizer = context.wrap_optimizer(std::make_unique<torch::optim::SGD>( // Troupe: the wrapped
-                                                                            // optimizer
+    optimizer = context.wrap_optimizer(std::make_unique<torch::optim::SGD>( // Troupe: wrapped
         network->parameters(), torch::optim::SGDOptions(0.2)));
   }
   TensorMap step(const TensorMap& batch) {
@@ -42,8 +41,7 @@ struct Model {
 Input read_points(const InputContext& context) {
   const auto rows = context.per_replica_batch_size(64);
   return [=, step = 0]() mutable {
-    auto numbers = at::make_generator<at::CPUGeneratorImpl>( // threads share LibTorch's default
-                                                             // generator
+    auto numbers = at::make_generator<at::CPUGeneratorImpl>( // threads share the default one
         static_cast<std::uint64_t>(100 * ++step + context.input_pipeline_id));
     const auto x = torch::rand({rows, 2}, numbers) * 2 - 1;
     return TensorMap{{"x", x}, {"y", x.prod(1, true)}};

@@ -37,11 +37,9 @@ int train(std::int64_t updates) {
 
   std::atomic<bool> stop = false; // may be set by any thread
   std::int64_t episodes = 0;
-  actors::RunCallbacks callbacks;                                    // all callbacks run on one
-                                                                     // thread
+  actors::RunCallbacks callbacks;                                    // all run on one thread
   callbacks.progress = [&](const actors::Progress& now) {            // called twice a second
-    std::printf("%lld environment steps, %lld updates, return %.1f", // the return is NaN before the
-                                                                     // first episode
+    std::printf("%lld environment steps, %lld updates, return %.1f", // NaN before the first episode
                 static_cast<long long>(now.environment_steps), static_cast<long long>(now.updates),
                 now.episode_return);
     for (const auto& [name, value] : now.learner) // the agent's metrics by name
