@@ -12,7 +12,7 @@ namespace troupe::experiments {
 struct EnvironmentCluster {
   Cluster cluster;   // complete; it has no launcher, because each process is a node already
   std::string node;  // the name of this process's node
-  bool head = false; // whether the head runs in the place of this process
+  bool head = false; // whether the head belongs on this process's node
 };
 
 /// The value of a variable, if it is set.

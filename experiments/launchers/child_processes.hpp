@@ -52,7 +52,8 @@ public:
   Id start(Start what);
 
   /// Writes all bytes to the child's standard input. Returns false if the child does not read them
-  /// by the deadline or has closed its input. One thread at a time may write to a child.
+  /// by the deadline or has closed its input. Only one thread at a time may write to
+  /// a child.
   bool write(Id child, std::string_view bytes, Clock::time_point deadline);
   void close_input(Id child);
 
@@ -83,7 +84,7 @@ private:
   std::jthread thread_;
 };
 
-/// Runs a program to its end, or kills it at the deadline. Returns how it ended and its output.
+/// The end and the output of a program. run_to_end() runs it, and kills it at the deadline.
 struct Finished {
   ChildProcesses::End end = {};
   std::vector<std::string> lines = {};

@@ -15,7 +15,7 @@ struct NodeStart {
   std::string name = {};                   // passed as TROUPE_NODE_NAME
   std::string host = {};                   // the address that the launcher uses for the host
   std::vector<std::string> arguments = {}; // follow the program: "node", "--head", "10.0.0.1:4242"
-  // Resources to reserve, for launchers that reserve them; 0: none.
+  /// Resources to reserve, for launchers that reserve them; 0: none.
   int cores = 0, gpus = 0;
 };
 
@@ -31,7 +31,7 @@ struct LaunchSettings {
   /// program looks for it ("../suite") if the original path does not exist. A host that lacks one
   /// gets a copy of it and of the program.
   std::map<std::filesystem::path, std::string> data = {};
-  // must not contain secrets: other users may be able to read it
+  /// Must not contain secrets, because other users may be able to read it.
   std::map<std::string, std::string> environment = {};
   /// Called with each line of output of a node or its launch command, on the launcher's thread, one
   /// call at a time. Must not block or call the launcher.

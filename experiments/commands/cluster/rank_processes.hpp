@@ -25,7 +25,7 @@ struct RankProcessesOptions {
   int ranks = 1;
   RankOutput output = RankOutput::rank0;
   std::filesystem::path log_folder;       // for RankOutput::files; created if missing
-  std::chrono::milliseconds grace{5'000}; // after a failure, before and after SIGTERM
+  std::chrono::milliseconds grace{5'000}; // before SIGTERM, and again before SIGKILL
 };
 
 /// Starts one program as `ranks` processes and supervises them as a unit. When a rank fails, the

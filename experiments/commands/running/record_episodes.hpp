@@ -13,7 +13,7 @@ namespace troupe::experiments {
 
 struct RecordOptions {
   std::filesystem::path checkpoint = {}; // the policy that plays; empty: random actions
-  bool explore = false;                  // sample actions as in training, instead of the best ones
+  bool explore = false;                  // explore as in training instead of the best actions
   std::int64_t episodes = 0;             // 0: unlimited
   std::int64_t steps = 0;                // agent steps in total; 0: unlimited
   int environments = 1;                  // number played at once

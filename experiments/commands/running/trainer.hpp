@@ -5,7 +5,7 @@
 
 namespace troupe::experiments::commands {
 
-/// Finds a LibTorch program like a shell would, by its path or along PATH, and checks that a
+/// Finds a LibTorch program as a shell would, by its path or along PATH, and checks that a
 /// library can be preloaded into it. Throws std::invalid_argument that names the obstacle: the
 /// program is missing, not executable, a script, static or setuid, does not use LibTorch, or needs
 /// a library that is not found.

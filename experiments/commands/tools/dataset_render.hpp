@@ -23,7 +23,7 @@ struct SceneOptions {
   std::int64_t shard_rows = 1000; // rows in each tar file
   double colours = 0.3;           // maximum shift of each colour level, as a fraction
   double lights = 0.3;
-  // Maximum shift of the cameras and maximum change of their field of view, as fractions.
+  /// Maximum shift of the cameras and maximum change of their field of view, as fractions.
   double views = 0.15;
   int steps = 50;      // maximum number of random actions after the reset
   bool effects = true; // shadows, reflections, smooth edges

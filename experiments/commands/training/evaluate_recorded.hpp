@@ -11,7 +11,7 @@ namespace troupe::experiments::commands {
 
 struct RecordedEvaluation {
   std::filesystem::path recording;
-  bool explore = false;               // sample actions as in training, instead of the best ones
+  bool explore = false;               // explore as in training instead of the best actions
   int members = 5;                    // number of networks, each fitted to resampled episodes
   double discount = 0;                // 0: the run's discount
   learner::FittedEvaluation fit = {}; // the run sets discount, time limit and seed

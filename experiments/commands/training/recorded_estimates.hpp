@@ -33,9 +33,10 @@ struct RecordedEstimates {
   std::vector<std::string> warnings;
 };
 
-/// Evaluates the policy's best actions unless config.explores is set; pass a learner::BestActions
-/// then, which knows their probabilities. The result depends only on the arguments. `told` and
-/// `stopped`: see learner::fit_members(). Throws std::runtime_error if it was stopped.
+/// Estimates the return of the policy's best actions or, if config.explores is set, of its
+/// exploring actions. For the best actions, pass a learner::BestActions, which knows their
+/// probabilities. The result depends only on the arguments. `told` and `stopped`: see
+/// learner::fit_members(). Throws std::runtime_error if it was stopped.
 RecordedEstimates estimate_on_recording(const learner::RecordedPolicy& policy,
                                         const learner::FittedMembersConfig& config,
                                         const std::function<void(int, double)>& told,
