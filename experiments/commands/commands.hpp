@@ -10,8 +10,8 @@ namespace troupe::experiments::commands {
 /// Exit codes of the commands.
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;    // the run failed
-inline constexpr int kMistake = 2;   // flags, files, keys
-inline constexpr int kAborted = 130; // a second signal
+inline constexpr int kMistake = 2;   // a mistake in flags, files or keys
+inline constexpr int kAborted = 130; // ended by a second signal
 
 /// Each function adds one command to the program. A command that ends with anything but kDone sets
 /// `exit_code`. Commands throw std::invalid_argument for a mistake by the user and any other

@@ -17,7 +17,8 @@ struct DashboardOptions {
   std::filesystem::path selected = {}; // the run that the page shows first; empty: the newest
 };
 
-/// Serves the page, its requests and /metrics on its own threads until it is destroyed.
+/// Serves the page and /metrics and answers the page's requests, on its own threads, until it is
+/// destroyed.
 class Dashboard {
 public:
   /// Throws std::invalid_argument if the folder for runs does not exist, and the exceptions of
