@@ -31,8 +31,8 @@ struct PlayedPicture {
 };
 using PlayedPicturePtr = std::shared_ptr<const PlayedPicture>;
 
-/// Plays episodes of a policy on a thread of its own, in simulated real time, and draws pictures on
-/// request. The thread sleeps while there are no requests. Any thread may call the functions.
+/// Plays episodes of a policy on a thread of its own, in real time, and draws pictures on request.
+/// The thread sleeps while there are no requests. Any thread may call the functions.
 class Player {
 public:
   /// Throws the exceptions of make_environment(), and std::invalid_argument if the task has no
