@@ -75,8 +75,7 @@ bool take_master(const Variables& variables, ProcessTopology& place) {
   return true;
 }
 
-/// For processes that are all on one host: uses loopback and a port that all processes of the job
-/// derive equally.
+/// Uses loopback, for processes on one host, and a port that the whole job derives equally.
 void stay_at_home(ProcessTopology& place, std::uint64_t job) {
   constexpr std::uint64_t kFirst = 20'000, kPorts = 10'000; // below ephemeral ports
   place.rendezvous_host = "127.0.0.1";
@@ -292,8 +291,7 @@ ProcessTopology from_slurm(const Variables& variables) {
   return place;
 }
 
-/// Returns whether srun started this process. The variables of the batch script itself look like
-/// rank 0.
+/// Returns whether srun started this process. The variables of the batch script look like rank 0.
 bool in_slurm_step(const Variables& variables) {
   const auto step = variables.text("SLURM_STEP_ID");
   std::uint64_t id = 0;

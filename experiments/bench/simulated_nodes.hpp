@@ -23,8 +23,7 @@ struct SimulatedLife {
   std::chrono::milliseconds period{1000}; // between heartbeats
   double phase = 0;                       // delay of the first heartbeat, as a fraction of `period`
   std::atomic<bool> silent = false;
-  std::atomic<bool> given_up = false; // by the head, or because the run is over
-  std::mutex mutex = {};              // guards the members below
+  std::mutex mutex = {}; // guards the members below
   std::map<std::pair<std::string, std::int32_t>, caf::actor> roles = {};
 };
 

@@ -163,8 +163,7 @@ py::tuple PythonPool::arrays_of(const Results& from) const {
       array_of(from.batch.episode_returns, number, owner));
 }
 
-/// Waits for a request in flight and periodically checks for Ctrl-C. Call it with the interpreter's
-/// lock.
+/// Waits for a request in flight and checks for Ctrl-C. Call it with the interpreter's lock held.
 bool PythonPool::finish_in_slices(Clock::time_point deadline) {
   for (;;) {
     bool finished = false;

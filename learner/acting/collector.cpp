@@ -162,8 +162,7 @@ std::byte* Collector::next_place(std::size_t i) {
   return slots_[i].writer.next(replay::kFrame).data();
 }
 
-/// Copies the newest frame and the vectors into the writer's row, unless the environment wrote them
-/// there.
+/// Copies the newest frame and the vectors into the writer's row, unless they are already there.
 void Collector::place_observation(std::size_t i) {
   if (rows_->observations.empty())
     return;

@@ -49,7 +49,6 @@ struct EpochPlan {
   /// Throws std::invalid_argument naming the sizes that do not fit.
   void check() const;
   std::int64_t steps_per_epoch() const; // of each sync group
-  std::int64_t dropped_rows() const;    // per epoch, seen by no replica
   /// Returns all rows in the order of this epoch, int64 [dataset_rows].
   at::Tensor order(std::int64_t epoch) const;
   /// Returns this replica's part of the batch of `step`, cut from `order`, int64.

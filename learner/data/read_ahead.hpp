@@ -15,9 +15,4 @@ std::unique_ptr<Prefetcher> read_ahead(std::shared_ptr<const Dataset> dataset,
                                        const EpochPlan& plan, std::int64_t first, std::int64_t end,
                                        const PrefetchOptions& options = {});
 
-/// Wraps a data set that outlives its readers, without owning it.
-inline std::shared_ptr<const Dataset> borrow(const Dataset& dataset) {
-  return {std::shared_ptr<const Dataset>(), &dataset};
-}
-
 } // namespace troupe::learner
