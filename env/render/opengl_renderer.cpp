@@ -11,7 +11,7 @@ namespace troupe::env {
 namespace {
 
 /// In pixels. Small pictures without effects are drawn with half the facets, because vertices take
-/// most of their time. The mean pixel changes by at most a quarter of a grey level (env/README.md).
+/// most of their time. The mean pixel changes by at most a quarter of a grey level.
 constexpr int kSmallPicture = 128;
 constexpr int kSceneGeoms = 2000; // more than any model of the suite shows
 

@@ -75,8 +75,8 @@ void check(const ClassifierConfig& config, const ClassifierSpec& spec);
 ///
 /// Metrics: "loss" (with smoothing and the auxiliary head's loss), "accuracy" (of the batch, before
 /// the update), "learning_rate", "gradient_norm". Throws std::runtime_error naming the origin on
-/// NaN or infinity in the features, the loss or a gradient, before a weight changes, and on a label
-/// out of range. Throws std::invalid_argument on other shapes and types.
+/// NaN or infinity in the features or a gradient, before a weight changes, on a loss that is NaN or
+/// infinite, and on a label out of range. Throws std::invalid_argument on other shapes and types.
 ///
 /// parameters() returns the network's parameters and buffers by torchvision's names, and the
 /// averaged ones with the prefix "average.". evaluate() is evaluate_classifier() on the validation

@@ -51,7 +51,7 @@ void check(const SnganConfig& config, const SnganSpec& spec);
 ///
 /// Metrics: "critic_loss", "critic_real", "critic_fake" (mean scores; all three of the last critic
 /// step), "generator_loss", "learning_rate" (the generator's). Throws std::runtime_error naming the
-/// origin on NaN or infinity, before a weight changes.
+/// origin on NaN or infinity in a gradient, before a weight changes, and in a loss.
 ///
 /// parameters() returns "generator.…", "critic.…" with the vectors of the power iteration, and
 /// "average.…". load() with an empty optimizer state loads only the parameters, for sampling.
