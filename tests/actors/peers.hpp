@@ -16,7 +16,7 @@
 #include "collectives/mesh/socket.hpp"
 #include "tests/eventually.hpp"
 
-/// Peers that do not keep to the protocol, for the tests of open ports.
+/// Peers that violate the protocol, for tests of open ports.
 namespace troupe::testing {
 
 using Clock = std::chrono::steady_clock;
@@ -30,7 +30,8 @@ inline bool say(const collectives::Socket& socket, const std::string& bytes) {
                                Clock::now() + std::chrono::seconds(20));
 }
 
-/// Whether the other side ends the connection in time; what it says before is dropped.
+/// Returns whether the peer closes the connection before `patience` has passed. Discards what it
+/// sends until then.
 inline bool is_closed(const collectives::Socket& socket,
                       std::chrono::milliseconds patience = std::chrono::seconds(20)) {
   const auto end = Clock::now() + patience;
@@ -46,8 +47,8 @@ inline bool is_closed(const collectives::Socket& socket,
   return false;
 }
 
-/// Stands between a client and a server: records what the client says, and may stop, cut off or
-/// falsify what passes.
+/// Relays connections between a client and a server. Records what the client sends, and can freeze,
+/// cut or corrupt the traffic.
 class Relay {
 public:
   explicit Relay(int server_port)
@@ -58,9 +59,9 @@ public:
 
   int port() const { return port_; }
   void freeze() { frozen_ = true; }
-  /// Of one connection from the client, all that comes after `bytes` is lost, the connection too.
+  /// Drops everything the client sends after `bytes` bytes, and closes the connection.
   void cut_after(std::size_t bytes) { cut_after_ = bytes; }
-  /// One bit of the client's byte number `at` changes on its way.
+  /// Flips one bit of the client's byte number `at`.
   void falsify(std::size_t at) { falsified_ = at; }
 
   std::string recorded() const {
@@ -125,12 +126,12 @@ private:
   std::atomic<std::size_t> pieces_ = 0;
   std::atomic<std::size_t> cut_after_ = SIZE_MAX;
   std::atomic<std::size_t> falsified_ = SIZE_MAX;
-  mutable std::mutex mutex_; // of recorded_
-  std::string recorded_;     // of the last connection
+  mutable std::mutex mutex_; // guards recorded_
+  std::string recorded_;     // by the last connection
   std::jthread thread_;
 };
 
-/// Bytes of memory that this process has.
+/// Resident memory of this process in bytes.
 inline std::size_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   std::size_t pages = 0;

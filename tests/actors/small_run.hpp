@@ -1,5 +1,5 @@
 #pragma once
-// Runs of a few seconds, and what two of them have in common.
+// Runs of a few seconds, and comparisons of two of them.
 
 #include <atomic>
 #include <filesystem>

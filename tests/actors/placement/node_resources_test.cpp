@@ -15,7 +15,7 @@ void put(const fs::path& file, const std::string& text) {
   std::ofstream(file) << text;
 }
 
-/// A host of two NUMA nodes with eight processors and, in `root`, the files it tells of itself in.
+/// Writes to `root` the system files of a host with two NUMA nodes and eight processors.
 void describe_host(const fs::path& root) {
   put(root / "sys/devices/system/node/online", "0-1\n");
   put(root / "sys/devices/system/node/node0/cpulist", "0-1,4-5\n");
@@ -43,7 +43,7 @@ TEST_CASE("A set of processors is written as taskset writes it, and reads back")
     CAPTURE(bad);
     CHECK_THROWS_AS(parse_core_set(bad), std::invalid_argument);
   }
-  // A text of a few bytes asks for no more than there can be.
+  // A short string cannot describe more cores than there can be.
   std::string many = "0-65535";
   for (int i = 0; i < 1000; ++i)
     many += ",0-65535";
@@ -79,7 +79,7 @@ TEST_CASE("A control group's limits hold for processors and memory") {
   put(root / "sys/fs/cgroup/cpu.max", "250000 100000\n");
   put(root / "sys/fs/cgroup/memory.max", "1048576\n");
   const NodeResources host = resources_of_host({.root = root.path()});
-  CHECK(cores_of(host) == CoreSet{0, 1}); // two whole ones, of one NUMA node
+  CHECK(cores_of(host) == CoreSet{0, 1}); // two whole cores of one NUMA node
   CHECK(host.memory_bytes == 1048576);
   put(root / "sys/fs/cgroup/cpu.max", "max 100000\n");
   put(root / "sys/fs/cgroup/memory.max", "max\n");
@@ -94,7 +94,7 @@ TEST_CASE("GPUs are those with a device here, in the bus's order, on their NUMA 
   add_gpu(root.path(), 1, "0000:81:00.0", 1);
   add_gpu(root.path(), 0, "0000:01:00.0", 0);
   add_gpu(root.path(), 2, "0000:c1:00.0", 1);
-  fs::remove(root / "dev/nvidia2"); // of another container
+  fs::remove(root / "dev/nvidia2"); // belongs to another container
   const NodeResources host = resources_of_host({.root = root.path()});
   CHECK(host.numa[0].gpus == std::vector<int>{0});
   CHECK(host.numa[1].gpus == std::vector<int>{1});
@@ -103,9 +103,9 @@ TEST_CASE("GPUs are those with a device here, in the bus's order, on their NUMA 
   };
   CHECK(gpus_of(seen("")).empty());
   CHECK(gpus_of(seen("-1")).empty());
-  CHECK(seen("1").numa[1].gpus == std::vector<int>{0}); // numbered again
+  CHECK(seen("1").numa[1].gpus == std::vector<int>{0}); // GPUs are renumbered
   CHECK(gpus_of(seen("GPU-1f,GPU-2e")).size() == 2);
-  CHECK(gpus_of(seen("0,7,1")).size() == 1); // as CUDA: what follows a wrong number does not count
+  CHECK(gpus_of(seen("0,7,1")).size() == 1); // as in CUDA, an invalid index ends the list
 }
 
 TEST_CASE("What a host tells wrongly is no limit") {

@@ -30,7 +30,7 @@ std::string home(const Placer& placer, const std::string& role, int index) {
   return found == nullptr ? "nowhere" : found->node;
 }
 
-/// No core or GPU of a node is given twice.
+/// Checks that no core or GPU of a node is assigned twice.
 void check_exclusive(const Placer& placer) {
   std::set<std::pair<std::string, int>> cores, gpus;
   for (const auto& [who, at] : placer.assignments()) {
@@ -64,7 +64,7 @@ TEST_CASE("A larger node gets no more of a role than another while that has room
   placer.add_node(node("small", 4));
   CHECK(placer.place_all({{"environment", 4}}) == "");
   CHECK(home(placer, "environment", 2) == "large");
-  CHECK(home(placer, "environment", 3) == "small"); // though it is used by a quarter then
+  CHECK(home(placer, "environment", 3) == "small"); // although it is then a quarter full
 }
 
 TEST_CASE("Who is to be together with a role comes after it, to where it is") {
@@ -127,7 +127,7 @@ TEST_CASE("What needs no GPU leaves nodes with free ones to others") {
     CHECK(placer.place("environment", i));
   for (int i = 0; i < 4; ++i)
     CHECK(home(placer, "environment", i) == "cpu");
-  CHECK(placer.place("environment", 4)); // rather there than nowhere
+  CHECK(placer.place("environment", 4)); // the GPU node is better than no node
   CHECK(home(placer, "environment", 4) == "gpu");
 }
 
@@ -142,7 +142,7 @@ TEST_CASE("Cores are within one NUMA node where they fit, of the one that is ful
   CHECK(placer.find("b", 1)->cores == CoreSet{6, 7});
   placer.release("a", 0);
   placer.release("b", 0);
-  CHECK(placer.place("wide", 0)); // fits on none alone
+  CHECK(placer.place("wide", 0)); // fits on no single NUMA node
   CHECK(placer.find("wide", 0)->cores == CoreSet{0, 1, 2, 3, 4, 5});
   check_exclusive(placer);
 }
@@ -274,7 +274,7 @@ TEST_CASE("With oversubscribe the least used cores are shared, GPUs and memory a
   CHECK(placer.find("environment", 1)->cores == CoreSet{2, 3});
   CHECK(placer.find("environment", 2)->cores == CoreSet{0, 1});
   CHECK(placer.place("learner", 0));
-  CHECK(placer.find("learner", 0)->cores == CoreSet{0, 1, 2, 3}); // more than there are
+  CHECK(placer.find("learner", 0)->cores == CoreSet{0, 1, 2, 3}); // more than the node has
   CHECK(has(placer.place("learner", 1).problem,
             "has 0 of 1 GPU free and has 0 B of 1 GiB of memory free"));
 }
@@ -294,7 +294,7 @@ TEST_CASE("When a node dies, what was there is placed on others, and on it again
   CHECK_FALSE(placer.place(homeless[1].first, homeless[1].second));
   for (const auto& [who, at] : before) {
     if (at.node != "a")
-      CHECK(placer.find(who.first, who.second)->cores == at.cores); // the others stay
+      CHECK(placer.find(who.first, who.second)->cores == at.cores); // the others keep their cores
   }
   placer.add_node(node("a", 4));
   CHECK(placer.place(homeless[1].first, homeless[1].second));
@@ -310,7 +310,7 @@ TEST_CASE("What has a place keeps it, and what is released is free again") {
   CHECK(placer.place("environment", 0).at->cores == first.at->cores);
   CHECK_FALSE(placer.place("environment", 1));
   placer.release("environment", 0);
-  placer.release("environment", 0); // nothing is given back twice
+  placer.release("environment", 0); // releasing twice returns nothing twice
   CHECK(placer.place("environment", 1));
   CHECK_FALSE(placer.place("environment", 0));
 }

@@ -51,7 +51,7 @@ TEST_CASE("a deployment's keys are made once, for their owner alone") {
 
 TEST_CASE("a full disk leaves no part of a set of keys, and with room again they are made") {
   const TemporaryFolder scratch;
-  for (const rlim_t bytes : {0UL, 60UL, 100UL, 600UL}) { // the first fails, and later ones
+  for (const rlim_t bytes : {0UL, 60UL, 100UL, 600UL}) { // the first write fails, or a later one
     CAPTURE(bytes);
     std::string cluster, pair;
     try {
@@ -97,7 +97,7 @@ TEST_CASE("a certificate is good for its time alone, and for its authority's nod
   CHECK_EQ(why_unusable(pem, authority.certificate, kNow - hours(1)),
            "certificate is not yet valid");
   CHECK_NE(why_unusable(pem, other.certificate, kNow), "");
-  // An authority is no node, a node is no authority.
+  // An authority's certificate is not accepted as a node's, nor a node's as an authority's.
   CHECK_NE(why_unusable(authority.certificate + authority.secret, authority.certificate, kNow), "");
   const SignedKey forged = make_node(node, kNow, hours(10));
   CHECK_NE(why_unusable(forged.certificate + forged.secret, authority.certificate, kNow), "");
@@ -148,7 +148,7 @@ TEST_CASE("a rotation changes all but the authority, and the old pair stays good
   CHECK_NE(after.wire.own.secret_key, before.wire.own.secret_key);
   REQUIRE_EQ(after.wire.retired.size(), 1);
   CHECK_EQ(after.wire.retired[0].public_key, before.wire.own.public_key);
-  // Old and new nodes believe each other's certificates.
+  // Old and new nodes accept each other's certificates.
   CHECK_EQ(why_unusable(before.node, after.authority, kNow), "");
   CHECK(read_cluster_keys(folder, kNow + hours(3)).wire.retired.empty());
   for (const auto& entry : fs::directory_iterator(folder)) {

@@ -23,7 +23,7 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Any actor that answers with bytes does: it repeats what it hears and counts how often.
+// Any actor that answers with bytes will do. This one echoes each message and counts them.
 using EchoActor = caf::typed_actor<caf::replies_to<ProtoBytes>::with<ProtoBytes>>;
 using OtherActor = caf::typed_actor<caf::replies_to<caf::put_atom, ProtoBytes>::with<ProtoBytes>>;
 
@@ -41,7 +41,7 @@ std::shared_ptr<const ClusterKeys> keys_of(WallClock::time_point now = WallClock
   return std::make_shared<ClusterKeys>(read_cluster_keys(scratch / "keys", now));
 }
 
-/// A process's part, in this one.
+/// What each process has of its own, here several times in one process.
 struct Side {
   SystemConfig config;
   caf::actor_system system;
@@ -108,7 +108,7 @@ std::string refusal(Side& side, int port) {
   return "";
 }
 
-/// An honest node is served, whatever goes on.
+/// Checks that an honest node is still served.
 void check_served(Server& server, const std::shared_ptr<const ClusterKeys>& keys) {
   Side honest({.keys = keys});
   const auto actor = honest.remoting.connect<EchoActor>("127.0.0.1", server.port);
@@ -121,7 +121,7 @@ TEST_CASE("nodes of one deployment reach each other's actors") {
   Side node({.keys = keys});
   const auto actor = node.remoting.connect<EchoActor>("127.0.0.1", server.port);
   CHECK_EQ(asked(node, actor, "hello").bytes, "hello");
-  const std::string large(std::size_t{5} << 20, 'x'); // many records, and more than sockets hold
+  const std::string large(std::size_t{5} << 20, 'x'); // many records; exceeds the socket buffers
   CHECK_EQ(asked(node, actor, large).bytes, large);
   CHECK_EQ(server.side.remoting.strangers(), 0);
   CHECK_THROWS_WITH_AS(node.remoting.connect<OtherActor>("127.0.0.1", server.port),
@@ -166,7 +166,7 @@ TEST_CASE("without keys another user's process is refused before it is read, at 
     return;
   }
   Server server(nullptr);
-  std::unique_ptr<Side> theirs; // its threads are another user's for good
+  std::unique_ptr<Side> theirs; // its threads belong to another user permanently
   collectives::Socket stranger;
   {
     const tests::AnotherUser user;
@@ -268,7 +268,7 @@ TEST_CASE("strangers are refused with a reason, told of once, and honest nodes d
   trusting_server.wait_for_strangers(1);
   REQUIRE_EQ(trusting_server.told.all().size(), 1);
   CHECK(has(trusting_server.told.all()[0], "certificate has expired"));
-  // The other way round: an expired server is no server.
+  // The other way round: a client refuses an expired server.
   Server late_server(expired);
   Side careful({.keys = trusting});
   CHECK(has(refusal(careful, late_server.port), "certificate has expired"));
@@ -290,17 +290,17 @@ TEST_CASE("a node without keys, and one that speaks plainly, get nowhere") {
   }
   server.wait_for_strangers(1);
 
-  // TLS, but no certificate to show.
+  // A TLS client without a certificate.
   const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_method()),
                                                                   SSL_CTX_free);
   const auto socket = connected_to(server.port);
   const std::unique_ptr<SSL, decltype(&SSL_free)> session(SSL_new(context.get()), SSL_free);
   SSL_set_fd(session.get(), socket.fd());
-  REQUIRE(comes_true([&] { return SSL_connect(session.get()) == 1; })); // it learns later
+  REQUIRE(comes_true([&] { return SSL_connect(session.get()) == 1; })); // it is refused later
   CHECK(is_closed(socket));
   server.wait_for_strangers(2);
 
-  // An older version of TLS, with the right certificate.
+  // An older version of TLS, with a valid certificate.
   const TemporaryFolder scratch;
   const std::string pem = (scratch / "node.pem").string();
   std::ofstream(pem) << keys->node;
@@ -331,7 +331,7 @@ TEST_CASE("a head may have as many connections as the system lets it") {
 }
 
 TEST_CASE("a message that is announced too long is refused before there is room for it") {
-  // Without keys, where anybody of the host reaches what CAF reads.
+  // Without keys, any process of the host can reach CAF's own parser.
   Server server(nullptr);
   const auto memory = resident_bytes();
   const auto announce = [&](std::uint32_t bytes) {
@@ -363,7 +363,7 @@ TEST_CASE("garbage at a port without keys, silence and broken connections harm n
       strangers.push_back(connected_to(server.port));
       say(strangers.back(), words);
       if (i % 2 == 0)
-        strangers.pop_back(); // and goes
+        strangers.pop_back(); // disconnects
     }
   check_served(server, nullptr);
   CHECK_EQ(server.heard, 1);
@@ -400,7 +400,7 @@ TEST_CASE("garbage and oversized records are refused") {
   std::int64_t count = 0;
   for (const std::string& attack : attacks) {
     const auto socket = connected_to(server.port);
-    say(socket, attack); // closed in the middle of it perhaps
+    say(socket, attack); // the server may close the connection meanwhile
     CHECK(is_closed(socket));
     server.wait_for_strangers(++count);
   }
@@ -422,13 +422,13 @@ TEST_CASE("a silent peer, and one that says a byte and no more, are closed in ti
 
 TEST_CASE("half-open connections are bounded, and honest nodes get in between them") {
   const auto keys = keys_of();
-  Server server(keys, hours(1), 32); // no deadline would help
+  Server server(keys, hours(1), 32); // with a deadline too long to help
   const std::size_t before = resident_bytes();
   std::vector<collectives::Socket> silent;
   for (int i = 0; i < 400; ++i) {
     silent.push_back(connected_to(server.port));
     say(silent.back(), std::string("\x16\x03\x01\x40\x00\x01\x00\x3f\xfc", 9)
-                           + std::string(8'000, 'a')); // half a hello
+                           + std::string(8'000, 'a')); // half a hello message
     if (i % 100 == 99)
       check_served(server, keys);
   }
@@ -499,7 +499,7 @@ TEST_CASE("heart-beats keep a quiet connection, and a frozen peer's is dropped")
   const auto actor =
       node.remoting.connect<EchoActor>("127.0.0.1", static_cast<std::uint16_t>(relay.port()));
   CHECK_EQ(asked(node, actor, "once").bytes, "once");
-  // Nothing but heart-beats, one a second, for longer than a peer may be silent.
+  // Only heartbeats, one a second, for longer than a peer may be silent.
   const auto before = relay.pieces_from_client();
   REQUIRE(comes_true([&] { return relay.pieces_from_client() >= before + 5; }));
   CHECK_EQ(asked(node, actor, "still here").bytes, "still here");

@@ -31,7 +31,7 @@ TEST_CASE("a file comes back as it was written") {
   const TemporaryFolder folder;
   write_file(folder / "state", some_bytes());
   CHECK((read_file(folder / "state")
-         == some_bytes())); // not taken apart: LibTorch's operator<< would be chosen
+         == some_bytes())); // parentheses hide LibTorch's operator<< from doctest
   CHECK_FALSE(fs::exists(folder / "state.partial"));
 }
 
@@ -95,8 +95,7 @@ TEST_CASE("a full disk is reported and leaves the old file as it was") {
   fs::create_symlink("/dev/full", folder / "state.partial");
   CHECK_THROWS_WITH_AS(write_file(path, std::vector<std::byte>(1 << 20)),
                        doctest::Contains("No space left"), std::runtime_error);
-  CHECK(
-      (read_file(path) == some_bytes())); // not taken apart: LibTorch's operator<< would be chosen
+  CHECK((read_file(path) == some_bytes())); // parentheses hide LibTorch's operator<< from doctest
 }
 
 TEST_CASE("the latest checkpoint is the complete one with the most updates") {

@@ -1,4 +1,4 @@
-// A learner that the others of its group have left, and its snapshots.
+// A learner whose group has lost its other members, and the snapshots of learners.
 #include "tests/doctest_torch.hpp"
 
 #include <chrono>
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Counts its updates in its parameters; after some of them its group is gone.
+/// Counts its updates in its parameters. After some updates its group is gone.
 class Counter : public learner::Replica {
 public:
   explicit Counter(std::int64_t left_after) : left_after_(left_after) {}
@@ -103,11 +103,11 @@ TEST_CASE("a learner whose group is gone keeps its state for the restart") {
   place.self->send(living, grant_atom_v, std::int64_t{100});
   place.wait_for(living, 5);
   CHECK(place.ask<std::int64_t>(living, save_atom_v) == 5);
-  CHECK(place.updates(living) == 5); // it waits to be ended, and does not die
+  CHECK(place.updates(living) == 5); // it waits to be stopped instead of terminating
   const auto saved = learner::read_safetensors(place.folder / "learner/5/learner.safetensors");
   CHECK(at::equal(saved.tensors.at("count"), at::full({4}, 5, at::kLong)));
 
-  // Who comes back has what the living one has, but for its own random stream.
+  // A returning learner gets the survivor's state, but keeps its own random stream.
   auto options = place.options(1000);
   const auto back = place.system.spawn<caf::detached>(learner_actor, options);
   place.ask<done_atom>(back, load_atom_v, (place.folder / "learner/5").string());
@@ -221,18 +221,18 @@ TEST_CASE("an incarnation that writes its snapshot late leaves its successor's a
   };
   using Names = std::set<std::string>;
   snapshot(500, 0);
-  snapshot(1500, 1); // the successor's
+  snapshot(1500, 1); // by the successor
   CHECK(names() == Names{"1500"});
-  snapshot(1600, 0); // late, and of more updates
+  snapshot(1600, 0); // late, although with more updates
   snapshot(1000, 0);
   CHECK(names() == Names{"1500"});
-  std::filesystem::create_directory(folder / ".partial-0-0"); // of the first, which was killed
+  std::filesystem::create_directory(folder / ".partial-0-0"); // left by the first, which was killed
   snapshot(1600, 1);
   CHECK(names() == Names{"1600"});
-  snapshot(1600, 2); // of the same number
+  snapshot(1600, 2); // with the same number of updates
   CHECK(names() == Names{"1600"});
   CHECK(read_learner(folder / "1600", 0, {}).parameters.at("w")[0].item<double>() == 2);
-  snapshot(1400, 0, 1); // of a surviving replica, from whose state all continue
+  snapshot(1400, 0, 1); // by a surviving replica, from whose state all continue
   CHECK(names() == Names{"1400"});
 }
 
@@ -251,7 +251,7 @@ TEST_CASE("the name of a new snapshot is on the disk before the old one is remov
     snapshot(2);
     return 0;
   });
-  CHECK_MESSAGE((flushes == -1 || flushes == 1), flushes); // -1: calls cannot be traced here
+  CHECK_MESSAGE((flushes == -1 || flushes == 1), flushes); // -1: system calls cannot be traced here
 }
 
 } // namespace

@@ -12,7 +12,7 @@
 namespace troupe::actors {
 namespace {
 
-/// Plays none of its actions: all steps are random ones.
+/// A policy that is never asked for an action: all steps are random.
 class NoPolicy final : public learner::Policy {
 public:
   std::int64_t parameter_count() const override { return 0; }
@@ -71,7 +71,7 @@ TEST_CASE("a live picture shows the scene, or the frame that the agent sees") {
   CHECK(frame.width() == 30);
   CHECK(frame.agent_steps() == 6);
   CHECK(frame.environments() == 2);
-  const auto newest = watched.collector.newest_frame(0); // planes of red, green and blue
+  const auto newest = watched.collector.newest_frame(0); // red, green and blue planes
   REQUIRE(newest.size() == frame.rgb().size());
   for (std::size_t i = 0; i < 600; ++i)
     for (std::size_t c = 0; c < 3; ++c)
@@ -110,7 +110,7 @@ TEST_CASE("a live picture of a game shows its board, and one of numbers is refus
   CHECK(board.observed());
   CHECK(board.height() == 10);
   CHECK(board.width() == 10);
-  CHECK(colours(board) >= 3); // black, aliens, cannon
+  CHECK(colours(board) >= 3); // black background, aliens and cannon
 
   Watched numbers({.task = "CartPole-v1"});
   numbers.play(2);

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// `steps` steps of SGD 1 on gradients of 1, from zeros.
+/// Trains from zeros for `steps` steps of SGD with learning rate 1 and gradients of 1.
 at::Tensor train(const std::string& endpoint, int steps) {
   env::wire::Context context;
   auto parameter = torch::zeros({3});
@@ -48,7 +48,7 @@ TEST_CASE_FIXTURE(
   const auto second = system.spawn(parameter_server_actor, context,
                                    learner::ParameterServerHostOptions{}, std::uint64_t{0});
   ask<done_atom>(second, load_atom_v, path);
-  // A learner that comes now gets what was saved.
+  // A learner that joins now gets the saved parameters.
   CHECK(train(ask<std::string>(second, hello_atom_v), 2).equal(torch::full({3}, -7.0)));
   auto pending = self->request(second, caf::infinite, load_atom_v, path + ".none");
   deliver_all();
@@ -72,7 +72,7 @@ TEST_CASE_FIXTURE(
     CHECK(report.optimizers_size() <= 1);
     return report.optimizers_size() == 0 ? 0 : report.optimizers(0).version();
   };
-  const auto end = [&](const ParameterServerActor& server) { // as it ends it writes its last state
+  const auto end = [&](const ParameterServerActor& server) { // it then writes its final state
     caf::anon_send_exit(server, caf::exit_reason::user_shutdown);
     deliver_all();
   };

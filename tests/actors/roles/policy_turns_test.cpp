@@ -9,19 +9,19 @@ TEST_CASE("environments play whole sequences, then wait for what was learned fro
   CHECK(turns.waits(0));       // for the first parameters
   turns.published();
   CHECK(turns.begins(0));
-  CHECK_FALSE(turns.begins(1)); // they have begun
+  CHECK_FALSE(turns.begins(1)); // the first sequences have already begun
   CHECK_FALSE(turns.waits(19));
   CHECK(turns.waits(20));
   turns.published();
   CHECK_FALSE(turns.waits(20));
   CHECK(turns.begins(20));
-  turns.published(); // early, while they play: the next ones begin at once
+  turns.published(); // published early, during the sequences: the next ones begin without waiting
   CHECK(turns.begins(40));
   CHECK(turns.waits(60));
 }
 
 TEST_CASE("environments that do not divide a batch make more than it needs") {
-  PolicyTurns turns(10, 8, 3); // three each
+  PolicyTurns turns(10, 8, 3); // three sequences each
   turns.published();
   CHECK(turns.begins(0));
   CHECK_FALSE(turns.waits(29));

@@ -83,7 +83,7 @@ TEST_CASE_FIXTURE(RendezvousFixture, "who waits longer than its patience is told
   pending.receive([](const ProtoBytes&) {},
                   [&](const caf::error& error) { why = explain(system, error); });
   CHECK(why.find("nobody said \"b\" in time") != std::string::npos);
-  answer(Request::SET, std::vector<std::string>{"b"}, "two"); // nobody waits any more
+  answer(Request::SET, std::vector<std::string>{"b"}, "two"); // no request waits for it now
   CHECK(answer(Request::COUNT, std::vector<std::string>{}).number() == 2);
 }
 
@@ -108,7 +108,7 @@ TEST_CASE_FIXTURE(RendezvousFixture,
   const std::string large(std::size_t{40} << 20, 'x');
   answer(Request::SET, std::vector<std::string>{"a"}, large);
   CHECK(refusal(request(Request::SET, {"b"}, large)).find("64 MiB") != std::string::npos);
-  answer(Request::SET, std::vector<std::string>{"a"}, "small"); // its room is free again
+  answer(Request::SET, std::vector<std::string>{"a"}, "small"); // frees the room of the large value
   answer(Request::SET, std::vector<std::string>{"b"}, large);
   answer(Request::REMOVE, std::vector<std::string>{"b"});
   answer(Request::SET, std::vector<std::string>{"c"}, large);
@@ -135,7 +135,7 @@ RendezvousPort::behavior_type port(RendezvousPort::pointer self, const Rendezvou
       }};
 }
 
-/// Actors on threads of their own.
+/// Actors that run on their own threads.
 struct StoreFixture {
   SystemConfig config{false};
   caf::actor_system system{config};

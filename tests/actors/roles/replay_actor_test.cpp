@@ -39,7 +39,7 @@ struct ReplayFixture : tests::ActorFixture {
               .transitions = kStates,
               .seed = 7})) {}
 
-  ~ReplayFixture() { // a tick that it has sent itself would keep it
+  ~ReplayFixture() { // a pending tick to itself would keep the actor alive
     caf::anon_send_exit(replay, caf::exit_reason::user_shutdown);
     deliver_all();
   }
@@ -122,7 +122,7 @@ TEST_CASE("in a deterministic run two replicas get the same samples whoever asks
       fixture.self->send(fixture.replay, sample_atom_v, replica, std::uint64_t{0},
                          std::uint32_t{8});
     fixture.deliver_all();
-    int at = 0; // answers come in turn: replica 0's first
+    int at = 0; // answers arrive in turn, replica 0's first
     while (fixture.self->has_next_message())
       fixture.self->receive([&](SamplePtr& sample) {
         for (const auto& item : sample->items)
@@ -154,7 +154,7 @@ TEST_CASE("priorities reach the table, wrong ones are answered with what is wron
   Prioritized fixture;
   fixture.ask<done_atom>(fixture.replay, insert_atom_v, fixture.items(50));
   fixture.ask<done_atom>(fixture.replay, update_atom_v, std::uint32_t{0}, std::uint64_t{0},
-                         Prioritized::only(17, 60)); // ten of them were never there
+                         Prioritized::only(17, 60)); // ten of them never existed
   const auto sample = fixture.ask<SamplePtr>(fixture.replay, sample_atom_v, std::uint32_t{0},
                                              std::uint64_t{0}, std::uint32_t{4});
   for (const replay::Item& item : sample->items) {
@@ -204,7 +204,7 @@ TEST_CASE("in a deterministic run priorities come between the samples of one num
   ask_sample(0, 1);
   ask_sample(0, 0);
   take();
-  CHECK(got.size() == 2); // those of number 0; number 1 waits for both updates
+  CHECK(got.size() == 2); // the answers to request 0; request 1 waits for both updates
   fixture.self->send(fixture.replay, update_atom_v, std::uint32_t{1}, std::uint64_t{0},
                      Prioritized::only(7, 50));
   take();
@@ -217,7 +217,7 @@ TEST_CASE("in a deterministic run priorities come between the samples of one num
   CHECK(got[3] == std::vector<std::uint64_t>(8, 7));
 }
 
-/// Shards that write themselves, on threads of their own.
+/// Shards that write their own snapshots, on their own threads.
 struct Written {
   SystemConfig config{false};
   caf::actor_system system{config};
@@ -253,7 +253,8 @@ struct Written {
   }
 
   void await_snapshot(const ReplayActor& shard, int number) {
-    // Not the folder: the shard takes no other one before it has heard that this one is written.
+    // Do not look for the folder: the shard starts no other snapshot before it hears that this one
+    // is written.
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (report(shard).snapshot() != number && std::chrono::steady_clock::now() < deadline) {
     }
@@ -296,7 +297,7 @@ TEST_CASE_FIXTURE(Written, "a shard that comes back has what its newest sound sn
   end(third);
 
   const ReplayActor fourth = spawn(3);
-  const ReplayActor fifth = spawn(4); // the one before is not dead: it was frozen
+  const ReplayActor fifth = spawn(4); // the previous one is not dead, only frozen
   insert(fifth, items(4));
   snapshot(fifth, 4'000'001);
   snapshot(fourth, 3'000'001);
@@ -328,7 +329,7 @@ TEST_CASE_FIXTURE(Written, "a shard that is restored and dies comes back with wh
   const ReplayActor resumed = spawn(0);
   self->request(resumed, kRequestDeadline, load_atom_v, (folder / "checkpoint").string())
       .receive([](const std::string&) {}, [&](caf::error& error) { FAIL(explain(system, error)); });
-  await_snapshot(resumed, 1); // long before the first period is over
+  await_snapshot(resumed, 1); // long before the first period has passed
   end(resumed);
   const ReplayActor second = spawn(1);
   CHECK(report(second).stats().items() == 10);

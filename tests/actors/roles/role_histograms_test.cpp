@@ -1,4 +1,4 @@
-// What histograms count of parameters and actions.
+// What the histograms of parameters and actions count.
 #include "tests/doctest_torch.hpp"
 
 #include <limits>
@@ -14,7 +14,7 @@ namespace {
 using learner::Histogram;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// Two layers, a target and what an optimizer keeps.
+/// Two layers, a target network and optimizer state.
 class TwoLayers : public learner::Replica {
 public:
   void build(learner::ReplicaContext&) override {}
@@ -78,7 +78,7 @@ TEST_CASE("histograms of a learner are of its layers and mean gradients, without
   CHECK(a.maximum == 1);
   CHECK(a.counts == std::vector<std::int64_t>(Histogram::kBins, 2)); // evenly spaced values
   const Histogram b = histogram_of(made.at("parameters/b.weight"));
-  CHECK(b.count > 10'000); // of a large tensor a part
+  CHECK(b.count > 10'000); // large tensors are sampled
   CHECK(b.count <= 65'536);
   CHECK(histogram_of(made.at("gradient_means/a.weight")).maximum == 0.25);
 }
@@ -93,7 +93,7 @@ TEST_CASE("histograms of actions have a bin for each choice or bins from -1 to 1
   CHECK(first.at("actions/0").minimum() == -1);
   CHECK(first.at("actions/0").maximum() == 1);
   CHECK(first.at("actions/1").count() == 2);
-  CHECK(continuous.take().histograms().at("actions/1").count() == 0); // each counts once
+  CHECK(continuous.take().histograms().at("actions/1").count() == 0); // each action is counted once
 
   replay::TransitionSpec choice;
   choice.action_size = 1;

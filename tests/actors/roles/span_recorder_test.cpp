@@ -1,4 +1,4 @@
-// An actor's spans are recorded while the head wants them.
+// An actor records its spans while the head asks for them.
 #include "actors/roles/span_recorder.hpp"
 
 #include "actors/protocol/stopwatch.hpp"
@@ -19,7 +19,7 @@ wire::SpansOrder order(wire::SpansOrder::What what, std::int64_t capacity = 0,
 TEST_CASE("spans are kept between start and take, those of stages and those of calls") {
   SpanRecorder recorder;
   Stopwatch watch(recorder.timeline());
-  watch.lap("learner.wait"); // nobody records yet
+  watch.lap("learner.wait"); // no recording is active yet
   CHECK_FALSE(recorder.answer(order(wire::SpansOrder::CLOCK)).recording());
   CHECK(recorder.answer(order(wire::SpansOrder::START, 100)).recording());
   { const collectives::Timeline::Span span(recorder.timeline().get(), "insert", 3); }
@@ -43,7 +43,7 @@ TEST_CASE("spans are kept between start and take, those of stages and those of c
 
 TEST_CASE("a learner stops recording after the updates that were ordered") {
   SpanRecorder recorder;
-  recorder.note_update(); // of no recording
+  recorder.note_update(); // without a recording
   recorder.answer(order(wire::SpansOrder::START, 100, 2));
   recorder.note_update();
   CHECK(recorder.answer(order(wire::SpansOrder::CLOCK)).recording());
@@ -51,7 +51,7 @@ TEST_CASE("a learner stops recording after the updates that were ordered") {
   recorder.note_update();
   CHECK_FALSE(recorder.timeline()->recording());
   recorder.answer(order(wire::SpansOrder::START, 100));
-  for (int i = 0; i < 1000; ++i) // others record until they are stopped
+  for (int i = 0; i < 1000; ++i) // other threads record until they are stopped
     recorder.note_update();
   CHECK(recorder.timeline()->recording());
   CHECK_FALSE(recorder.answer(order(wire::SpansOrder::STOP)).recording());
@@ -66,7 +66,7 @@ TEST_CASE("spans are bounded whatever an order says, and lost ones are counted")
     const auto part = recorder.answer(order(wire::SpansOrder::TAKE));
     CHECK(part.name_size() == (capacity < 0 ? 1 : 20'000));
     CHECK(part.dropped() == 30'000 - part.name_size());
-    CHECK(part.index(part.index_size() - 1) == 29'999); // the newest stay
+    CHECK(part.index(part.index_size() - 1) == 29'999); // the newest spans are kept
   }
 }
 

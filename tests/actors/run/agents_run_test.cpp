@@ -1,4 +1,4 @@
-// Runs of every agent of the list: the actors know none of them.
+// Runs of every agent in the list. The actors know none of them in particular.
 #include "tests/actors/small_run.hpp"
 #include "tests/learner/agents/small_agent.hpp"
 #include "tests/temporary_folder.hpp"
@@ -24,7 +24,7 @@ RunConfig small_with(const learner::AgentKind& kind, std::int64_t environment_st
   } else {
     const bool sequences = config.agent->storage().sequence_steps > 0;
     config.replay.n_step = sequences ? RunConfig().replay.n_step : 1;
-    if (sequences) // there are fewer
+    if (sequences) // there are fewer sequences than transitions
       config.replay.minimum_items = 20;
   }
   if (kind.actions == learner::ActionKind::choice)
@@ -79,7 +79,7 @@ TEST_CASE("a critic is compared with the returns of evaluations, which changes n
       REQUIRE(one.metrics.size() == 3);
       for (const char* name : {"q_bias", "q_bias_deviation", "q_return"})
         CHECK(std::isfinite(one.metrics.at(name)));
-      CHECK(one.metrics.at("q_return") > 1); // of 4 for each step, 40 at most
+      CHECK(one.metrics.at("q_return") > 1); // at most 4 per step, 40 per return
       CHECK(one.metrics.at("q_return") < 40);
     }
     const RunResult b = played(0, plain.path());
@@ -188,7 +188,7 @@ TEST_CASE("hindsight: what does not fit is refused by name") {
 TEST_CASE("the newest policy plays every sample of an agent that asks for it") {
   const learner::AgentKind& kind = *learner::find_agent("ppo");
   REQUIRE(learner::small_agent(kind)->storage().newest_policy);
-  for (const int environments : {3, 4, 8, 20}) { // of each of two actors; a batch has 16 sequences
+  for (const int environments : {3, 4, 8, 20}) { // per actor, of two; a batch has 16 sequences
     CAPTURE(environments);
     const TemporaryFolder folder;
     RunConfig config = small_with(kind, 4000);
@@ -205,7 +205,7 @@ TEST_CASE("the newest policy plays every sample of an agent that asks for it") {
     const RunResult result = run(config, folder.path(), {}, {}, callbacks, stop);
     REQUIRE(result.error == "");
     CHECK(result.progress.updates > 10);
-    if (16 % (2 * environments) == 0) // else some sequences are left for the next batch
+    if (16 % (2 * environments) == 0) // otherwise some sequences are left for the next batch
       CHECK(oldest == 0);
   }
 }
@@ -225,7 +225,7 @@ TEST_CASE("every agent: two replicas, priorities and a parameter server") {
         config.replay.sampler = "prioritized";
       const RunResult result = play(config, folder.path());
       REQUIRE(result.error == "");
-      CHECK(result.progress.updates > (prioritized ? 10 : 5)); // servers: each a whole batch
+      CHECK(result.progress.updates > (prioritized ? 10 : 5)); // servers: a whole batch each
       CHECK((result.progress.priorities > 0) == prioritized);
     }
   }

@@ -1,4 +1,4 @@
-// Copies of checkpoints in moto's S3, with keys of moto's Security Token Service.
+// Copies of checkpoints in moto's S3 server, with credentials from moto's Security Token Service.
 #include "actors/run/checkpoint_copies.hpp"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ TEST_CASE("A run's log says that its store's keys are not renewed while copies s
       [&](const std::stop_token& stop) { return fetch_keys(source, client, stop); },
       [&] { return now; });
   now = keys->current().expires - std::chrono::minutes(4);
-  source.url = moto.plain; // whose answer is 500: moto wants a signature
+  source.url = moto.plain; // answers 500, because moto requires a signature
 
   actors::CheckpointCopies copies(folder / "run",
                                   {.run = {.bucket = "bucket", .key = "runs/one"},

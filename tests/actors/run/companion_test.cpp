@@ -1,4 +1,4 @@
-// An actor that an embedding program adds to a run.
+// An actor that the embedding program adds to a run.
 #include "tests/doctest_torch.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Reports {
   std::mutex mutex;
   std::vector<wire::EpisodesReport> all;
 };
-/// What it answers; empty: the options stay.
+/// The companion's answer; empty: the options stay.
 using Answer = std::function<caf::result<ProtoBytes>(const wire::EpisodesReport&)>;
 
 CompanionActor::behavior_type companion(CompanionActor::pointer, std::shared_ptr<Reports> reports,
@@ -38,7 +38,7 @@ ProtoBytes change(const Options& options) {
   return encode(made);
 }
 
-/// Episodes of 10 steps at first, of 30 after 800 steps.
+/// Episodes have 10 steps at first, and 30 after 800 steps.
 ProtoBytes lengthen(const wire::EpisodesReport& report) {
   const auto steps = report.environment_steps();
   return change(steps == 0     ? Options{"max_episode_steps=10"}

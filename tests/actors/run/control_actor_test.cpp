@@ -182,7 +182,7 @@ TEST_CASE_FIXTURE(ControlFixture,
     CHECK(outcome.fault == Fault::bad_request);
     CHECK_FALSE(outcome.refusal.empty());
   }
-  CHECK_FALSE(self->has_next_message()); // the head heard of none of it
+  CHECK_FALSE(self->has_next_message()); // the head received none of it
 }
 
 TEST_CASE_FIXTURE(ControlFixture,

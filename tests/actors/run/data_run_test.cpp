@@ -20,10 +20,10 @@ constexpr std::int64_t kGlobalBatch = 24;
 
 struct Behaviour {
   std::int64_t ends_after = std::numeric_limits<std::int64_t>::max(); // steps of the input
-  std::int64_t spoilt_at = -1;                                        // step with NaN
+  std::int64_t spoilt_at = -1;                                        // step with NaN; -1: none
 };
 
-/// A line fitted to rows that depend only on the step; each replica takes its part of them.
+/// A line fitted to rows that depend only on the step. Each replica takes its share of the rows.
 class Line : public learner::Replica {
 public:
   explicit Line(Behaviour behaviour) : behaviour_(behaviour) {}
@@ -173,7 +173,7 @@ TEST_CASE("a run on data that was interrupted and resumed equals one that was no
   REQUIRE(b.error == "");
   CHECK(b.progress.updates == 120);
   CHECK(b.progress.samples == 120 * kGlobalBatch);
-  check_equal(a.checkpoint, b.checkpoint, "learner.safetensors"); // so the moments went on too
+  check_equal(a.checkpoint, b.checkpoint, "learner.safetensors"); // so the moments were restored
   CHECK(a.evaluation.metrics == b.evaluation.metrics);
 }
 

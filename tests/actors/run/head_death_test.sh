@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The head of a run over processes is killed -9 with all its processes: it is started again, the run continues from its checkpoint without a human, and status
-# and log say so. Without a checkpoint it begins again; when no restart is allowed, it ends with the cause.
+# The head of a run over processes is killed with SIGKILL, together with all its processes. It is restarted, and the run continues from its checkpoint without
+# intervention, as status and log report. Without a checkpoint the run starts over. When no restart is allowed, it ends with the cause.
 # Usage: head_death_test.sh <troupe program> <scratch folder>
 set -uo pipefail
 troupe=$1 scratch=$2 name=beheaded

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The head of a run over processes is killed -9, and its successor takes its processes over: they are the same ones, the learner's updates and the shards'
-# items do not go back, and the run ends with its score. Before the first checkpoint it is like that already. The same when an environment process dies with the head, when the head dies again, and while a
-# checkpoint is written. Without a living process the run continues from its checkpoint.
+# The head of a run over processes is killed with SIGKILL, and its successor takes over its processes: they stay the same, neither the learner's updates nor the
+# shards' items go back, and the run ends with its score. This holds before the first checkpoint, when an environment process dies with the head, when the head
+# dies again, and while a checkpoint is written. If no process survives, the run continues from its checkpoint.
 # Usage: head_takeover_test.sh <troupe program> <scratch folder>
 set -uo pipefail
 troupe=$1 scratch=$2 name=succeeded

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A learner that is killed comes back with the state of the one that lives, not with an old snapshot; when both are killed, with the snapshot. Says what either way loses.
+# A killed learner comes back with the state of the surviving learner, not with an old snapshot. When both are killed, they load the snapshot. Prints the loss of each.
 # Usage: learner_return_test.sh <troupe program> <scratch folder>
 set -uo pipefail
 troupe=$1 scratch=$2 name=returns

@@ -1,4 +1,4 @@
-// One trace of several processes, as other programs read it.
+// One trace of several processes, in the format that other programs read.
 #include "actors/run/merged_trace.hpp"
 
 #include <map>
@@ -10,7 +10,7 @@
 namespace troupe::actors {
 namespace {
 
-constexpr std::int64_t kStart = 5'000'000'000'000; // of a clock, nanoseconds
+constexpr std::int64_t kStart = 5'000'000'000'000; // nanoseconds on some clock
 
 TraceSpan traced(const char* name, std::int64_t begin, std::int64_t end, int lane = 0,
                  int index = -1) {
@@ -33,7 +33,7 @@ std::vector<TraceProcess> three() {
   return {learner, shard, away};
 }
 
-/// Strict: each event has exactly what the format asks for, and names a process that has a name.
+/// Parses strictly: each event has exactly the fields of the format, and its process has a name.
 nlohmann::json checked_trace(const std::string& text) {
   const auto trace = nlohmann::json::parse(text); // throws
   std::map<int, std::string> processes;
@@ -56,7 +56,7 @@ nlohmann::json checked_trace(const std::string& text) {
   }
   for (const auto& [lane, spans] : lanes)
     for (const auto& [begin, end] : spans)
-      for (const auto& [other_begin, other_end] : spans) { // nested or apart
+      for (const auto& [other_begin, other_end] : spans) { // nested or disjoint
         const bool apart = end <= other_begin + 1e-9 || other_end <= begin + 1e-9;
         const bool inside = (begin >= other_begin && end <= other_end)
                             || (other_begin >= begin && other_end <= end);
@@ -81,9 +81,9 @@ TEST_CASE("a merged trace has the time of the learner, by one clock, with nested
   CHECK(spans.at("1 publish").at("dur") == 1.001);
   CHECK(spans.at("1 reduce 3").at("ts") == 3.0);
   CHECK(spans.at("1 optimizer").at("tid") != spans.at("1 reduce 3").at("tid")); // they overlap
-  CHECK(spans.at("2 sample").at("ts") == 0.0);                                  // began before
+  CHECK(spans.at("2 sample").at("ts") == 0.0);                                  // began earlier
   CHECK(spans.at("2 sample").at("dur") == 0.4);
-  CHECK_FALSE(spans.contains("2 insert")); // came after
+  CHECK_FALSE(spans.contains("2 insert")); // came later
   CHECK(spans.at("3 step").at("ts") == 1.0);
   CHECK(spans.at("3 step").at("dur") == 2.0);
   CHECK(spans.at("3 wait").at("ts") == 0.0);
@@ -102,14 +102,14 @@ TEST_CASE("a trace without spans, or of processes without any, is one still") {
 TEST_CASE("round trips bound the offset of a clock from both sides") {
   ClockBounds clock;
   CHECK(clock.error() == 0);
-  clock.add(100, 1150, 200); // ahead by 950 to 1050
+  clock.add(100, 1150, 200); // the other clock is ahead by 950 to 1050
   CHECK(clock.ahead() == 1000);
   CHECK(clock.error() == 50);
   clock.add(300, 1310, 400); // by 910 to 1010
   CHECK(clock.ahead() == 980);
   CHECK(clock.error() == 30);
   CHECK(clock.allows(1000));
-  CHECK_FALSE(clock.allows(0)); // another clock, whatever its host says
+  CHECK_FALSE(clock.allows(0)); // a different clock, whatever its host says
 }
 
 } // namespace

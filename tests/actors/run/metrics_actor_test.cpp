@@ -5,7 +5,7 @@
 namespace troupe::actors {
 namespace {
 
-/// An environment actor in its reports alone.
+/// An environment actor that only answers requests for reports.
 caf::behavior reports(caf::event_based_actor*, std::int32_t index, std::vector<int>* asked) {
   return {[=](report_atom) {
     ++(*asked)[static_cast<std::size_t>(index)];

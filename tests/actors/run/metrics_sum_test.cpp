@@ -177,11 +177,11 @@ TEST_CASE("staleness and rates are means over the gradients of the last stretch,
   CHECK(now.learner.at("staleness_mean") == doctest::Approx(1));
   CHECK(now.learner.at("staleness_max") == 3);
   CHECK(now.learner.at("dropped_gradients") == 4);
-  sum.add(server(0, 0, 20, 45, 15)); // ten more, of staleness 4 at half the rate
+  sum.add(server(0, 0, 20, 45, 15)); // ten more with staleness 4, at half the rate
   now = sum.progress(1.0, true);
   CHECK(now.learner.at("staleness_mean") == doctest::Approx(4));
   CHECK(now.learner.at("learning_rate_scale") == doctest::Approx(0.5));
-  sum.add(server(0, 1, 0, 0, 0)); // it died and is back: what it did before stays
+  sum.add(server(0, 1, 0, 0, 0)); // it was restarted: what it did before still counts
   now = sum.progress(1.0, true);
   CHECK(now.learner.at("staleness_mean") == doctest::Approx(4));
   CHECK(now.learner.at("dropped_gradients") == 6);
@@ -211,7 +211,7 @@ TEST_CASE("an actor that left counts with what it did, not with the age of its p
   sum.gone(1);
   CHECK(sum.progress(1, true).parameter_lag == doctest::Approx(10));
   CHECK(sum.progress(1, true).agent_steps == 120);
-  sum.add(environment(1, 1, 0, 60)); // it is back
+  sum.add(environment(1, 1, 0, 60)); // it was restarted
   CHECK(sum.progress(1, true).parameter_lag == doctest::Approx(5));
 }
 

@@ -1,5 +1,5 @@
-// A run whose actors are threads of one process, operated as `troupe pause`, `timeline` and others
-// do.
+// A run whose actors are threads of one process, operated through the requests of `troupe pause`,
+// `troupe timeline` and other commands.
 #include "tests/actors/small_run.hpp"
 
 #include <fstream>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A run over processes survives kill -9 of a process of every role and a shard that is frozen, says so, ends with exit code 0 and leaves no process behind.
-# A shard and a learner come back from their snapshots, not empty.
+# A run over processes survives a SIGKILL to one process of every role and a frozen shard, reports both, ends with exit code 0 and leaves no process behind.
+# A shard and a learner come back with their snapshots, not empty.
 # Usage: processes_test.sh <troupe program> <scratch folder>
 set -uo pipefail
 troupe=$1 scratch=$2 name=processes
@@ -32,7 +32,7 @@ for role in environment replay learner evaluator; do
   before=$(column updates)
   kill -9 "$(victim "$role" 0)" || fail "no $role process"
   until_true "the $role actor back" is_back "$role" 1
-  # From a snapshot a second old: the counter goes on near where it was, and beyond.
+  # The snapshot was a second old: the counter resumes close to where it was, and goes beyond.
   until_true "updates after the death of the $role actor" above "$before"
 done
 is_back learner 2 || fail 'the other learner, which steps with the first, was not started again'

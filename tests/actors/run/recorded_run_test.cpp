@@ -1,4 +1,4 @@
-// Runs in which nobody plays: replay is filled with recorded episodes.
+// Runs without environment actors: replay is filled with recorded episodes.
 #include "replay/recordings/recording.hpp"
 #include "tests/actors/small_run.hpp"
 #include "tests/learner/agents/small_agent.hpp"
@@ -9,7 +9,7 @@ using namespace troupe::actors;
 
 namespace {
 
-/// Ten episodes of an upright pole that is pushed at random.
+/// Ten episodes of a pole that starts upright and is pushed at random.
 struct Recorded {
   TemporaryFolder folder;
   std::filesystem::path path = folder / "episodes";

@@ -1,4 +1,5 @@
-// Runs that go on with other numbers of shards, replicas and actors; and which checkpoints stay.
+// Runs that resume with other numbers of shards, replicas and actors; and which checkpoints are
+// kept.
 #include "tests/doctest_torch.hpp"
 
 #include <algorithm>
@@ -52,7 +53,7 @@ TEST_CASE("a run goes on with more and with fewer shards, with all its items and
   fs::path checkpoint = three.checkpoint;
   for (const int shards : {5, 2, 3}) {
     CAPTURE(shards);
-    config.replay.shards = shards; // it has made all its steps: nothing is added
+    config.replay.shards = shards; // it has already made all its steps, so nothing is added
     Heard heard;
     const RunResult more = go_on(config, folder.path(), checkpoint, heard);
     REQUIRE(more.error == "");
@@ -66,7 +67,7 @@ TEST_CASE("a run goes on with more and with fewer shards, with all its items and
     verify_checkpoint(more.checkpoint);
     checkpoint = more.checkpoint;
   }
-  config.stop.environment_steps = 9000; // and it still learns and stores
+  config.stop.environment_steps = 9000; // it still learns and stores
   const RunResult last = play(config, folder.path(), checkpoint);
   REQUIRE(last.error == "");
   CHECK(last.progress.updates > three.progress.updates);
@@ -107,7 +108,7 @@ TEST_CASE("a run goes on with any number of learner replicas") {
 TEST_CASE("environment actors that come, go and come again insert under names of their own") {
   const TemporaryFolder folder;
   auto config = free_run(4000);
-  config.replay.shards = 1; // each has an environment that inserts into it
+  config.replay.shards = 1; // each shard needs an environment that inserts into it
   config.replay.max_times_sampled = 0;
   RunResult before = play(config, folder.path());
   REQUIRE(before.error == "");
@@ -117,7 +118,8 @@ TEST_CASE("environment actors that come, go and come again insert under names of
     config.stop.environment_steps += 4000;
     const RunResult more = play(config, folder.path(), before.checkpoint);
     REQUIRE(more.error == "");
-    // Each step but the first n of an episode's stretch makes an item: none is taken for another's.
+    // Each step of an episode, except the first n, inserts an item, and no item is mistaken for
+    // another actor's.
     const auto added = more.progress.replay_items - before.progress.replay_items;
     CHECK(added > 800);
     CHECK(more.progress.inserts - before.progress.inserts == added);
@@ -172,7 +174,7 @@ TEST_CASE("of a deterministic run the checkpoint of the best evaluation stays, e
     const auto path = folder / "checkpoints" / std::to_string(one.updates);
     verify_checkpoint(path);
     const auto state = read_manifest(path).state();
-    if (state.evaluated()) // rounds: nothing is learnt between the evaluation and its checkpoint
+    if (state.evaluated()) // deterministic: no updates between the evaluation and its checkpoint
       CHECK(state.evaluation_updates() == state.updates());
   }
 }

@@ -6,7 +6,7 @@
 namespace troupe::actors {
 namespace {
 
-RunConfig schedule_config() { // 2 actors of 3 environments, of 12'000 steps by fours
+RunConfig schedule_config() { // 2 actors with 3 environments each, 12'000 steps, action repeat 4
   RunConfig config;
   config.environment.action_repeat = 4;
   config.actors.environment = 2;
@@ -50,12 +50,12 @@ TEST_CASE("a slow learner gets few updates ahead, which end soon after the time 
   RunSchedule schedule(config, {});
   Progress now;
   now.inserts = 200;
-  CHECK(schedule.extend_updates(now) == 32); // nobody knows its pace yet
+  CHECK(schedule.extend_updates(now) == 32); // the pace is not known yet
   now.updates = 40;
   now.training_seconds = 40;
   now.updates_per_second = 1;
   CHECK(schedule.extend_updates(now) == 40 + 3);
-  now.updates = 60; // suddenly twenty times as fast: it need not wait for the mean
+  now.updates = 60; // suddenly twenty times as fast: need not wait for the mean to follow
   now.training_seconds = 41;
   now.updates_per_second = 3;
   CHECK(schedule.extend_updates(now) == 60 + 40);
@@ -93,7 +93,7 @@ TEST_CASE("with recorded episodes updates are granted to the end, evaluations do
     RunSchedule schedule(config, {});
     Progress now;
     now.updates_per_second = 400;
-    if (deterministic) // in rounds, none of which goes beyond an evaluation
+    if (deterministic) // in rounds, which end at evaluations
       CHECK(schedule.finish_round(now) == 50);
     else
       CHECK(schedule.extend_updates(now) == 432);
@@ -170,7 +170,7 @@ TEST_CASE("a scaled run has other shares, and resumes as it was scaled") {
   schedule.write(state);
   CHECK(RunSchedule(config, state).count(Role::environment) == 4);
   auto other = config;
-  other.actors.environment = 3; // changed since: the new configuration holds
+  other.actors.environment = 3; // changed since: the new configuration takes precedence
   CHECK(RunSchedule(other, state).count(Role::environment) == 3);
 }
 
@@ -185,7 +185,8 @@ TEST_CASE("rounds grant updates by the items that are complete") {
     updates.push_back(schedule.finish_round({}));
   }
   CHECK(steps == std::vector<std::int64_t>{8, 16, 24, 32});
-  // 6 environments, 8 steps a round, 5 * 6 items incomplete, 100 before the first: 8/32 of the rest
+  // 6 environments with 8 steps per round; 5 * 6 items are incomplete; updates begin at 100 items
+  // and amount to 8/32 of the rest.
   CHECK(updates == std::vector<std::int64_t>{0, 0, 3, 15});
   wire::RunState state;
   schedule.write(state);
@@ -205,7 +206,7 @@ TEST_CASE("with hindsight rounds grant updates by the items that there are") {
   now.inserts = 100;
   CHECK(schedule.finish_round(now) == 0);
   now.inserts = 180;
-  CHECK(schedule.finish_round(now) == 20); // 8/32 of the rest
+  CHECK(schedule.finish_round(now) == 20); // 8/32 of the items beyond the first 100
 }
 
 TEST_CASE("evaluations come at multiples of their period, steps and minutes end a run") {
@@ -233,10 +234,10 @@ TEST_CASE("a pause is over when training begins") {
   now.updates = 7;
   schedule.begin_training(now);
   CHECK(schedule.training());
-  CHECK(schedule.updates() == 7); // at least those made
+  CHECK(schedule.updates() == 7); // at least the updates already made
   schedule.pause();
   CHECK(schedule.paused());
-  CHECK(schedule.training()); // until all actors stand still
+  CHECK(schedule.training()); // until all actors have paused
   schedule.end_training();
   CHECK_FALSE(schedule.training());
   CHECK(schedule.begun());

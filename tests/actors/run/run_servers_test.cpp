@@ -24,13 +24,14 @@ RunConfig with_servers(std::int64_t environment_steps, const std::string& strate
   return config;
 }
 
-/// The same run, that makes no update and at its end saves again what it has loaded.
+/// The same run without updates. At its end it saves what it loaded.
 RunConfig waiting(RunConfig config) {
   config.replay.minimum_items = config.replay.capacity_items;
   return config;
 }
 
-/// All files of the servers of both checkpoints hold the same tensors, but for who worked there.
+/// Checks that the servers' files of both checkpoints hold the same tensors, except for the record
+/// of their workers.
 void check_equal_servers(const fs::path& a, const fs::path& b, int servers) {
   for (int i = 0; i < servers; ++i) {
     const auto file = fs::path("servers") / ("shard-" + std::to_string(i) + ".safetensors");

@@ -217,7 +217,7 @@ TEST_CASE(
 TEST_CASE("a run ends whose environment actors do not divide among its shards") {
   RunConfig config = small(6000);
   config.deterministic = false;
-  config.actors.environment = 3; // the first shard has the items of two, the second of one
+  config.actors.environment = 3; // the first shard gets the items of two actors, the second of one
   config.replay.shards = 2;
   config.replay.error_buffer = 64;
   const TemporaryFolder folder;
@@ -241,7 +241,7 @@ TEST_CASE("a deterministic run with priorities repeats bit for bit, also when in
   REQUIRE(a.error == "");
   REQUIRE(b.error == "");
   CHECK(a.progress.updates > 100);
-  // Each row of each batch was given one, but for items that had left.
+  // Each row of each batch got a priority, except for items that had been removed.
   CHECK(a.progress.priorities == a.progress.updates * 32);
   check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
   check_equal(a.checkpoint, b.checkpoint, "optimizer.safetensors");

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs over processes whose strategy has parameter servers: kill -9 of a shard is survived, SIGINT and `resume` go on with the servers'
-# state, kill -9 of a learner ends the run with its cause, and the run resumes. No process is left behind.
+# Runs over processes whose strategy has parameter servers: a shard's SIGKILL is survived; after SIGINT, `resume` continues with the servers'
+# state; a learner's SIGKILL ends the run with its cause, and the run can be resumed. No process is left behind.
 # Usage: server_processes_test.sh <troupe program> <scratch folder> [strategy] [replicas]
 set -uo pipefail
 troupe=$1 scratch=$2 strategy=${3:-parameter_server max_staleness=50} replicas=${4:-2}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A run over processes, and a replay server, belong to the user who started them: another user of the host can neither ask nor command the run, nor join it, nor
-# use a data port, on the loopback interface or at a path. The user's own commands need no flag.
+# A run over processes, or a replay server, belongs to the user who started it: another user of the host can neither query nor command the run, nor join it,
+# nor use a data port, on the loopback interface or at a path. The owner's commands need no flag.
 # Usage: strangers_test.sh <troupe program> <scratch folder>; exit code 77: skipped
 set -uo pipefail
 troupe=$1 scratch=$2 name=strangers

@@ -1,4 +1,4 @@
-// Checkpoints as files: cut, damaged, half written, killed, of a full disk.
+// Checkpoints as files: truncated, damaged, half written, by a killed process, on a full disk.
 #include "tests/doctest_torch.hpp"
 
 #include <filesystem>
@@ -37,12 +37,12 @@ void overwrite(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// A run's parts, small: one learner, one environment actor, two shards.
+/// The parts of a small run: one learner, one environment actor, two shards.
 class Parts {
 public:
   Parts() : writer_(replay::transition_writer(spec_, 5, 12)), player_(spec_, 2) {}
 
-  /// All that a checkpoint of so many updates takes, in this process's one thread.
+  /// Writes a complete checkpoint of `updates` updates, on this process's only thread.
   void write(const fs::path& root, std::int64_t updates, double value, std::int64_t previous = 0,
              int keep = 2) {
     const auto number = std::to_string(updates);
@@ -85,7 +85,7 @@ private:
   replay::Table tables_[2] = {{{.max_items = 100}, spec_, 1}, {{.max_items = 100}, spec_, 2}};
 };
 
-/// The value of the newest sound checkpoint; throws where one that looks complete is not.
+/// Returns the value of the newest sound checkpoint. Throws if one that looks complete is damaged.
 double newest_value(const fs::path& root) {
   double newest = -1;
   for (const auto& [number, path] : numbered_folders(root))
@@ -187,7 +187,7 @@ TEST_CASE(
     for (const auto& entry : fs::directory_iterator(folder.path()))
       REQUIRE(entry.path().filename().string().front() != '.');
     fs::remove_all(folder / "3");
-    if (!fs::exists(folder / "1/manifest.json")) { // it went as the third came
+    if (!fs::exists(folder / "1/manifest.json")) { // removed when the third was complete
       fs::remove_all(folder / "1");
       parts.write(folder.path(), 1, 1, 0, 3);
     }
@@ -277,7 +277,7 @@ TEST_CASE("a disk that is full or fails at any call costs the checkpoint and not
         return;
       }
       REQUIRE(run.ending == Ending::exited);
-      REQUIRE(run.code <= 1); // 1: told with the path
+      REQUIRE(run.code <= 1); // 1: failed with a message that names the path
       REQUIRE(newest_value(folder.path()) >= 2);
       failed += run.code;
       fs::remove_all(folder / "3");

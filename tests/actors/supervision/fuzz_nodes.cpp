@@ -1,4 +1,4 @@
-// libFuzzer target of what a node tells its head, up to where roles are placed.
+// libFuzzer target of the messages that a node sends its head, up to the placement of roles.
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (const auto placing = placer.place("environment", i))
         for (const int core : placing.at->cores)
           if (!cores.insert(core).second)
-            __builtin_trap(); // given twice
+            __builtin_trap(); // assigned twice
     placer.place("learner", 0);
     placer.remove_node(node.name);
   } catch (const std::invalid_argument&) {

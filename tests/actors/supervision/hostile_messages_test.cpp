@@ -1,5 +1,5 @@
-// What processes, nodes and operators say, changed at random: it is refused or passed over, nobody
-// else is lost by it, and honest messages are answered as before.
+// Messages of processes, nodes and operators, mutated at random. Each is refused or ignored, no
+// other process is lost because of it, and honest messages are answered as before.
 #include <google/protobuf/stubs/logging.h>
 
 #include "actors/roles/rendezvous_actor.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kRounds = 3000;
 
-/// Bytes flipped, cut, doubled or put in: at least one change.
+/// Mutates bytes by flips, cuts, copies and insertions: at least one change.
 std::string changed(std::string bytes, env::Random& random) {
   const std::string before = bytes;
   const auto below = [&](std::size_t limit) {
@@ -35,7 +35,7 @@ std::string changed(std::string bytes, env::Random& random) {
         break;
       case 3:
         bytes.insert(at, std::string(9, '\xff') + '\x01');
-        break; // a number of 64 bits
+        break; // a varint of 64 bits
       default:
         if (at < bytes.size())
           bytes[at] = static_cast<char>(random.bits());
@@ -51,7 +51,8 @@ struct HostileFixture : SupervisorFixture {
 
   ProtoBytes bad(const ProtoBytes& good) { return {changed(good.bytes, random)}; }
 
-  /// A changed life that is nobody's: unknown fields and their order do not make it another.
+  /// A mutated life that matches no process. Unknown fields and field order do not make it
+  /// different.
   ProtoBytes bad_life(const ProtoBytes& good) {
     for (;;) {
       const ProtoBytes made = bad(good);

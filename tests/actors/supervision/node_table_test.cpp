@@ -15,7 +15,7 @@ NodeResources node_of(const std::string& name, int cores) {
   return node;
 }
 
-NodeTable two_nodes() { // expected for 100 ticks; a process takes a core
+NodeTable two_nodes() { // expected within 100 ticks; a process takes one core
   Placer placer({{"learner", {.cores = 1}}, {"environment", {.cores = 1}}});
   placer.add_node(node_of("a", 2));
   placer.add_node(node_of("b", 1));
@@ -100,10 +100,10 @@ TEST_CASE("a process of a dead head gets back the place that it has, and no othe
   CHECK(nodes.restore("environment", 0, "a", {9}, {}) == "core 9 of node a is not free");
   CHECK(nodes.restore("learner", 0, "a", {2}, {3}) == "GPU 3 of node a is not free");
   REQUIRE(nodes.restore("learner", 0, "a", {2}, {1}).empty());
-  REQUIRE(nodes.restore("learner", 0, "a", {2}, {1}).empty()); // told again
+  REQUIRE(nodes.restore("learner", 0, "a", {2}, {1}).empty()); // restored twice
   CHECK(nodes.restore("environment", 0, "a", {2}, {}) == "core 2 of node a is not free");
   CHECK(nodes.restore("learner", 1, "a", {1}, {1}) == "GPU 1 of node a is not free");
-  REQUIRE(nodes.restore("environment", 1, "a", {}, {}).empty()); // it was not pinned
+  REQUIRE(nodes.restore("environment", 1, "a", {}, {}).empty()); // its cores were not pinned
   CHECK_FALSE(nodes.placed());
   CHECK(nodes.place_all({{"environment", 2}, {"learner", 1}}, 0).empty()); // no other learner fits
   CHECK(nodes.placed());
@@ -119,7 +119,7 @@ TEST_CASE("after a head's death, processes of a node that is still missing keep 
   REQUIRE(nodes.restore("environment", 0, "a", {}, {}).empty());
   CHECK(nodes.place_all({{"environment", 2}}, 101).empty()); // environment 1 may live on b
   CHECK(nodes.placed());
-  CHECK_FALSE(nodes.place("environment", 1, 0)); // until it restarts and there is room
+  CHECK_FALSE(nodes.place("environment", 1, 0)); // until it restarts when there is room
 }
 
 TEST_CASE("an unpinned process that is taken over has cores that no other gets") {

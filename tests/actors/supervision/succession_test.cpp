@@ -4,7 +4,7 @@ namespace troupe::actors {
 namespace {
 
 struct SuccessionFixture : SupervisorFixture {
-  int living = start_idle_process(); // of the head before
+  int living = start_idle_process(); // started by the previous head
 
   SuccessionFixture() {
     caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown);
@@ -44,7 +44,7 @@ struct SuccessionFixture : SupervisorFixture {
   }
 };
 
-/// A successor whose run has nodes; this test is the NodeActor of "host".
+/// A successor whose run has nodes. The test itself acts as the NodeActor of "host".
 struct NodeSuccessionFixture : SuccessionFixture {
   caf::actor agent = system.spawn(idle);
   NodeResources host{
@@ -87,7 +87,7 @@ struct NodeSuccessionFixture : SuccessionFixture {
                     [&](const caf::error& error) { refusal = explain(system, error); });
     return refusal;
   }
-  /// The orders to this node and the losses, as words.
+  /// The orders to this node and the reported losses, as text.
   std::vector<std::string> told() {
     std::vector<std::string> words;
     bool more = true;
@@ -116,7 +116,7 @@ TEST_CASE_FIXTURE(NodeSuccessionFixture,
                   "a node comes back with its processes, and what it does not have has ended") {
   wire::NodeInfo there;
   lives(there, Role::replay, 2);
-  lives(there, Role::learner, 0); // which the head before did not know
+  lives(there, Role::learner, 0); // unknown to the previous head
   REQUIRE(enter(there, kEpoch).empty());
   tick();
   CHECK(told()

@@ -32,7 +32,7 @@ TEST_CASE_FIXTURE(SupervisorFixture, "a process that is silent is lost, one that
     CHECK(answered);
   }
   CHECK_FALSE(loss());
-  for (int tick = 0; tick < 15; ++tick) // until it is killed, not until it is collected
+  for (int tick = 0; tick < 15; ++tick) // until it is killed, not until it is reaped
     if (scheduler.clock().advance_time(std::chrono::milliseconds(200)); self->has_next_message())
       break;
     else
@@ -44,7 +44,7 @@ TEST_CASE_FIXTURE(SupervisorFixture, "a process that is silent is lost, one that
   wait_until_dead(processes[0]);
   beat(life(Role::replay, 0));
   deliver_all();
-  bool told_to_go = false; // where the kill did not reach it
+  bool told_to_go = false; // in case the kill did not reach it
   self->receive([&](stop_atom) { told_to_go = true; });
   CHECK(told_to_go);
 }
@@ -54,7 +54,7 @@ TEST_CASE_FIXTURE(SupervisorFixture,
   std::size_t life_number = 0;
   const auto die = [&] {
     spawn(Role::learner, life_number);
-    pass(3); // longer than any pause before these starts
+    pass(3); // longer than any pause before a restart
     REQUIRE(processes.size() == life_number + 1);
     ::kill(processes.back(), SIGKILL);
     wait_until_dead(processes.back());
@@ -99,8 +99,8 @@ TEST_CASE_FIXTURE(SupervisorFixture,
     auto left = self->request(supervisor, caf::infinite, leave_atom_v,
                               static_cast<std::uint8_t>(Role::environment), std::int32_t{0});
     deliver_all();
-    CHECK_FALSE(self->has_next_message()); // its actor ended, its process has not
-    ::kill(processes.back(), SIGKILL);     // as its process ends after its actor
+    CHECK_FALSE(self->has_next_message()); // its actor has ended, its process has not
+    ::kill(processes.back(), SIGKILL);     // the process ends after its actor
     wait_until_dead(processes.back());
     pass(1);
     left.receive([](done_atom) {}, [](const caf::error&) { FAIL("it did not leave"); });
@@ -182,7 +182,7 @@ TEST_CASE_FIXTURE(LearnersFixture,
     return words;
   };
   const auto count = [&](std::uint64_t incarnation,
-                         std::int32_t index) { // in their store; -1: refused
+                         std::int32_t index) { // counter in the group's store; -1: refused
     wire::StoreRequest add;
     add.set_operation(wire::StoreRequest::ADD);
     add.add_keys("count");
@@ -202,7 +202,7 @@ TEST_CASE_FIXTURE(LearnersFixture,
   self->send(learners[1], tick_atom_v);
   deliver_all();
   CHECK(told() == "learner 1 is lost: NaN");
-  CHECK(count(0, 0) == -1); // nobody comes there any more
+  CHECK(count(0, 0) == -1); // a lost learner's group is closed to its old members
   spawn(Role::learner, 1, 1);
   CHECK(count(0, 1) == -1);
   CHECK(count(1, 1) == 1);
@@ -249,8 +249,8 @@ TEST_CASE_FIXTURE(tests::ActorFixture, "learners begin when each of them has a p
                incarnation, std::int64_t{0});
     pass();
   };
-  std::string cores;         // of the one that was ordered last
-  const auto ordered = [&] { // of the node, by index
+  std::string cores;         // of the last process that was ordered
+  const auto ordered = [&] { // processes ordered from the node, by index
     std::vector<int> started;
     bool more = true;
     while (more)
@@ -269,7 +269,7 @@ TEST_CASE_FIXTURE(tests::ActorFixture, "learners begin when each of them has a p
   CHECK(cores.empty() != pinned);
   for (const std::int32_t index : {0, 1})
     self->send(supervisor, stop_atom_v, static_cast<std::uint8_t>(Role::learner), index);
-  spawn(1, 1); // it would be told that learner 0 is nowhere
+  spawn(1, 1); // learner 0 is not running, so this one waits for it
   pass();
   CHECK(ordered().empty());
   spawn(0, 1);

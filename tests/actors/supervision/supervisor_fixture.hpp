@@ -25,7 +25,8 @@ inline int start_idle_process() {
   return child;
 }
 
-/// Leaves it to be collected, where its supervisor has not done so already.
+/// Waits until the process is dead; leaves it to be reaped if its supervisor has not done so
+/// already.
 inline void wait_until_dead(int process) {
   siginfo_t how{};
   if (::kill(process, 0) != 0 && errno == ESRCH)
@@ -45,7 +46,7 @@ inline caf::behavior refuses(caf::event_based_actor* self) {
 struct SupervisorFixture : tests::ActorFixture {
   std::vector<ProcessOrder> orders;
   std::vector<int> processes;
-  caf::actor process = system.spawn(idle); // a process's own handle
+  caf::actor process = system.spawn(idle); // represents a process
   SupervisorActor supervisor;
 
   explicit SupervisorFixture(int learners = 1)
@@ -109,7 +110,7 @@ struct SupervisorFixture : tests::ActorFixture {
     return who;
   }
 
-  bool started() { // the next message says so
+  bool started() { // expects the next message to say so
     bool said = false;
     self->receive([&](started_atom, std::uint8_t, std::int32_t, const caf::actor&,
                       const std::string&, std::int32_t) { said = true; },
@@ -121,7 +122,7 @@ struct SupervisorFixture : tests::ActorFixture {
     std::string reason;
     bool restart = false;
   };
-  std::optional<Loss> loss() { // that the next message tells
+  std::optional<Loss> loss() { // from the next message
     std::optional<Loss> told;
     self->receive(
         [&](lost_atom, std::uint8_t, std::int32_t, const std::string& reason, bool restart) {
