@@ -10,7 +10,8 @@
 
 namespace troupe::testing {
 
-/// TCP ports (IPv4) at which this process listens, each with its address: 0x7f000001 is 127.0.0.1.
+/// Returns the TCP ports (IPv4) on which this process listens, each with its address: 0x7f000001 is
+/// 127.0.0.1.
 inline std::map<int, unsigned> listening_ports() {
   std::set<std::string> own;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -20,7 +21,7 @@ inline std::map<int, unsigned> listening_ports() {
   std::map<int, unsigned> ports;
   std::ifstream table("/proc/self/net/tcp");
   std::string line;
-  std::getline(table, line); // names of the columns
+  std::getline(table, line); // column names
   while (std::getline(table, line)) {
     std::istringstream columns(line);
     std::string number, local, remote, state, skipped, inode;

@@ -1,5 +1,5 @@
 #pragma once
-// What every backend must do: each operation against a straightforward loop, and every mistake
+// What every backend must do: each operation gives the result of a plain loop, and every mistake is
 // named on every rank. Include tests/doctest_torch.hpp first.
 
 #include <latch>
@@ -10,7 +10,7 @@
 
 namespace troupe::collectives {
 
-/// Small whole numbers, different on every rank, with both signs.
+/// Small integers of both signs, different on every rank.
 inline at::Tensor input_of(int rank, at::IntArrayRef shape, at::ScalarType type) {
   std::int64_t count = 1;
   for (const auto n : shape)
@@ -96,7 +96,8 @@ inline void check_operations(Means means, int size, at::ScalarType type, at::Int
   }
 }
 
-/// What only c10d has: a root that alone gets or gives, and lists in one call.
+/// What only c10d has: operations with a root that sends or receives alone, and lists of tensors in
+/// one call.
 inline void check_c10d(Means means, int size) {
   CAPTURE(size);
   const auto errors = on_ranks(means, size, [size](Communicator& communicator) {
@@ -128,7 +129,7 @@ inline void check_c10d(Means means, int size) {
     c10d::ScatterOptions scatter;
     scatter.rootRank = root;
     mine = {torch::zeros({5, 3}, at::kDouble)};
-    group->scatter(mine, all, scatter)->wait(); // back to whom it came from
+    group->scatter(mine, all, scatter)->wait(); // back to where it came from
     check(torch::equal(mine[0], input(rank)), "scatter");
 
     std::vector<at::Tensor> list{input(rank), input(rank).narrow(0, 1, 2).clone()};
@@ -139,8 +140,8 @@ inline void check_c10d(Means means, int size) {
   CHECK(errors == std::vector<std::string>(static_cast<std::size_t>(size)));
 }
 
-/// Rank 1 calls `odd`, the others `common`: all must throw a message that contains each of `parts`,
-/// and again at the next call.
+/// Rank 1 calls `odd`, the others call `common`. All must throw a message that contains each of
+/// `parts`, and throw again at the next call.
 inline void check_named(Means means, int size, const Body& common, const Body& odd,
                         const std::vector<std::string>& parts) {
   std::vector<std::string> second(static_cast<std::size_t>(size));
@@ -228,7 +229,7 @@ inline void check_mismatches(Means means) {
   }
 }
 
-/// Rank 1 comes only after rank 0 has given up.
+/// Rank 1 calls only after rank 0 has given up.
 inline void check_late(Means means) {
   std::latch given_up(1);
   CommunicatorOptions options;

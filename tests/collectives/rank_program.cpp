@@ -1,8 +1,8 @@
-// One rank of a group of processes, for the tests of faults:
+// One rank of a group of processes, for tests of faults:
 //   rank_program BACKEND PORT RANK SIZE TIMEOUT_MS CALL...
 // BACKEND: shared_memory or tcp. CALL: sum:N, mean:N, long:N (an all_reduce of N elements),
-// barrier, or loop:N (sums for ever). Says "running" after the first call, then "done", or what was
-// thrown, and leaves without clearing up, as programs do that end by an error.
+// barrier, or loop:N (sums forever). Prints "running" after the first call, then "done" or the
+// error, and exits without cleaning up, like a program that ends with an error.
 #include <cstdlib>
 #include <iostream>
 

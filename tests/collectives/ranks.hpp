@@ -18,14 +18,15 @@
 
 namespace troupe::collectives {
 
-/// shared_memory: each rank maps the memory for itself, as processes do; shared_threads: the ranks
-/// use one mapping, which ThreadSanitizer can follow.
-/// mpi: this process is one of the ranks. even_hosts: two hosts of threads, the ranks dealt out in
-/// turn, with TCP between them; uneven_hosts: the last rank is alone on its host.
+/// shared_memory: each rank maps the memory separately, like a process; shared_threads: the ranks
+/// share one mapping, which ThreadSanitizer can follow.
+/// mpi: this process is one of the ranks. even_hosts: two hosts of threads connected by TCP, with
+/// the ranks dealt out in turn; uneven_hosts: the last rank is alone on its host.
 enum class Means { threads, tcp, shared_memory, shared_threads, mpi, even_hosts, uneven_hosts };
 
-/// LibTorch's TCPStore is not instrumented: ThreadSanitizer takes its threads for racing. Skipped
-/// there; what is ours of it (control_mesh_test) and ranks as threads are checked in full.
+/// LibTorch's TCPStore is not instrumented, so ThreadSanitizer reports races between its threads.
+/// Its tests are skipped there. Our part of it (control_mesh_test) and ranks as threads are fully
+/// checked.
 #ifdef __SANITIZE_THREAD__
 constexpr bool kStoreSkipped = true;
 #else
@@ -34,8 +35,8 @@ constexpr bool kStoreSkipped = false;
 
 using Body = std::function<void(Communicator&)>;
 
-/// Calls `body` on one thread per rank and returns what each threw, "" where nothing. A rank's
-/// communicator lives until all have ended.
+/// Calls `body` on one thread per rank. Returns each rank's error, or "". Each communicator lives
+/// until all ranks have finished.
 inline std::vector<std::string> on_ranks(Means means, int size, const Body& body,
                                          const CommunicatorOptions& options = {}) {
   if (means == Means::mpi) {
@@ -90,7 +91,7 @@ inline std::vector<std::string> on_ranks(Means means, int size, const Body& body
   return errors;
 }
 
-/// The ranks whose results this process has.
+/// The ranks whose results are in this process.
 inline std::vector<int> ranks_here(Means means, int size) {
   if (means == Means::mpi)
     return {make_mpi_communicator()->rank()};

@@ -12,8 +12,8 @@
 
 namespace troupe::collectives {
 
-/// Forwards the connections to a port of its own to another port of loopback, and keeps a copy of
-/// all bytes of both directions.
+/// Listens on its own loopback port, forwards the connections to another, and records the bytes of
+/// both directions.
 class RecordingRelay {
 public:
   explicit RecordingRelay(int port)
@@ -28,11 +28,11 @@ public:
   }
 
 private:
-  static constexpr std::chrono::milliseconds kLook{20}; // whether it shall stop
+  static constexpr std::chrono::milliseconds kLook{20}; // between checks for a stop
   static constexpr std::chrono::seconds kPatience{20};
 
   void forward(int port, const std::stop_token& stop) {
-    std::vector<Socket> sockets; // pairs that belong together
+    std::vector<Socket> sockets; // in pairs
     while (!stop.stop_requested()) {
       std::vector<pollfd> items{{listener_.fd(), POLLIN, 0}};
       for (const auto& socket : sockets)

@@ -44,7 +44,7 @@ TEST_CASE("a stopped timeline records nothing and starts again without earlier s
     const Timeline::Span nothing(&timeline, "nothing");
     timeline.add("nothing", -1, {}, {});
     timeline.start(1);
-  } // a span that began while nothing was recorded is none
+  } // a span that began before the recording does not count
   CHECK(timeline.events().empty());
   timeline.add("first", -1, {}, {});
   timeline.add("second", -1, {}, {});
@@ -89,7 +89,7 @@ TEST_CASE("the trace of several ranks is one file of Chrome's format, in one tim
   const auto start = Clock::now();
   const auto errors = on_ranks(Means::threads, 3, [&](Communicator& communicator) {
     Timeline timeline(communicator.rank());
-    if (communicator.rank() < 2) { // the last has recorded nothing
+    if (communicator.rank() < 2) { // the last rank has recorded nothing
       timeline.add("forward", -1, start + microseconds(10), start + microseconds(30));
       timeline.add("odd \"name\"", communicator.rank(), start + microseconds(30),
                    start + microseconds(31));
@@ -107,7 +107,7 @@ TEST_CASE("the trace of several ranks is one file of Chrome's format, in one tim
     ++forwards;
     CHECK(event.at("ph") == "X");
     CHECK(event.at("dur").get<double>() == doctest::Approx(20));
-    CHECK(event.at("ts").get<double>() < 5000); // offsets are small against a scheduler's slice
+    CHECK(event.at("ts").get<double>() < 5000); // far less than a scheduler's time slice
   }
   CHECK(forwards == 2);
   CHECK(names == 3);

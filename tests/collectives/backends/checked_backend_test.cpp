@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 const ControlMesh::Options kMeshOptions{
     .host = "127.0.0.1", .timeout = 20s, .connect_timeout = 20s};
 
-/// A backend of LibTorch's kind whose all-reduce fails, at once or when it is waited for.
+/// A LibTorch backend whose all-reduce fails, either at once or during the wait.
 class FailingBackend : public c10d::Backend {
 public:
   explicit FailingBackend(bool at_once) : Backend(0, 2), at_once_(at_once) {}
@@ -46,7 +46,7 @@ TEST_CASE("a failure of LibTorch's backend is named with its call on every rank"
       ControlMesh mesh(*store, 1, 2, kMeshOptions);
       mesh.agree(fingerprint_of(Kind::all_reduce, at::ones({3}), static_cast<int>(ReduceOp::sum)));
       try {
-        mesh.agree({}); // it answers, so that it is not taken for dead
+        mesh.agree({}); // answers, so as not to be considered dead
       } catch (const CollectiveError& error) {
         return error.what();
       }

@@ -15,7 +15,7 @@ int world() {
   return text ? std::atoi(text) : 0;
 }
 
-/// Runs a helper below on `size` ranks. -1 where that is skipped.
+/// Runs a helper below on `size` ranks. Returns -1 if that is skipped.
 int run_helper(int size, const std::string& name, const std::string& variable = "TROUPE_TEST=") {
   const auto reason =
       find_mpirun().empty() ? "there is no mpirun on the PATH" : mpi_unavailable_reason();
@@ -44,7 +44,7 @@ TEST_CASE("helper: operations" * doctest::skip()) {
   check_c10d(Means::mpi, world());
 }
 
-/// check_mismatches() is for 2 or 3 ranks, by its cases; each is a run of its own.
+/// The cases of check_mismatches() need 2 or 3 ranks, and each its own run.
 TEST_CASE("helper: mismatches" * doctest::skip()) {
   const auto reduce = [](at::ScalarType type, std::vector<std::int64_t> shape, ReduceOp op) {
     return [=](Communicator& communicator) {
@@ -109,7 +109,7 @@ TEST_CASE("helper: killed" * doctest::skip()) {
     std::raise(SIGKILL);
   }
   auto tensor = torch::ones({3});
-  communicator->all_reduce(tensor, ReduceOp::sum); // throws, or mpirun has ended us
+  communicator->all_reduce(tensor, ReduceOp::sum); // throws, or mpirun has killed us
 }
 
 // --- the tests
@@ -140,7 +140,7 @@ TEST_CASE("a late rank over MPI is named, and told so when it comes") {
   const int status = run_helper(2, "late", "TROUPE_TEST=" + std::to_string(server.port()));
   if (status < 0)
     return;           // skipped
-  CHECK(status == 0); // mpirun has nothing to say about how they ended
+  CHECK(status == 0); // no complaint from mpirun about how they ended
   for (const char* rank : {"0", "1"}) {
     REQUIRE(store->check({std::string("error of ") + rank}));
     const auto error = store->get_to_str(std::string("error of ") + rank);

@@ -1,5 +1,5 @@
 #pragma once
-// Runs a program under mpirun, within a deadline.
+// Runs a program under mpirun, with a deadline.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace troupe::collectives {
 
-/// The path of mpirun, or "" where there is none.
+/// Returns the path of mpirun, or "" if there is none.
 inline std::string find_mpirun() {
   std::string path = std::getenv("PATH") ? std::getenv("PATH") : "";
   for (std::size_t begin = 0; begin <= path.size();) {
@@ -23,12 +23,13 @@ inline std::string find_mpirun() {
   return {};
 }
 
-/// The exit status of `mpirun -n size arguments…` with `variables` ("NAME=value") added.
+/// Returns the exit status of `mpirun -n size arguments…`, run with the additional `variables`
+/// ("NAME=value").
 inline int run_under_mpi(int size, std::vector<std::string> arguments,
                          std::vector<std::string> variables = {}) {
   std::vector<std::string> words{find_mpirun(), "-n", std::to_string(size)};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  // More ranks than cores, as root in a container, and an end for what hangs.
+  // Allow more ranks than cores and root in a container, and stop what hangs.
   for (const char* variable :
        {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
         "OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_MCA_hwloc_base_binding_policy=none",

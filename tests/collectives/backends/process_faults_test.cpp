@@ -17,7 +17,7 @@ std::vector<std::string> backends() {
   return {"shared_memory", "tcp"};
 }
 
-/// Ranks that call `common`, rank 1 `odd`; returned when all have joined.
+/// Starts ranks that call `common`, except rank 1, which calls `odd`. Returns when all have joined.
 std::vector<RankProcess> start(const std::string& backend, const std::string& timeout,
                                const std::string& common, const std::string& odd) {
   const auto port = std::to_string(reserved_port());
@@ -55,7 +55,7 @@ TEST_CASE("a rank killed in the middle of a large all_reduce is named on all sur
       CHECK(has(text, "all_reduce #"));
       CHECK(has(text, "rank 1 died or left"));
     }
-    if (backend == "shared_memory") // over TCP two may find it at the same time
+    if (backend == "shared_memory") // over TCP, two ranks may detect it at the same time
       CHECK(said[1] == said[0]);
     for (auto& rank : ranks)
       rank.exit_status();
@@ -78,7 +78,7 @@ TEST_CASE("a frozen rank is named at the deadline and told so when it goes on") 
              || has(text, "rank 1 does not answer: frozen")));
     }
     CAPTURE(late);
-    CHECK(has(late, "all_reduce #")); // over TCP it may see the others gone before it reads why
+    CHECK(has(late, "all_reduce #")); // over TCP it may see the others leave first
     if (backend == "shared_memory") {
       CHECK(second == first);
       CHECK(late == first);

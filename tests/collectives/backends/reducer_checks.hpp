@@ -1,5 +1,5 @@
 #pragma once
-// LibTorch's Reducer over a backend of ours, against one big batch.
+// LibTorch's Reducer over one of our backends, compared with one large batch.
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <torch/nn.h>
@@ -11,7 +11,7 @@
 
 namespace troupe::collectives {
 
-constexpr int kBatch = 16; // of one rank
+constexpr int kBatch = 16; // per rank
 constexpr int kSteps = 4;
 
 inline torch::nn::Sequential make_network() {
@@ -38,7 +38,8 @@ inline at::Tensor loss_of(const at::Tensor& output, const at::Tensor& y) {
   return (output - y).pow(2).mean();
 }
 
-/// The largest difference between each rank's parameters after kSteps and one big batch's.
+/// Returns the largest difference between a rank's parameters after kSteps steps and those trained
+/// on one large batch.
 inline double train_by_reducer(Means means, int ranks = 2) {
   torch::manual_seed(2);
   std::vector<at::Tensor> x, y;

@@ -50,7 +50,7 @@ TEST_CASE("an abort of one rank over TCP ends the others with its reason") {
   check_abort(Means::tcp);
 }
 
-/// Threads of this process, and whether SIGPIPE reaches them.
+/// Threads of this process by name, and whether SIGPIPE reaches them.
 std::map<std::string, bool> threads_by_pipe_signal() {
   std::map<std::string, bool> threads;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -65,7 +65,7 @@ std::map<std::string, bool> threads_by_pipe_signal() {
 
 TEST_CASE("a peer that goes while this process writes to it does not kill this process") {
   std::mutex mutex;
-  std::set<std::string> own; // of the ranks
+  std::set<std::string> own; // threads of the ranks
   std::atomic<int> beneath = 0, reached = 0;
   const auto before = threads_by_pipe_signal();
   const auto said = on_ranks(Means::tcp, 2, [&](Communicator& communicator) {
@@ -83,7 +83,7 @@ TEST_CASE("a peer that goes while this process writes to it does not kill this p
     communicator.barrier();
   });
   CHECK(said == std::vector<std::string>(2));
-  CHECK(beneath > 0); // the store's
+  CHECK(beneath > 0); // the store's threads
   CHECK(reached == 0);
 }
 

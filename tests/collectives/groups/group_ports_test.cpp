@@ -1,7 +1,7 @@
-// Strangers at every port of a group of ranks: the rendezvous (LibTorch's TCPStore, in a socket of
-// ours), the control mesh and the data connections (ours). LibTorch's asks nobody who connects;
-// what holds is that they listen at the address given alone, and that bytes which mean nothing harm
-// nobody.
+// Strangers at every port of a group of ranks: the rendezvous (LibTorch's TCPStore on our socket),
+// our control mesh and our data connections. LibTorch's store does not authenticate its clients.
+// The tests check that each port listens only at its given address, and that meaningless bytes do
+// no harm.
 #include "tests/doctest_torch.hpp"
 
 #include <future>
@@ -24,12 +24,12 @@ std::string bytes_of(Number number) {
   return {reinterpret_cast<const char*>(&number), sizeof number};
 }
 
-/// A client of LibTorch's store introduces itself: "validate", then its magic number.
+/// The introduction of a client of LibTorch's store: "validate", then its magic number.
 std::string introduction() {
   return std::string(1, '\0') + bytes_of(std::uint32_t{0x3C85F7CE});
 }
 
-/// What strangers say first. Some are right up to the length of what follows.
+/// What strangers send first. Some of these are valid up to the length of what follows.
 std::vector<std::string> strange_words() {
   const std::string set(1, '\1');
   return {std::string(4096, '\x5a'),
@@ -48,7 +48,7 @@ std::vector<std::string> strange_words() {
           ""};
 }
 
-/// Connections on which these words were said and nothing more comes; a port may close its own.
+/// Returns connections that sent these bytes and then nothing more. A port may close its end.
 std::vector<Socket> bother(int port) {
   std::vector<Socket> open;
   for (const auto& words : strange_words())
@@ -81,7 +81,7 @@ TEST_CASE("a rendezvous outlives strangers of every kind, and the group still me
   auto other = std::async(std::launch::async, [&] { rank(1); });
   CHECK_NOTHROW(rank(0));
   CHECK_NOTHROW(other.get());
-  CHECK(resident_bytes() < memory + (std::size_t{64} << 20)); // no length was believed
+  CHECK(resident_bytes() < memory + (std::size_t{64} << 20)); // no announced length was trusted
 }
 
 TEST_CASE("strangers at every port of a group change no sum" * doctest::skip(kStoreSkipped)) {
@@ -111,7 +111,7 @@ TEST_CASE("strangers at every port of a group change no sum" * doctest::skip(kSt
       kOptions);
   for (const auto& error : errors)
     CHECK(error == "");
-  CHECK(ports.size() == 1); // the rendezvous': once all have met, no rank listens
+  CHECK(ports.size() == 1); // the rendezvous': after it, no rank listens
   for (const auto& [port, address] : ports) {
     CAPTURE(port);
     CHECK(address == kLoopback);

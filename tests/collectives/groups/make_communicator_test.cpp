@@ -18,7 +18,8 @@ std::string folder() {
   return in_build("tests/collectives/");
 }
 
-/// Starts `topology_process name` with each list of variables at once; how many ended well.
+/// Starts `topology_process name` once per list of variables, all at once. Returns how many
+/// succeeded.
 int run_all(const std::string& name, const std::vector<std::vector<std::string>>& variables) {
   std::vector<pid_t> children;
   for (auto mine : variables) {
@@ -76,7 +77,7 @@ std::string refusal(const std::string& name, const ProcessTopology& place) {
   return "made";
 }
 
-/// What another user's process gets: 0, the store in the file; 1, a refusal.
+/// Returns what a process of another user gets: 0, the store of the file; 1, a refusal.
 int run_as_another(const std::string& path) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -126,7 +127,7 @@ TEST_CASE("a launcher's file is another user's neither to read nor to write, and
     path = rendezvous.path();
     open_rendezvous(path, {})->set("key", std::string("value"));
     CHECK(open_rendezvous(path, {})->get_to_str("key") == "value");
-    if (::geteuid() == 0) // only root can ask as another user
+    if (::geteuid() == 0) // only root can switch to another user
       CHECK(run_as_another(path) == 1);
   }
   CHECK_THROWS_WITH_AS(open_rendezvous(path, {}), doctest::Contains("TROUPE_RENDEZVOUS"),

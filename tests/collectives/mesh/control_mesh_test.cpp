@@ -28,7 +28,7 @@ Socket connect_to_rank_0(c10d::Store& store) {
   return connect_to("127.0.0.1", std::atoi(address.c_str() + address.find(' ')), soon());
 }
 
-/// A connection to rank 0 as that of a process that has read the store, and greets so.
+/// Connects to rank 0 like a process that has read the store, and sends this greeting.
 SecureSocket greet_rank_0(c10d::Store& store, std::int32_t from, std::int32_t size,
                           std::int32_t to = 0) {
   const auto socket = connect_to_rank_0(store);
@@ -70,7 +70,7 @@ TEST_CASE("a stranger with another key, or half a handshake, is turned away and 
   SecureSocket stranger(connect_to_rank_0(store), SecureSocket::Role::client, GroupKey{});
   CHECK(finish_handshake(stranger, soon()) == SecureSocket::Handshake::refused);
   const auto half = connect_to_rank_0(store);
-  constexpr unsigned char kHello[] = {22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3}; // and no more
+  constexpr unsigned char kHello[] = {22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3}; // an incomplete hello
   REQUIRE(send_all(half, std::as_bytes(std::span(kHello)), soon()));
   ControlMesh(store, 1, 2, kOptions).agree({});
   CHECK(first.get() == "agreed");
@@ -79,7 +79,7 @@ TEST_CASE("a stranger with another key, or half a handshake, is turned away and 
 TEST_CASE("a rank whose call was led to another rank is not taken for one of it") {
   c10d::HashStore store;
   auto first = rank_0(store);
-  const auto misled = greet_rank_0(store, 1, 2, 1); // it means rank 1
+  const auto misled = greet_rank_0(store, 1, 2, 1); // meant for rank 1
   ControlMesh(store, 1, 2, kOptions).agree({});
   CHECK(first.get() == "agreed");
 }
@@ -161,7 +161,7 @@ TEST_CASE("who leaves because of another's abort is not taken for the dead one")
         }
       }(),
       "the disk is full");
-  mesh[0].reset(); // gone before rank 1 has called anything, without a fingerprint
+  mesh[0].reset(); // left before rank 1's first call, without a fingerprint
   CHECK_THROWS_WITH(mesh[1]->agree({}), "the disk is full");
 }
 

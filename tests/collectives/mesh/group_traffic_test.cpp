@@ -1,4 +1,4 @@
-// What passes between the ranks of a group, seen by who stands between them.
+// The traffic between the ranks of a group, as a relay between them sees it.
 #include "tests/doctest_torch.hpp"
 
 #include <future>
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 const CommunicatorOptions kTrafficOptions{.timeout = 20s, .connect_timeout = 20s};
 constexpr const char* kPattern = "the parameters are 0123456789 and nobody else's ";
 
-/// As an address that other hosts reach.
+/// An address that other hosts can reach.
 constexpr const char* kEverywhere = "0.0.0.0";
 
 CommunicatorOptions with(GroupTrust trust) {
@@ -27,7 +27,7 @@ CommunicatorOptions with(GroupTrust trust) {
   return options;
 }
 
-/// A store that gives the ranks, in place of each other's ports, those of relays.
+/// A store that gives the ranks the ports of relays in place of each other's.
 class RelayingStore : public c10d::HashStore {
 public:
   void set(const std::string& key, const std::vector<std::uint8_t>& value) override {
@@ -62,7 +62,7 @@ at::Tensor patterned(std::int64_t bytes) {
   return tensor;
 }
 
-/// Two ranks that exchange patterns of this size in several ways; what each threw.
+/// Two ranks exchange patterns of this size in several ways. Returns the error of each, or "".
 std::vector<std::string> exchange(const c10::intrusive_ptr<c10d::Store>& store, std::int64_t bytes,
                                   const std::vector<CommunicatorOptions>& options,
                                   const std::string& host = "127.0.0.1") {
@@ -96,7 +96,7 @@ TEST_CASE("nobody between the ranks sees a parameter, of small tensors or large"
     CHECK(exchange(store, bytes, {with({.secret = "a"}), with({.secret = "a"})}, kEverywhere)
           == std::vector<std::string>(2));
     const auto seen = store->recorded();
-    CHECK(seen.size() > static_cast<std::size_t>(3 * bytes)); // the data did go this way
+    CHECK(seen.size() > static_cast<std::size_t>(3 * bytes)); // the data passed through the relays
     CHECK_FALSE(has(seen, std::string(kPattern).substr(0, 12)));
   }
 }
@@ -128,7 +128,7 @@ TEST_CASE("a rank with another secret is named to both") {
   auto one = kTrafficOptions, two = kTrafficOptions;
   one.trust.secret = "a";
   two.trust.secret = "b";
-  one.connect_timeout = 500ms; // it waits for the right one
+  one.connect_timeout = 500ms; // how long it waits for the right one
   const auto errors = exchange(c10::make_intrusive<c10d::HashStore>(), 1000, {one, two});
   CHECK(has(errors[0], "turned away without the group's key: 1"));
   CHECK(has(errors[1], "another key than rank 1"));

@@ -46,7 +46,7 @@ void shake_hands(SecureSocket& client, SecureSocket& server) {
   REQUIRE(server.handshake() == Handshake::done);
 }
 
-/// Moves what has arrived at one end to the other; returns it.
+/// Moves what has arrived at one end to the other, and returns it.
 std::vector<std::byte> carry(const Socket& from, const Socket& to, std::size_t flip = SIZE_MAX) {
   std::vector<std::byte> bytes(1 << 16);
   const auto got = recv(from.fd(), bytes.data(), bytes.size(), 0);
@@ -109,7 +109,7 @@ TEST_CASE("a byte that was changed on the way ends the connection, and none of i
   REQUIRE(receive_all(server, got, in_time()));
   CHECK(std::equal(got.begin(), got.end(), data.begin()));
   CHECK((std::search(seen.begin(), seen.end(), data.begin() + 100, data.begin() + 116)
-         == seen.end())); // it was not in the clear
+         == seen.end())); // it was encrypted
   REQUIRE(send_all(client, data, in_time()));
   carry(left, right, 500);
   CHECK_FALSE(server.receive(got).has_value());
@@ -143,7 +143,7 @@ TEST_CASE("a peer that has left is found by who writes to it and by who reads") 
   }
   const auto data = bytes_like_data(1000);
   client.send(data);
-  CHECK_FALSE(client.send(data).has_value()); // and no SIGPIPE has ended this process
+  CHECK_FALSE(client.send(data).has_value()); // and SIGPIPE has not killed this process
   std::vector<std::byte> got(10);
   CHECK_FALSE(client.receive(got).has_value());
 }
@@ -153,7 +153,7 @@ TEST_CASE("a group's key depends on the random bytes and the secret, and is HKDF
   for (std::size_t i = 0; i < random.size(); ++i)
     random[i] = static_cast<std::byte>(i);
   const auto key = derive_group_key(random, "a deployment's secret");
-  // hmac of hashlib: T(1) of RFC 5869 with no salt.
+  // From Python's hmac and hashlib: T(1) of RFC 5869 without salt.
   constexpr unsigned char kExpected[] = {0xdf, 0x38, 0xfe, 0xce, 0x85, 0xea, 0x1f, 0xce,
                                          0x6c, 0xd4, 0xbe, 0xbc, 0xc2, 0x8a, 0xc4, 0x71,
                                          0xdf, 0x88, 0xd8, 0xdc, 0x48, 0xb5, 0x5a, 0x05,

@@ -1,4 +1,4 @@
-// libFuzzer target of the descriptions of a cluster. The first byte chooses the parser.
+// libFuzzer target of the parsers of cluster descriptions. The first byte selects the parser.
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -12,7 +12,8 @@
 
 namespace {
 
-/// A place from lines of NAME=VALUE, which also are every file that is asked for.
+/// Finds the place of a process from lines of NAME=VALUE. The same lines are the content of every
+/// file.
 void place_from_lines(std::string_view text) {
   std::map<std::string, std::string> variables;
   for (auto rest = text; !rest.empty();) {

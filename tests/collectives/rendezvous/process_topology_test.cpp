@@ -135,7 +135,7 @@ TEST_CASE("the variables of torchrun give rank, host and rendezvous") {
   CHECK(place.nodes == 2);
   CHECK(place.rendezvous_host == "10.0.0.1");
   CHECK(place.rendezvous_port == 29500);
-  CHECK(place.address == ""); // of another host than rank 0's: not described
+  CHECK(place.address == ""); // unknown: rank 0 is on another host
   CHECK_FALSE(place.rendezvous_served);
   place = place_of(
       with(with(kTorchrun, "TROUPE_ADDRESS", "10.0.0.2"), "TORCHELASTIC_USE_AGENT_STORE", "True"));
@@ -155,8 +155,8 @@ TEST_CASE("the variables of torchrun give rank, host and rendezvous") {
                     {"MASTER_ADDR", "10.0.0.1"},
                     {"MASTER_PORT", "29500"}});
   CHECK(place.rendezvous_host == "10.0.0.1");
-  CHECK(place.address == "127.0.0.1"); // all four are on this host, where nobody else reaches them
-  place = place_of(with(kTorchrun, "TROUPE_RENDEZVOUS", "/proc/1/fd/7")); // whatever is around it
+  CHECK(place.address == "127.0.0.1"); // all four are local, out of others' reach
+  place = place_of(with(kTorchrun, "TROUPE_RENDEZVOUS", "/proc/1/fd/7")); // overrides the others
   CHECK(place.rendezvous_file == "/proc/1/fd/7");
   CHECK(place.address == "127.0.0.1");
 }

@@ -5,7 +5,8 @@
 namespace troupe::collectives {
 namespace {
 
-/// LibTorch's store, where processes meet, is not instrumented for ThreadSanitizer.
+/// ThreadSanitizer does not cover processes: LibTorch's store, where they meet, is not
+/// instrumented.
 std::vector<Means> all_means() {
   if (kStoreSkipped)
     return {Means::shared_threads};
@@ -23,7 +24,7 @@ TEST_CASE("every operation over shared memory equals a loop for 1 to 4 ranks and
 }
 
 TEST_CASE("tensors of many blocks pass through the stages of shared memory") {
-  // More than two stages, with a last block that is not full.
+  // More than two stages, and the last block is not full.
   const std::int64_t elements = 3 * SharedSegment::kStageBytes / 4 - 77;
   for (const auto means : all_means())
     for (const int size : {2, 3})
@@ -53,7 +54,7 @@ TEST_CASE("shared memory gives the bits that threads give on every rank and in e
 
 TEST_CASE("rows of uneven number go from every rank to every other over shared memory") {
   constexpr int kRanks = 3;
-  const auto rows_of = [](int from, int to) { // some none, some of several blocks
+  const auto rows_of = [](int from, int to) { // some ranks have none, some several blocks
     return std::int64_t{(from + 2 * to) % 3} * (from == 1 ? 70'000 : 5);
   };
   for (const auto means : all_means()) {
