@@ -1,8 +1,9 @@
-// Carries Ethernet frames between two interfaces, each way late and with losses: what netem does,
-// for kernels without it. Usage: frame_relay INTERFACE INTERFACE; each line of standard input,
-// "DELAY_MS LOSS_PERCENT", says what holds from then on, and is answered by a line once it does. At
-// the end of the input the frames carried and lost are printed. Losses are drawn from a fixed seed.
-// Frames keep their order. What waits is bounded, as in a router; more is lost. Needs CAP_NET_RAW.
+// Carries Ethernet frames between two interfaces with delay and loss in each direction, like netem,
+// for kernels without it. Usage: frame_relay INTERFACE INTERFACE. Each line of standard input,
+// "DELAY_MS LOSS_PERCENT", sets the values from then on, and is answered by a line once they apply.
+// At the end of the input it prints the numbers of frames carried and lost. Losses are drawn from a
+// fixed seed. Frames keep their order. The queue is bounded, as in a router, and drops what exceeds
+// it. Needs CAP_NET_RAW.
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
@@ -23,7 +24,7 @@
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t kMostWaiting = 16 << 20; // bytes each way
+constexpr std::size_t kMostWaiting = 16 << 20; // bytes in each direction
 constexpr std::size_t kLongestFrame = 1 << 17; // bytes, with the kernel's header
 
 struct Frame {
@@ -40,7 +41,7 @@ struct Direction {
 
 struct Link {
   Clock::duration delay{};
-  double loss = 0; // of 1
+  double loss = 0; // probability
   long carried = 0;
   long lost = 0;
   std::mt19937 random{1}; // NOLINT: the same losses every time
@@ -51,7 +52,7 @@ struct Link {
   std::exit(1);
 }
 
-/// All frames that come in on the interface, with what the kernel knows of their checksums.
+/// Opens the interface for all incoming frames, including what the kernel knows of their checksums.
 int open_interface(const char* name) {
   const int handle = ::socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, htons(ETH_P_ALL));
   if (handle < 0)
@@ -88,7 +89,7 @@ void take_in(Direction& way, Link& link) {
     if (count <= 0)
       return;
     if (from.sll_pkttype == PACKET_OUTGOING)
-      continue; // what this program sent there itself
+      continue; // sent by this program
     if (std::uniform_real_distribution<>(0, 1)(link.random) < link.loss
         || way.bytes + static_cast<std::size_t>(count) > kMostWaiting) {
       ++link.lost;
@@ -107,13 +108,13 @@ void send_due(Direction& way, Link& link) {
   while (!way.waiting.empty() && way.waiting.front().due <= now) {
     const Frame& frame = way.waiting.front();
     const bool sent = ::send(way.to, frame.bytes.data(), frame.bytes.size(), 0) >= 0;
-    ++(sent ? link.carried : link.lost); // a full queue loses, as a cable that is down does
+    ++(sent ? link.carried : link.lost); // a full queue drops frames, like an unplugged cable
     way.bytes -= frame.bytes.size();
     way.waiting.pop_front();
   }
 }
 
-/// False at the end of the input.
+/// Reads and applies a line of input. Returns false at the end of the input.
 bool take_order(Link& link) {
   static std::string text;
   char bytes[256];

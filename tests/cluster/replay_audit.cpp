@@ -1,18 +1,18 @@
-// What became of the items of a run's replay shards, from the snapshots and checkpoints that they
-// wrote one after the other.
+// Follows the items of a run's replay shards through the successive snapshots and checkpoints that
+// the shards wrote.
 //
 // Usage: replay_audit [--every N] FOLDER… [-- FOLDER…]…
 //   table checkpoints of a shard, oldest first; `--` before those of the next shard
 //
-// A line for each folder: insertions; refused (insertions that had come before); gaps (sequence
-// numbers of writers that never came since the one before, and newer ones did); forgotten (that the
-// one before had and it lacks). Of each N-th and the last (all by default) also items, lost (items
-// of an earlier one that it lacks) and twice (that are there again). The last line counts items
-// that are in the last folder of more than one shard. An item is known by the bytes of its steps:
-// rewards and noise make them unique.
+// Prints a line for each folder: insertions; refused (duplicate insertions); gaps (sequence numbers
+// of writers that have been missing since the previous folder although newer ones arrived);
+// forgotten (numbers that the previous folder has and this one lacks). For each N-th folder and the
+// last (by default all) also items, lost (items of an earlier folder that are missing) and twice
+// (duplicates). The last line counts items that are in the last folders of more than one shard. An
+// item is identified by the bytes of its steps: rewards and noise make them unique.
 //
-// Exit code: 0 nothing lost, forgotten or twice; 1 something was; 2 a folder cannot be read, or
-// items left for want of room.
+// Exit code: 0 nothing lost, forgotten or duplicated; 1 something was; 2 a folder cannot be read,
+// or items were removed for lack of room.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -34,10 +34,10 @@
 namespace troupe::replay {
 namespace {
 
-using Counts = std::unordered_map<std::uint64_t, int>; // of items, by the checksum of their bytes
+using Counts = std::unordered_map<std::uint64_t, int>; // of items, by checksum
 
 struct Saved {
-  Counts items; // empty when they were not asked for
+  Counts items; // empty if not requested
   std::map<std::uint64_t, wire::SavedWriter> writers;
   std::int64_t insertions = 0, refused = 0;
 };
@@ -57,7 +57,7 @@ wire::SavedTable head_of(const std::filesystem::path& folder) {
   return head;
 }
 
-/// The rows of chunks, decoded once.
+/// The rows of chunks, each chunk decoded once.
 class Rows {
 public:
   const std::byte* at(const Item& item, std::uint32_t row) {
@@ -82,7 +82,7 @@ private:
 std::uint64_t checksum(const Item& item, Rows& rows) {
   std::vector<std::byte> bytes(1, static_cast<std::byte>(item.history));
   for (std::uint32_t i = 0; i < item.rows; ++i)
-    for (const auto& column : item.chunks[0]->layout().columns) { // not what lies between them
+    for (const auto& column : item.chunks[0]->layout().columns) { // without padding in between
       const std::byte* first = rows.at(item, i) + column.offset;
       bytes.insert(bytes.end(), first, first + column.bytes);
     }
@@ -114,14 +114,14 @@ Saved read(const std::filesystem::path& folder, bool with_items) {
   return saved;
 }
 
-/// Of each writer's sequence numbers the newest 64 are known one by one.
+/// The newest 64 sequence numbers of each writer are known individually.
 constexpr std::uint64_t kKnown = 64;
 
 std::uint64_t oldest_known(const wire::SavedWriter& writer) {
   return writer.newest() >= kKnown ? writer.newest() - kKnown + 1 : 1;
 }
 
-bool has(const wire::SavedWriter& writer, std::uint64_t number) { // at least oldest_known()
+bool has(const wire::SavedWriter& writer, std::uint64_t number) { // from oldest_known() on
   return number <= writer.newest() && (writer.seen() >> (writer.newest() - number) & 1U) != 0;
 }
 
@@ -129,8 +129,8 @@ struct Sequences {
   std::int64_t gaps = 0, forgotten = 0;
 };
 
-/// A table counts what comes, so gaps are known however many came; those that are filled later were
-/// gaps of an earlier folder.
+/// A table counts all insertions, so the number of gaps is known even beyond the newest 64. Gaps
+/// that were filled later were gaps of an earlier folder.
 Sequences sequences_since(const Saved& before, const Saved& now) {
   Sequences made;
   const wire::SavedWriter none;
@@ -166,16 +166,16 @@ std::int64_t more_than_once(const Counts& items) {
   return twice;
 }
 
-/// Prints what each of a shard's folders has; returns the items of the last one. `sound` becomes
-/// false on a loss.
+/// Prints the line of each folder of a shard, and returns the items of the last one. Sets `sound`
+/// to false on a loss.
 Counts audit(std::size_t shard, const std::vector<std::string>& folders, std::size_t every,
              bool& sound) {
   Saved before;
-  Counts items; // of the last folder that was asked for them
+  Counts items; // of the last folder for which they were requested
   for (std::size_t i = 0; i < folders.size(); ++i) {
     const bool with_items = i % every == 0 || i + 1 == folders.size();
     Saved now = read(folders[i], with_items);
-    const Sequences numbers = // the first may be a resumed run's
+    const Sequences numbers = // the first folder may be a resumed run's
         i == 0 ? Sequences{} : sequences_since(before, now);
     sound = sound && numbers.forgotten == 0;
     std::printf("shard=%zu folder=%s insertions=%lld refused=%lld gaps=%lld forgotten=%lld", shard,
