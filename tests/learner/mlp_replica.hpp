@@ -1,5 +1,5 @@
 #pragma once
-// A small regression in float64 as a Replica: the whole computation is known, so runs can be
+// A small regression in float64 as a Replica. The whole computation is known, so runs can be
 // compared number by number. Include LibTorch's optimizer and tests/doctest_torch.hpp first.
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -24,7 +24,7 @@ public:
         std::make_unique<torch::optim::Adam>(weights_, torch::optim::AdamOptions(0.01)));
   }
 
-  /// The same global batches whatever the number of pipelines; each takes its own rows.
+  /// The same global batches for any number of pipelines, each of which takes its own rows.
   Input input_fn(const InputContext& context) override {
     const auto rows = context.per_replica_batch_size(kGlobalBatch);
     return [=, generator = at::make_generator<at::CPUGeneratorImpl>(7)]() mutable {

@@ -1,5 +1,5 @@
 #pragma once
-// A Replica on replicas that are threads.
+// A Replica whose replicas are threads.
 
 #include "learner/replicas/replicator.hpp"
 

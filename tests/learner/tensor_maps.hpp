@@ -1,5 +1,5 @@
 #pragma once
-// States to keep and compare, and batches that all replicas share. Include LibTorch and
+// Comparison of states, and batches that all replicas share. Include LibTorch and
 // tests/doctest_torch.hpp first.
 
 #include <functional>
@@ -17,8 +17,8 @@ inline TensorMap copy_of(const TensorMap& state) {
   return copy;
 }
 
-/// The same names, and equal tensors (to the tolerance, relative and absolute) where the name
-/// begins with `prefix`.
+/// Whether both have the same names and, for names that begin with `prefix`, equal tensors within
+/// the relative and absolute tolerance.
 inline bool same(const TensorMap& a, const TensorMap& b, double tolerance,
                  const std::string& prefix = "") {
   for (const auto& [name, tensor] : b) {
@@ -32,7 +32,7 @@ inline bool same(const TensorMap& a, const TensorMap& b, double tolerance,
   return a.size() == b.size();
 }
 
-/// The same global batches for any number of pipelines, each its own rows.
+/// The same global batches for any number of pipelines, each of which takes its own rows.
 inline InputFn shared_batches(std::function<TensorMap(std::uint64_t step)> make) {
   return [make = std::move(make)](const InputContext& context) -> Input {
     return [=, step = static_cast<std::uint64_t>(context.first_step)]() mutable {

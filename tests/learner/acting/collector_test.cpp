@@ -13,8 +13,8 @@
 namespace troupe::learner {
 namespace {
 
-/// Its action is a function of the observation alone, so that a mixed-up row is seen. It remembers
-/// how many steps it has made in each episode.
+/// A policy whose action depends only on the observation, so that a mixed-up row is noticed. Counts
+/// the steps of each episode.
 class FirstNumber final : public Policy {
 public:
   std::int64_t state_size() const override { return 1; }
@@ -56,7 +56,7 @@ void play(Collector& collector, int steps) {
   }
 }
 
-/// Frames, actions and rewards of what a lane wrote.
+/// Frames, actions and rewards that a lane has written.
 std::vector<float> written(Collector& collector, int lane) {
   std::vector<float> all;
   const auto insertion = collector.take(lane);
@@ -83,7 +83,7 @@ TEST_CASE("what a collector writes is the same for any number of threads") {
     play(*collector, 90);
   for (int lane = 0; lane < 5; ++lane) {
     const auto expected = written(*alone, lane);
-    CHECK(expected.size() == 7 * (90 + 5)); // five episodes were begun
+    CHECK(expected.size() == 7 * (90 + 5)); // five episodes have begun
     CHECK(written(*together, lane) == expected);
     CHECK(written(*many, lane) == expected);
   }
@@ -108,7 +108,7 @@ TEST_CASE("a collector continues from its saved state with another number of thr
   }
 }
 
-/// An environment whose episodes cannot be kept, as those of Python.
+/// An environment whose episodes cannot be saved, like those of Python.
 class Forgetful final : public env::Wrapper {
 public:
   Forgetful() : Wrapper(std::make_unique<env::CountingEnvironment>(20, env::CountingHooks{})) {
@@ -136,14 +136,14 @@ TEST_CASE("if environments save no state, a resumed collector begins new episode
   std::vector<std::byte> state;
   first->save_state(state);
   play(*first, 10);
-  CHECK(first->take_episodes().size() == 2); // who was saved goes on with its episodes
+  CHECK(first->take_episodes().size() == 2); // the saved collector continues its episodes
   CHECK(second->load_state(state).empty());
   CHECK(second->agent_steps() == 60);
   play(*second, 19);
   CHECK(second->take_episodes().empty());
   play(*second, 1);
   CHECK(second->take_episodes().size() == 2);
-  CHECK(written(*second, 0).size() == 7 * (20 + 1 + 10 + 1 + 20 + 1)); // saved rows, then its own
+  CHECK(written(*second, 0).size() == 7 * (20 + 1 + 10 + 1 + 20 + 1)); // saved rows first
 }
 
 TEST_CASE("an environment that fails ends its episode and is reported, the others continue") {
@@ -161,10 +161,10 @@ TEST_CASE("an environment that fails ends its episode and is reported, the other
     CHECK(failures[0].find("the floor gave way") != std::string::npos);
     CHECK(failures[0].find("counting") != std::string::npos);
     CHECK(collector->take_failures().empty());
-    CHECK(collector->agent_steps() == 80); // its step counts as one
+    CHECK(collector->agent_steps() == 80); // the failed step counts as one
     CHECK(collector->take_episodes().size() == 3);
     const auto a = written(*collector, 0).size(), b = written(*collector, 1).size();
-    CHECK(std::min(a, b) == 7 * (39 + 3)); // a row less, an episode more
+    CHECK(std::min(a, b) == 7 * (39 + 3)); // one row less, one episode more
     CHECK(std::max(a, b) == 7 * (40 + 2));
   }
 }
@@ -176,7 +176,7 @@ TEST_CASE("an environment that fails in every episode ends the collector with it
   CHECK_THROWS_WITH_AS(play(*collector, 1), doctest::Contains("no such floor"), std::runtime_error);
 }
 
-/// Keeps what it was told for its exploration.
+/// Keeps the exploration settings it is given.
 class Explorer final : public Policy {
 public:
   explicit Explorer(Exploration& told) : told_(told) {}
@@ -204,7 +204,7 @@ TEST_CASE("scaling a run keeps the progress of its exploration") {
                       environment, std::make_unique<Explorer>(told),
                       transition_spec(environment(0)->spec(), 3, .9));
   collector.load_parameters(1, {});
-  play(collector, 7); // of 10 lanes: the seventh step begins after 60 steps of the run
+  play(collector, 7); // of 10 lanes: the seventh step follows 60 steps of the run
   CHECK(told.steps == 40);
   CHECK(told.first_lane == 4);
   CHECK(told.total_lanes == 10);
@@ -214,7 +214,7 @@ TEST_CASE("scaling a run keeps the progress of its exploration") {
   CHECK(told.total_lanes == 5);
 }
 
-/// Keeps the addresses that it was given.
+/// Keeps the addresses of the frames it is given.
 class AddressReader final : public Policy {
 public:
   std::int64_t parameter_count() const override { return 0; }
@@ -252,7 +252,7 @@ TEST_CASE("a frame is painted into its chunk, read there by the policy, copied o
     }
   });
   CHECK(copied == 0);
-  const auto newest = painted.end() - 1; // the policy has not seen it yet
+  const auto newest = painted.end() - 1; // not seen by the policy yet
   CHECK(std::equal(reader.read.begin(), reader.read.end(), newest - 3, newest));
   const auto item = table.item(static_cast<std::uint64_t>(table.stats().inserted - 1));
   CHECK(item.row(item.rows - 1) == *newest);
@@ -297,7 +297,7 @@ TEST_CASE("an environment that stacks its frames writes the same rows as one tha
   CHECK(equal);
 }
 
-/// Paints a picture and, beside it, the number of the step; keeps where.
+/// Writes a picture and, beside it, the number of the step. Keeps the addresses.
 class PaintedBoth final : public env::Environment {
 public:
   explicit PaintedBoth(std::int64_t size) {
@@ -349,7 +349,7 @@ public:
   int calls = 0;
 };
 
-// Pictures of 8 x 8 lie in a row as the environment writes them, those of 3 x 3 do not.
+// The environment's pictures of 8 x 8 are contiguous in a row, those of 3 x 3 are not.
 TEST_CASE("a state is stored once beside its picture, which alone is stacked, and not copied") {
   for (const std::int64_t size : {8, 3})
     for (const bool stacks : {false, true}) {

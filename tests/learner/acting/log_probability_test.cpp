@@ -1,4 +1,5 @@
-// The probability with which a policy plays an action: a whole, and what it does.
+// The probability with which a policy chooses an action: it sums to one, and matches the actions
+// that the policy draws.
 #include "tests/doctest_torch.hpp"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ using namespace troupe::learner;
 
 namespace {
 
-constexpr std::int64_t kRows = 4000; // of a grid of actions, and of draws
+constexpr std::int64_t kRows = 4000; // grid points, and draws
 
 replay::TransitionSpec one_number(const AgentKind& kind) {
   replay::TransitionSpec transitions = small_transitions(kind);
@@ -28,19 +29,19 @@ replay::TransitionSpec one_number(const AgentKind& kind) {
   return transitions;
 }
 
-/// The midpoints of equal parts of [-1, 1].
+/// The midpoint of the i-th of kRows equal parts of [-1, 1].
 float midpoint(std::size_t i) {
   return static_cast<float>((2.0 * static_cast<double>(i) + 1) / kRows - 1);
 }
 
-/// A policy with the numbers that its agent begins with, and one observation for many rows.
+/// A policy with its agent's initial parameters, and one observation repeated over many rows.
 struct Seen {
   explicit Seen(const AgentKind& kind, const std::string& more = "")
       : transitions(one_number(kind)),
         observation(transitions.observation().bytes()),
         randoms(kRows) {
     const AgentPtr agent = small_agent(kind, more);
-    at::set_num_threads(1); // tests run side by side
+    at::set_num_threads(1); // tests run in parallel
     ReplicaContext context(nullptr, 5);
     const auto replica = agent->make_replica(transitions);
     replica->build(context);
@@ -151,7 +152,7 @@ TEST_CASE("draws that depend on earlier ones have no probabilities of their own"
 
 TEST_CASE("a density is the slope of the probability of smaller actions") {
   const double mean = 0.4, deviation = 0.7;
-  const auto below = [&](double x) { // of a normal number
+  const auto below = [&](double x) { // the normal distribution function
     return 0.5 * std::erfc((mean - x) / deviation / std::numbers::sqrt2);
   };
   const double step = 1e-5;
@@ -166,7 +167,7 @@ TEST_CASE("a density is the slope of the probability of smaller actions") {
   CHECK(std::exp(log_clipped_normal(mean, deviation, -1)) == doctest::Approx(below(-1)));
   CHECK(std::exp(log_clipped_normal(mean, deviation, 1)) == doctest::Approx(1 - below(1)));
   CHECK(log_squashed_normal(8, 1, 1) == doctest::Approx(std::log(0.156)).epsilon(0.01));
-  // Far from the bound erfc() is 0; the logarithm continues without a jump.
+  // Far from the bound, erfc() underflows to 0, and the logarithm continues without a jump.
   CHECK(log_clipped_normal(-1, 0.01, 1) == doctest::Approx(-20006.22).epsilon(1e-6));
   const double near = log_clipped_normal(1 - 29.999, 1, 1);
   CHECK(log_clipped_normal(1 - 30.001, 1, 1) - near == doctest::Approx(-0.002 * 30).epsilon(0.01));

@@ -16,7 +16,7 @@ std::vector<std::byte> bytes_of(const std::vector<float>& numbers) {
   return bytes;
 }
 
-/// Step i has the observation and the action i and the reward i + 1.
+/// Step i has observation i, action i and reward i + 1.
 ReturnPoints points_of(int steps, std::size_t most, double last_discount) {
   ReturnPointRecorder recorder(most, kDiscount);
   for (int i = 0; i < steps; ++i) {
@@ -69,7 +69,7 @@ TEST_CASE("Return points: of a long episode as many as are wanted, evenly spread
 }
 
 TEST_CASE("Return points: the end of an episode that a time limit cut off is left out") {
-  // 0.9^29 = 0.047 is the first power below a twentieth.
+  // 0.9^29 = 0.047 is the first power below 1/20.
   const ReturnPoints points = points_of(40, 40, 1);
   REQUIRE(points.returns.size() == 12);
   CHECK(points.actions.back() == 11);

@@ -1,4 +1,4 @@
-// What a timeline shows of an update, whatever the agent.
+// The spans of an update in a timeline, for every agent.
 #include "tests/doctest_torch.hpp"
 
 #include <map>
@@ -17,7 +17,7 @@ TEST_CASE("a timeline shows the parts of every agent's update, and costs no span
       {find_agent("sac"), "spherical: true policy_blocks: 1 critic_blocks: 1"}};
   for (const AgentKind& kind : agent_kinds())
     agents.emplace_back(&kind, "");
-  at::set_num_threads(1); // tests run side by side
+  at::set_num_threads(1); // tests run in parallel
   for (const auto& [kind, more] : agents) {
     CAPTURE(kind->name);
     const replay::TransitionSpec spec = small_transitions(*kind);

@@ -18,8 +18,8 @@ namespace {
 constexpr int kReplicas = 2;
 constexpr int kSteps = 12;
 
-/// Trains two replicas, each on a half of every batch; their parameters must be finite and differ
-/// from the first ones.
+/// Trains two replicas, each on half of every batch. Their parameters must be finite and differ
+/// from the initial ones.
 void train(const AgentKind& kind, const std::function<ReplicaAssignment(int)>& assignment) {
   const AgentPtr agent = small_agent(kind);
   const replay::TransitionSpec spec = small_transitions(kind);

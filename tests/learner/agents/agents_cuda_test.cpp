@@ -47,7 +47,7 @@ TEST_CASE("every agent's updates on a GPU give the parameters of the processor's
       CHECK(at::allclose(tensor.cpu(), expected.at(parameter), 5e-3, 1e-3));
     }
     CHECK(there->policy_parameters().is_cpu());
-    // What is saved there continues here.
+    // The state saved on one device continues on the other.
     here->load(there->parameters(), there->optimizer_state());
     here->step_fn(cpu, random_batch(spec, 16, 99));
   }

@@ -1,4 +1,4 @@
-// What every agent keeps, whatever it learns.
+// Properties that hold for every agent.
 #include "tests/doctest_torch.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using namespace troupe::tests;
 namespace {
 
 std::unique_ptr<Replica> built(const AgentKind& kind, const Agent& agent, ReplicaContext& context) {
-  at::set_num_threads(1); // tests run side by side
+  at::set_num_threads(1); // tests run in parallel
   auto replica = agent.make_replica(small_transitions(kind));
   replica->build(context);
   return replica;
@@ -34,12 +34,12 @@ std::unique_ptr<Policy> published(const AgentKind& kind, const Agent& agent, Rep
   return policy;
 }
 
-/// What a policy remembers at the beginning of so many episodes.
+/// The initial memory of a policy for `rows` episodes.
 std::vector<float> states_of(const Policy& policy, std::size_t rows) {
   return std::vector<float>(rows * static_cast<std::size_t>(policy.state_size()));
 }
 
-/// [rows] + an observation's shape.
+/// Random observations [rows, …].
 at::Tensor observations(const AgentKind& kind, std::int64_t rows, std::uint64_t seed) {
   const env::ArraySpec observation = small_transitions(kind).observation();
   std::vector<std::int64_t> shape = observation.shape;
@@ -47,14 +47,14 @@ at::Tensor observations(const AgentKind& kind, std::int64_t rows, std::uint64_t 
   return kind.states ? uniform(shape, seed) : uniform(shape, seed, 0, 255.99).to(at::kByte);
 }
 
-/// It learns from transitions with a critic.
+/// Whether the agent learns from transitions with a critic.
 bool has_critic(const AgentKind& kind) {
   return !small_transitions(kind).is_sequence()
          && std::find(kind.metrics.begin(), kind.metrics.end(), "critic_loss")
                 != kind.metrics.end();
 }
 
-/// One-step episodes: the best action is 0.3, or choice 2.
+/// One-step episodes in which the best action is 0.3, or choice 2.
 TensorMap bandit(const AgentKind& kind, std::uint64_t seed) {
   TensorMap batch = random_batch(small_transitions(kind), 64, seed);
   const at::Tensor& action = batch["action"];
@@ -136,7 +136,7 @@ TEST_CASE("equal seeds and batches give equal parameters, also after a restart i
 TEST_CASE("replicas stay equal to each other, without noise they equal one on the whole batch") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
-    const bool draws = kind.name == "sac"; // samples of its own at every update
+    const bool draws = kind.name == "sac"; // it draws samples at every update
     const std::string quiet = kind.name == "td3"   ? "target_noise: 0"
                               : !kind.states       ? "noise_start: 0 noise_end: 0 shift_pixels: 0"
                               : kind.name == "mrq" ? "target_noise: 0 contrast_weight: 0"
@@ -230,7 +230,7 @@ TEST_CASE("a batch that does not fit is named with its tensor, a NaN with its up
     batch["reward"] = at::full_like(reward, NAN);
     CHECK_THROWS_WITH_AS(replica->step_fn(context, batch), doctest::Contains("update 1"),
                          std::runtime_error);
-    if (kind.name == "d4pg" || !has_critic(kind)) // its distribution or its gradient is bounded
+    if (kind.name == "d4pg" || !has_critic(kind)) // the distribution or the gradient is bounded
       continue;
     batch["reward"] = at::full_like(reward, 1e38);
     CHECK_THROWS_AS(
@@ -290,7 +290,7 @@ TEST_CASE("what an agent cannot observe is refused") {
   }
 }
 
-/// A picture with a vector beside it.
+/// Transitions with a picture and a vector in each observation.
 replay::TransitionSpec both(const AgentKind& kind) {
   replay::TransitionSpec transitions = small_transitions(kind);
   transitions.frame = {"pixels", env::ElementType::uint8, {1, 40, 40}};
@@ -327,7 +327,8 @@ TEST_CASE("agents learn from pixels and states together, or refuse them by name"
     CHECK_THROWS_WITH_AS(replica->step_fn(context, bad), doctest::Contains("observation/state"),
                          std::invalid_argument);
 
-    // Frames and vectors from rows, or whole observations: the same actions, which depend on both.
+    // Frames and vectors by row give the same actions as whole observations, and the actions depend
+    // on both.
     const auto policy = agent->make_policy(spec);
     std::vector<float> parameters(static_cast<std::size_t>(policy->parameter_count()));
     const at::Tensor drawn = uniform({policy->parameter_count()}, 5);
@@ -403,14 +404,14 @@ TEST_CASE("exploration: noise, samples of the policy or random choices, as sched
       return std::sqrt(square);
     };
     if (kind.actions == ActionKind::choice) {
-      const auto others = [&](std::int64_t steps) { // share of choices that are not the best
+      const auto others = [&](std::int64_t steps) { // share of choices other than the best
         const auto actions = explored(steps);
         double count = 0;
         for (std::size_t i = 0; i < actions.size(); ++i)
           count += actions[i] == mode[i] ? 0 : 1;
         return count / kRows;
       };
-      CHECK(others(0) == doctest::Approx(0.75).epsilon(0.1)); // of 4 choices, one is the best
+      CHECK(others(0) == doctest::Approx(0.75).epsilon(0.1)); // one of 4 choices is the best
       CHECK(others(50) == doctest::Approx(0.55 * 0.75).epsilon(0.1));
       CHECK(others(1000) == doctest::Approx(0.1 * 0.75).epsilon(0.3));
     } else if (kind.name == "sac") { // near the start: a deviation of about 1 before tanh

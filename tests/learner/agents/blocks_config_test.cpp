@@ -50,7 +50,7 @@ TensorMap batch_of(std::uint64_t seed) {
 }
 
 std::unique_ptr<Replica> fresh(const Agent& agent, ReplicaContext& context) {
-  at::set_num_threads(1); // tests run side by side
+  at::set_num_threads(1); // tests run in parallel
   auto replica = agent.make_replica(kSpec);
   replica->build(context);
   return replica;

@@ -9,7 +9,7 @@ namespace troupe::tests {
 
 inline constexpr std::int64_t kBatch = 16;
 
-/// An agent's replica whose input is its part of a fixed stream of batches.
+/// An agent's replica that takes its input from a fixed stream of batches.
 class FedReplica : public learner::Replica {
 public:
   FedReplica(std::unique_ptr<learner::Replica> inner, replay::TransitionSpec spec)

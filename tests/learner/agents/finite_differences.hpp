@@ -10,23 +10,23 @@
 
 namespace troupe::tests {
 
-/// Compares the gradient of an agent's first update from `batch`, in float64 and without clipping,
-/// with finite differences of the loss that its metrics tell, in the first and the last number of
-/// each parameter. The agent's learning rate must be tiny. Returns how many it compared.
+/// Compares the gradient of an agent's first update on `batch`, in float64 and without clipping,
+/// with finite differences of the loss in its metrics, for the first and the last element of each
+/// parameter. The agent's learning rate must be tiny. Returns the number of elements compared.
 inline int check_gradient(
     const learner::Agent& agent, const replay::TransitionSpec& spec,
     const learner::TensorMap& batch,
     const std::function<double(learner::Metrics& metrics, const std::string& parameter)>& loss_of) {
   learner::ReplicaContext context(nullptr, 3);
   const auto fresh = [&] {
-    at::set_num_threads(1); // tests run side by side
+    at::set_num_threads(1); // tests run in parallel
     auto replica = agent.make_replica(spec);
     replica->build(context);
     return replica;
   };
   const auto replica = fresh();
   replica->step_fn(context, batch);
-  // Adam's first mean is a tenth of the gradient.
+  // Adam's first moment is then a tenth of the gradient.
   const std::string prefix = "adam.exp_avg.";
   int compared = 0;
   for (const auto& [name, moment] : replica->optimizer_state()) {

@@ -1,5 +1,5 @@
 #pragma once
-// Each agent of the list, with networks that learn in a second.
+// Every agent in the list, with networks that train within a second.
 
 #include <memory>
 #include <stdexcept>
@@ -13,7 +13,7 @@
 
 namespace troupe::learner {
 
-/// `more`: further keys of its block, as in an experiment file.
+/// `more`: further keys of the agent's block, as in an experiment file.
 inline AgentPtr small_agent(const AgentKind& kind, const std::string& more = "") {
   google::protobuf::DynamicMessageFactory factory;
   const std::unique_ptr<google::protobuf::Message> options(
@@ -37,8 +37,8 @@ inline AgentPtr small_agent(const AgentKind& kind, const std::string& more = "")
   return kind.make(*options);
 }
 
-/// What it learns from: states of 5 numbers or, if it takes none, pictures of 17 x 17 pixels; and
-/// two continuous numbers or one choice of 4.
+/// Transitions for the agent: states of 5 numbers or, if it takes none, pictures of 17 x 17 pixels;
+/// and two continuous numbers or one choice of 4.
 inline replay::TransitionSpec small_transitions(const AgentKind& kind) {
   replay::TransitionSpec transitions{.frame = {"state", env::ElementType::float32, {5}},
                                      .action_size = 2};

@@ -1,4 +1,4 @@
-// What a run can ask of every agent.
+// Training options that every agent supports.
 #include "learner/agents/training_config.hpp"
 
 #include "tests/doctest_torch.hpp"
@@ -24,7 +24,7 @@ TensorMap batch_of(const AgentKind& kind, int update) {
   return random_batch({small_transitions(kind)}, kBatch, static_cast<std::uint64_t>(update));
 }
 
-/// What the optimizers step.
+/// The parameters that the optimizers update.
 TensorMap stepped(Replica& replica) {
   const TensorMap state = replica.optimizer_state();
   TensorMap out;

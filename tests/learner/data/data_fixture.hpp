@@ -16,7 +16,7 @@
 
 namespace troupe::learner::data {
 
-/// A picture whose first level tells its number: smooth, so that JPEG changes it little.
+/// A picture whose first level encodes its number. It is smooth, so that JPEG changes it little.
 inline Picture numbered_picture(int number, int height, int width) {
   Picture picture{height, width, {}};
   picture.rgb.resize(static_cast<std::size_t>(height * width * 3));
@@ -44,7 +44,8 @@ inline std::vector<std::byte> bytes_of(const std::filesystem::path& path) {
   return as_bytes(read_text(path));
 }
 
-/// Calls `reads` with damaged copies of good bytes: cut off, bits turned, parts replaced.
+/// Calls `reads` with damaged copies of valid bytes: truncated, with flipped bits, with replaced
+/// parts.
 template <typename Reads>
 void mutate(const std::vector<std::byte>& good, int times, const Reads& reads) {
   env::Random random(5);
@@ -86,7 +87,7 @@ inline void refused(const DatasetOptions& options, const std::string& words) {
   }
 }
 
-/// Damaged copies of a file are read or refused, never worse.
+/// Checks that damaged copies of a file are either read or refused.
 inline void damage(const std::filesystem::path& file, int times, DatasetOptions options) {
   const auto good = bytes_of(file);
   mutate(good, times, [&](const std::vector<std::byte>& bytes) {
@@ -94,7 +95,7 @@ inline void damage(const std::filesystem::path& file, int times, DatasetOptions 
     try {
       all_rows(*open_dataset(options));
     } catch (const DataError&) {
-    } catch (const std::invalid_argument&) { // names that are not there any more
+    } catch (const std::invalid_argument&) { // names that no longer exist
     }
   });
   write_bytes(file, good);

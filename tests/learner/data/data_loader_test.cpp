@@ -18,7 +18,7 @@
 namespace troupe::learner::data {
 namespace {
 
-/// Row i is {"number": i, "epoch": the epoch}; row `bad` cannot be had.
+/// Row i is {"number": i, "epoch": the epoch}. Row `bad` cannot be read.
 class Numbers final : public Dataset {
 public:
   explicit Numbers(std::int64_t size, std::int64_t bad = -1) : size_(size), bad_(bad) {}

@@ -62,7 +62,7 @@ TEST_CASE("resizing gives the levels that torchvision and Pillow give") {
   const auto source = picture_of("source");
   CHECK(resized(source, {5, 7, 50, 60}, 24, 24) == picture_of("resized_down").rgb);
   CHECK(resized(source, {40, 30, 12, 15}, 32, 32) == picture_of("resized_up").rgb);
-  // Here Pillow 13 goes down the columns first, and rounds in between.
+  // Here Pillow 13 resizes along the columns first, and rounds in between.
   CHECK(largest_difference(resized(source, {0, 0, 61, 83}, 20, 64), picture_of("resized_wide").rgb)
         <= 1);
   CHECK(resized(source, {3, 3, 24, 24}, 24, 24) == picture_of("resized_same").rgb);
@@ -102,7 +102,7 @@ TEST_CASE("JPEG and PNG of every kind become the levels that Pillow makes of the
     decoder.decode(bytes, name, 1, picture);
     CHECK(size.height == picture.height);
     CHECK(size.width == picture.width);
-    const bool jpeg = name.starts_with("jpeg"); // by another version of libjpeg-turbo
+    const bool jpeg = name.starts_with("jpeg"); // from another version of libjpeg-turbo
     CHECK(largest_difference(picture.rgb, picture_of("pixels_" + name).rgb) <= (jpeg ? 2 : 0));
   }
 }
@@ -147,7 +147,7 @@ TEST_CASE("random crops stay inside the picture and cover the areas and shapes a
     CHECK(ratio < 1.39);
     area += box.height * box.width / (120.0 * 200);
   }
-  CHECK(area / 2000 > 0.35); // uniform from 0.08 to 1, less what does not fit
+  CHECK(area / 2000 > 0.35); // uniform from 0.08 to 1, without crops that do not fit
   CHECK(area / 2000 < 0.55);
 }
 
@@ -213,7 +213,7 @@ TEST_CASE("a corrupt picture is an error that names it, whatever is damaged") {
   CHECK_THROWS_WITH_AS(decoder.decode(cut_short, "a.png", 1, picture),
                        doctest::Contains("a.png: is a corrupt PNG"), DataError);
   cut_short = file_of("file_jpeg");
-  cut_short.resize(200); // in the header
+  cut_short.resize(200); // within the header
   CHECK_THROWS_AS(decoder.size(cut_short, "a.jpg"), DataError);
   decoder.decode(file_of("file_jpeg"), "the next one", 1, picture);
   CHECK(largest_difference(picture.rgb, picture_of("pixels_jpeg").rgb) <= 2);

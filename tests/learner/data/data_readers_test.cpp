@@ -20,12 +20,12 @@
 
 namespace {
 
-/// The disk of this test: the linker replaces pread and nanosleep by the functions below.
+/// A simulated disk. The linker replaces pread and nanosleep with the functions below.
 struct Disk {
   std::atomic<int> failing_reads = 0;
   std::atomic<int> reason = 0;                                // errno of a failing read
-  std::atomic<std::size_t> most_bytes = std::size_t{1} << 30; // of one read
-  std::atomic<std::int64_t> paused_ms = 0; // while a read fails; nobody really waits
+  std::atomic<std::size_t> most_bytes = std::size_t{1} << 30; // per read
+  std::atomic<std::int64_t> paused_ms = 0;                    // while a read fails; simulated
 };
 
 Disk& disk() {
@@ -33,7 +33,7 @@ Disk& disk() {
   return only;
 }
 
-/// The disk works again after a test that failed, too.
+/// Repairs the disk at the end of a test, even of one that failed.
 struct RepairedDisk {
   ~RepairedDisk() {
     disk().failing_reads = 0;
@@ -127,7 +127,7 @@ TEST_CASE("tolerated bad rows are counted, named, and replaced by the next good 
       {.path = path, .tolerate = 0.4, .tell = [&](const auto& text) { told.push_back(text); }});
   const auto batch = all_rows(*data);
   CHECK(at::equal(batch.at("picture")[1], batch.at("picture")[2]));
-  CHECK(at::equal(batch.at("picture")[5], batch.at("picture")[0])); // around the end
+  CHECK(at::equal(batch.at("picture")[5], batch.at("picture")[0])); // wraps around
   CHECK(labels_of(*data) == std::vector<std::int64_t>{0, 0, 0, 1, 1, 0});
   CHECK(data->info().bad_rows == 2);
   REQUIRE(told.size() == 2);
@@ -154,7 +154,7 @@ TEST_CASE("tar shards of different lengths are one data set, read anywhere") {
   write_shard(folder / "s-010.tar", 5, 2);
   const auto check = [&](const std::filesystem::path& path) {
     const auto data = open_dataset({.path = path, .tolerate = 0.3});
-    CHECK(data->size() == 9); // with the two that have no picture
+    CHECK(data->size() == 9); // including the two without a picture
     const auto batch = data->rows(at::tensor({7, 3}, at::kLong), 0);
     CHECK(std::abs(batch.at("picture")[0][0][0][0].item<int>() - 120) <= 6);
     CHECK(batch.at("label")[0].item<int>() == 6 % 3);

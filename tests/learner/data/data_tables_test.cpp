@@ -131,7 +131,7 @@ TEST_CASE("HDF5 arrays are columns, rows are fetched by number, labels are check
   auto data = open_dataset({.path = path});
   CHECK(data->size() == 3);
   const auto batch = data->rows(at::tensor({2, 0, 1}, at::kLong), 0);
-  CHECK(batch.size() == 2); // "other" has not the label's rows
+  CHECK(batch.size() == 2); // "other" has fewer rows than the label
   CHECK(at::equal(batch.at("deep/x"),
                   at::tensor({20.F, 21.F, 0.F, 1.F, 10.F, 11.F}).reshape({3, 2})));
   CHECK(at::equal(batch.at("label"), at::tensor({1, 2, 0}, at::kLong)));
@@ -140,7 +140,7 @@ TEST_CASE("HDF5 arrays are columns, rows are fetched by number, labels are check
   refused({.path = path, .classes = 2}, "a.h5: row 0: label 2 is out of range");
   auto bytes = bytes_of(path);
   bytes.resize(bytes.size() / 2);
-  data.reset(); // the library opens a file that is open once for all
+  data.reset(); // the HDF5 library shares a file that is already open
   write_bytes(path, bytes);
   refused({.path = path}, "a.h5: is no HDF5 file that can be read");
 }

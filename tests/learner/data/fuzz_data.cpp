@@ -1,5 +1,5 @@
-// libFuzzer target of the readers of data sets; the first byte chooses the format. HDF5 and NetCDF
-// are not fuzzed: their libraries promise nothing for damaged files.
+// libFuzzer target of the readers of data sets. The first byte selects the format. HDF5 and NetCDF
+// are not fuzzed, because their libraries guarantee nothing for damaged files.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -40,7 +40,7 @@ void decode(const std::uint8_t* bytes, std::size_t size) {
   const std::span input(reinterpret_cast<const std::byte*>(bytes), size);
   const auto found = decoder.size(input, "picture");
   if (std::int64_t{found.height} * found.width > 1 << 20)
-    return; // for the fuzzer's speed
+    return; // to keep the fuzzer fast
   decoder.decode(input, "picture", 1 << (size % 4), picture);
 }
 

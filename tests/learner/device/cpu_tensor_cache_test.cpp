@@ -34,7 +34,7 @@ TEST_CASE("memory of a large tensor is kept for the next one of its size, on any
   CHECK(cpu_cache_statistics().kept == 0);
   CHECK(again.eq(7).all().item<bool>());
   const auto small = of_megabytes(0.5);
-  CHECK(cpu_cache_statistics().in_use == 8 * kMegabyte); // small ones are malloc's
+  CHECK(cpu_cache_statistics().in_use == 8 * kMegabyte); // small ones come from malloc
 }
 
 TEST_CASE("in use and kept together are never more than were in use at one time") {

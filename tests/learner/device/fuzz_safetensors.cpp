@@ -1,4 +1,4 @@
-// libFuzzer target of files of tensors, which checkpoints are made of.
+// libFuzzer target of safetensors files, the parts of checkpoints.
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>

@@ -163,7 +163,7 @@ TEST_CASE("three thousand damaged copies of a file are read right or refused, ne
     } catch (const std::runtime_error& error) {
       ++refused;
       if (std::string(error.what()).find("fuzz.safetensors") == std::string::npos)
-        FAIL(error.what()); // lacks the file's name
+        FAIL(error.what()); // the file's name is missing
     }
   }
   CHECK(refused > 1500);

@@ -27,8 +27,8 @@ WrappedOptimizerOptions compressed(CompressionKind kind, bool feedback = true,
 constexpr CompressionKind kAll[] = {CompressionKind::fp16, CompressionKind::bf16,
                                     CompressionKind::power_sgd, CompressionKind::top_k};
 
-/// Distance to the minimum of a quadratic, whose gradients differ between the replicas by far more
-/// than in the mean, and in most elements by less than what a compressed gradient shows.
+/// Trains on a quadratic and returns the distance to its minimum. Per replica, its gradients differ
+/// far more than in the mean, and in most elements by less than a compressed gradient resolves.
 double distance_after(int steps, const WrappedOptimizerOptions& options, double rate) {
   const auto target = torch::sin(torch::arange(400, at::kDouble)).view({20, 20});
   auto scale = torch::ones({20, 20}, at::kDouble);
@@ -38,7 +38,7 @@ double distance_after(int steps, const WrappedOptimizerOptions& options, double 
     auto weights = torch::zeros({20, 20}, at::kDouble).requires_grad_();
     WrappedOptimizer optimizer(sgd_of({weights}, rate, 0), &communicator, options);
     const double sign = communicator.rank() == 0 ? 1 : -1;
-    auto apart = torch::zeros({20, 20}, at::kDouble); // never cancels within what is sent alone
+    auto apart = torch::zeros({20, 20}, at::kDouble); // never cancels within the part that is sent
     apart[3].fill_(5 * sign);
     for (int step = 0; step < steps; ++step) {
       optimizer.zero_grad();
@@ -80,7 +80,7 @@ TEST_CASE("compressed gradients are the same on all replicas and lead near the u
 
 TEST_CASE("with error feedback top-k and PowerSGD reach what they do not reach without") {
   auto top_k = compressed(CompressionKind::top_k);
-  top_k.compression.fraction = 0.05; // 20 elements: the row that differs, at first
+  top_k.compression.fraction = 0.05; // 20 elements: at first, the row that differs
   CHECK(distance_after(4000, top_k, 0.003) < 0.05);
   top_k.compression.error_feedback = false;
   CHECK(distance_after(4000, top_k, 0.003) > 0.5);
@@ -98,7 +98,7 @@ TEST_CASE("fp16 without feedback loses what is too small for it and with feedbac
       WrappedOptimizer optimizer(sgd_of({mine}, 1, 0), &communicator, options);
       for (int step = 0; step < 100; ++step) {
         optimizer.zero_grad();
-        (mine.sum() * 1e-8).backward(); // half of the smallest number of fp16 is 3e-8
+        (mine.sum() * 1e-8).backward(); // below half of fp16's smallest number, 3e-8
         optimizer.step();
       }
     });
@@ -108,7 +108,7 @@ TEST_CASE("fp16 without feedback loses what is too small for it and with feedbac
 }
 
 TEST_CASE("what a compression can say exactly arrives exactly") {
-  // Small whole numbers in fp16 and bf16; a matrix of rank 1; all elements.
+  // Small integers in fp16 and bf16, a matrix of rank 1, and all elements are exact.
   auto options = compressed(CompressionKind::top_k);
   options.compression.fraction = 1;
   std::vector<WrappedOptimizerOptions> all{compressed(CompressionKind::fp16),
@@ -172,7 +172,7 @@ TEST_CASE(
       REQUIRE(errors == std::vector<std::string>(2));
       CHECK(same(found[0], found[1]));
       if (kind != CompressionKind::top_k && kind != CompressionKind::power_sgd)
-        CHECK(same(found[0], whole[0])); // the others choose by bucket or sum in its order
+        CHECK(same(found[0], whole[0])); // the others select per bucket, or sum in its order
       else if (bytes == 2048)
         CHECK(distance(found[0], whole[0]) < 0.05);
     }

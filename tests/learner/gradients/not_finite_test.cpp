@@ -1,5 +1,5 @@
-// A gradient with NaN or infinity on one replica: named on all of them before a parameter changes,
-// or the step is left out and counted.
+// A gradient with NaN or infinity on one replica: either every replica reports it before any
+// parameter changes, or the step is skipped and counted.
 #include <torch/nn.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
@@ -24,7 +24,8 @@ using namespace std::chrono_literals;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// The steps of wrapped_fixture.hpp over three replicas; at each of `bad` replica 2's loss is NaN.
+/// The steps of wrapped_fixture.hpp on three replicas. In each step of `bad`, replica 2's loss is
+/// NaN.
 std::vector<Parameters> train(const std::vector<int>& steps, const std::vector<int>& bad,
                               const WrappedOptimizerOptions& options) {
   std::vector<Parameters> found(3);
@@ -172,7 +173,7 @@ TEST_CASE("a worker of central storage that leaves a step out keeps nobody waiti
     found[static_cast<std::size_t>(id)] = fit.flat();
   });
   CHECK(errors == std::vector<std::string>(2));
-  LineFit fit(0); // one replica, whose third batch is that of worker 0 alone
+  LineFit fit(0); // one replica, whose third batch is worker 0's part alone
   ReplicaContext context(nullptr);
   const auto optimizer =
       context.wrap_optimizer(std::make_unique<torch::optim::Adam>(fit.model->parameters(), 0.05));
@@ -199,14 +200,14 @@ TEST_CASE("in a sync group the mean is of those whose gradient is finite") {
         {.skip_not_finite = 2});
     for (int step = 0; step < 3; ++step) {
       optimizer->zero_grad();
-      const bool spoilt = step == 2 || (step == 1 && id == 1); // one, then both
+      const bool spoilt = step == 2 || (step == 1 && id == 1); // first one of them, then both
       (parameter.sum() * (spoilt ? kNan : 2.0 * (id + 1))).backward();
       optimizer->step();
     }
     found[static_cast<std::size_t>(id)] = parameter.detach();
   });
   CHECK(errors == std::vector<std::string>(2));
-  for (const auto& parameter : found) // the mean of 2 and 4, then 2 alone, then none
+  for (const auto& parameter : found) // the mean of 2 and 4, then 2 alone, then nothing
     CHECK(torch::equal(parameter, torch::full({2}, -5.0, at::kDouble)));
 }
 

@@ -27,7 +27,7 @@ std::vector<at::Tensor> two_parameters() {
           torch::randn({5}, generator).requires_grad_()};
 }
 
-/// Two param groups, of which the second has a learning rate of its own.
+/// Two param groups; the second has its own learning rate.
 template <typename Kind, typename Options>
 std::unique_ptr<Optimizer> make(const std::vector<at::Tensor>& parameters, const Options& first) {
   auto second = std::make_unique<Options>(first);

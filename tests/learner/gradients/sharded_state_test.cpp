@@ -33,10 +33,10 @@ const std::vector<Make>& optimizers() {
 struct Run {
   std::vector<Parameters> parameters; // [rank]
   std::vector<TensorMap> states;
-  std::vector<std::int64_t> elements; // of state, [rank]
+  std::vector<std::int64_t> elements; // elements of optimizer state, [rank]
 };
 
-/// Elements of the tensors that an optimizer keeps.
+/// Number of elements in the tensors of an optimizer's state.
 std::int64_t state_elements(torch::optim::Optimizer& optimizer) {
   std::int64_t count = 0;
   for (auto& [parameter, state] : optimizer.state())

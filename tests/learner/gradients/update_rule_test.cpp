@@ -9,7 +9,7 @@
 namespace troupe::learner {
 namespace {
 
-/// Subtracts the gradient, and remembers which optimizer it is for.
+/// Subtracts the gradient, and remembers the optimizer.
 class Subtract : public UpdateRule {
 public:
   explicit Subtract(std::vector<int>& begun, int number) : begun_(&begun), number_(number) {}

@@ -1,6 +1,6 @@
 #pragma once
-// A network on every rank, a loss that is a mean over the batch, and what one replica on the whole
-// batch makes of it. Include torch/nn.h, torch/optim/sgd.h and tests/doctest_torch.hpp first.
+// A network on every rank, a loss that is a mean over the batch, and the result of one replica on
+// the whole batch. Include torch/nn.h, torch/optim/sgd.h and tests/doctest_torch.hpp first.
 
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace troupe::learner {
 
-constexpr std::int64_t kRows = 24; // of the whole batch: divides by 2, 3 and 4 replicas
+constexpr std::int64_t kRows = 24; // of the whole batch; divisible by 2, 3 and 4 replicas
 constexpr std::int64_t kFeatures = 8;
 
 inline torch::nn::Sequential make_network() {
@@ -21,7 +21,7 @@ inline torch::nn::Sequential make_network() {
   network->to(at::kDouble);
   const at::NoGradGuard guard;
   double next = 0.37;
-  for (auto& parameter : network->parameters()) { // not from the generator that threads share
+  for (auto& parameter : network->parameters()) { // threads share LibTorch's generator
     auto flat = parameter.view({-1});
     for (std::int64_t i = 0; i < flat.numel(); ++i) {
       next = next * 3.9 * (1 - next);
@@ -64,7 +64,8 @@ inline Parameters alone(int steps) {
   return network->parameters();
 }
 
-/// [rank][parameter] after `steps` steps, each replica on its rows; `look` sees each step's end.
+/// Parameters [rank][parameter] after `steps` steps, each replica on its rows. Calls `look` at the
+/// end of each step.
 inline std::vector<Parameters>
 together(int replicas, int steps, const WrappedOptimizerOptions& options,
          const std::function<void(int rank, int step, WrappedOptimizer&)>& look = {},

@@ -10,7 +10,7 @@ namespace {
 
 using collectives::Means;
 
-/// Every option that changes nothing but rounding, over 2 and 4 ranks.
+/// Checks every option that changes only rounding, on 2 and 4 ranks.
 void check_all(Means means) {
   const auto expected = alone(6);
   std::vector<WrappedOptimizerOptions> all(5);
@@ -30,7 +30,8 @@ void check_all(Means means) {
   }
 }
 
-/// Every compression over this backend: alike on all ranks, and near the uncompressed.
+/// Checks every compression over this backend: equal on all ranks, and close to the uncompressed
+/// result.
 void check_compressed(Means means) {
   const auto expected = alone(6);
   for (const auto kind : {CompressionKind::fp16, CompressionKind::bf16, CompressionKind::power_sgd,

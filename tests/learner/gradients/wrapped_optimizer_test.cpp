@@ -15,7 +15,7 @@ using collectives::Communicator;
 using collectives::Means;
 using collectives::on_ranks;
 
-constexpr std::int64_t kManyBuckets = 2048; // bytes: the network has about a dozen
+constexpr std::int64_t kManyBuckets = 2048; // bytes; the network then has about a dozen
 
 at::Tensor leaf(double value, std::int64_t count = 3) {
   return torch::full({count}, value, at::kDouble).requires_grad_();
@@ -68,7 +68,7 @@ TEST_CASE("all buckets but the last are sent while backward runs once a step has
 }
 
 TEST_CASE("gradients that arrive after their bucket was sent are not lost") {
-  // The loss comes in one backward pass, then, from the third step on, in two and in three.
+  // The loss takes one backward pass, and from the third step on two and then three.
   const auto expected = alone(6);
   std::vector<Parameters> found(2);
   const auto errors = on_ranks(Means::threads, 2, [&](Communicator& communicator) {
@@ -100,7 +100,7 @@ TEST_CASE("late gradients on one replica alone reach the others") {
     mine = leaf(0);
     auto other = leaf(0);
     WrappedOptimizer optimizer(sgd_of({other, mine}, 1, 0), &communicator,
-                               options_of(1, true, 1)); // a bucket each
+                               options_of(1, true, 1)); // one bucket each
     for (int step = 0; step < 3; ++step) {
       optimizer.zero_grad();
       (mine.sum() + other.sum()).backward();
@@ -124,11 +124,11 @@ TEST_CASE("parameters that only some replicas use in some steps cost no hang and
     for (int step = 0; step < 8; ++step) {
       optimizer.zero_grad();
       auto loss = mine[4].sum();
-      for (int i = 0; i < 4; ++i) // a path of its own per rank and step
+      for (int i = 0; i < 4; ++i) // a different path for each rank and step
         if ((step + i + communicator.rank()) % 2 == 0 || (step > 4 && i == 2))
           loss = loss + mine[static_cast<std::size_t>(i)].sum();
       if (step != 6 || communicator.rank() == 0)
-        loss.backward(); // in step 6 replica 1 has no gradient at all
+        loss.backward(); // in step 6, replica 1 has no gradient
       optimizer.step();
     }
   });
@@ -139,7 +139,7 @@ TEST_CASE("parameters that only some replicas use in some steps cost no hang and
 }
 
 TEST_CASE("gradients computed for another optimizer's loss are forgotten by zero_grad") {
-  // As of a GAN: the generator's loss goes through the discriminator.
+  // As in a GAN, where the generator's loss passes through the discriminator.
   for (const bool first : {true, false}) {
     std::vector<Parameters> found(2);
     const auto errors = on_ranks(Means::threads, 2, [&](Communicator& communicator) {
@@ -301,7 +301,7 @@ TEST_CASE("a replica that ends in the middle of its micro-batches brings what it
 
 TEST_CASE("the sizes of buckets are tried in the first steps and the fastest by rank 0 stays") {
   auto options = options_of(1, true, 0);
-  // A clock under which steps with 4 MB are the fastest on rank 0 and nowhere else.
+  // With this clock, steps with 4 MB are the fastest on rank 0 and on no other rank.
   std::vector<std::int64_t> chosen(2);
   const auto expected = alone(30);
   std::vector<Parameters> found(2);

@@ -28,7 +28,7 @@ TEST_CASE("units are dormant that give at most a fortieth of their layer's mean"
     CHECK(probe.layer(weight)->units == 4);
     CHECK(probe.layer(weight)->dormant == 2); // the mean is 0.754
     probe.see_units(weight, at::ones({2, 4}));
-    CHECK(probe.layer(weight)->dormant == 0); // the last ones count
+    CHECK(probe.layer(weight)->dormant == 0); // the last values count
     at::Tensor channels = at::zeros({2, 3, 4, 4});
     channels.select(1, 1).select(1, 2).fill_(-8);
     const at::Tensor kernel = at::zeros({3, 1, 3, 3});

@@ -25,7 +25,8 @@ struct Outcome {
   }
 };
 
-/// Two training steps' forward and one backward pass over rows of a mean far from 0.
+/// The forward passes of two training steps and one backward pass, over rows whose mean is far from
+/// 0.
 template <class Run>
 Outcome outcome(std::int64_t channels, bool with_residual, at::ScalarType type, const Run& run) {
   torch::nn::BatchNorm2d norm(torch::nn::BatchNorm2dOptions(channels).momentum(0.3));
@@ -40,7 +41,7 @@ Outcome outcome(std::int64_t channels, bool with_residual, at::ScalarType type, 
   const auto lay = [&](const at::Tensor& tensor) {
     return tensor.to(type).contiguous(at::MemoryFormat::ChannelsLast);
   };
-  // Values of bfloat16 in every type, so that all see the same rows.
+  // Values that bfloat16 can represent, so that all types see the same rows.
   const auto rows = (random(shape, 3) * 2 + 30).to(at::kBFloat16).to(at::kDouble);
   const auto more = (random(shape, 4)).to(at::kBFloat16).to(at::kDouble);
   const auto gradient = (random(shape, 5)).to(at::kBFloat16).to(at::kDouble);
@@ -52,7 +53,7 @@ Outcome outcome(std::int64_t channels, bool with_residual, at::ScalarType type, 
   }
   Outcome made;
   made.y = run(norm, x, residual);
-  made.y.backward(gradient.to(type)); // contiguous: not as the rows lie
+  made.y.backward(gradient.to(type)); // contiguous, unlike the rows
   made.x_gradient = x.grad();
   made.residual_gradient = with_residual ? residual.grad() : torch::zeros({1});
   made.weight_gradient = norm->weight.grad();
@@ -68,7 +69,7 @@ at::Tensor plain(torch::nn::BatchNorm2d& norm, const at::Tensor& x, const at::Te
   return (residual.defined() ? y + residual : y).relu();
 }
 
-/// Of the largest value.
+/// Largest difference, relative to the largest value.
 double distance(const at::Tensor& a, const at::Tensor& b) {
   const auto exact = b.to(at::kDouble);
   return ((a.to(at::kDouble) - exact).abs().max() / (exact.abs().max() + 1e-12)).item<double>();

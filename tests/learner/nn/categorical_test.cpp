@@ -14,7 +14,8 @@ using troupe::tests::uniform;
 
 namespace {
 
-/// The definition, atom by atom: the mass of atom j falls on its two neighbours in proportion.
+/// By definition, atom by atom: the mass of an atom goes to the two neighbours of its image in
+/// proportion.
 std::vector<double> slow_projection(const Support& s, const std::vector<double>& mass,
                                     double reward, double discount) {
   const double spacing = (s.maximum - s.minimum) / static_cast<double>(s.atoms - 1);
@@ -46,7 +47,7 @@ TEST_CASE("the projection is that of a slow loop and conserves mass, on and beyo
   for (const Support& support : {Support{51, 0, 100}, Support{51, -150, 150}, Support{2, -1, 3}}) {
     Problem p = problem(support, -200, 200);
     p.reward[0] = 0;
-    p.discount[0] = 1; // every atom on itself
+    p.discount[0] = 1; // every atom stays in place
     p.reward[1] = 1e6; // all mass on the last atom
     p.reward[2] = -1e6;
     p.discount[3] = 0; // a termination

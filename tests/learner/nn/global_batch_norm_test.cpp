@@ -23,7 +23,7 @@ at::Tensor images(std::uint64_t seed, std::int64_t channels = kChannels) {
   return torch::randn({kRows, channels, 4, 4}, at::kDouble) * 3 + 5;
 }
 
-/// A network as a user writes one: it knows nothing of replicas.
+/// A network as a user writes it, without knowledge of replicas.
 struct Network : torch::nn::Module {
   Network() {
     torch::manual_seed(1);
@@ -53,7 +53,7 @@ struct Trained {
 std::vector<TensorMap> after_training(int replicas, bool converted) {
   Replicator replicator(make_mirrored_strategy(replicas));
   std::vector<std::shared_ptr<Network>> networks;
-  for (int i = 0; i < replicas; ++i) // one after the other: LibTorch's generator is one
+  for (int i = 0; i < replicas; ++i) // one after the other, because they share LibTorch's generator
     networks.push_back(std::make_shared<Network>());
   const auto all = replicator.build<Trained>([&](ReplicaContext& context) {
     auto made = std::make_shared<Trained>();
@@ -107,7 +107,7 @@ TEST_CASE("a converted network on 2 and 3 replicas learns as one on the whole ba
   for (const int replicas : {2, 3}) {
     for (const auto& mine : after_training(replicas, true))
       CHECK(close(mine, whole));
-    CHECK_FALSE(close(after_training(replicas, false)[0], whole)); // not without
+    CHECK_FALSE(close(after_training(replicas, false)[0], whole)); // not without conversion
   }
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("uneven shares, none among them, are normalised as one batch, forward 
     ReplicaContext context(&communicator);
     const auto i = static_cast<std::size_t>(context.replica_id());
     GlobalBatchNorm norm(context, torch::nn::BatchNormOptions(kChannels).momentum(0.3));
-    // In place of to(at::kDouble), which would undo what the constructor did.
+    // Instead of to(at::kDouble), which would undo what the constructor did.
     {
       const at::NoGradGuard guard;
       norm->weight.copy_(torch::arange(1, 1 + kChannels));
@@ -170,7 +170,7 @@ TEST_CASE("evaluation needs no other replica, and one replica is LibTorch's batc
     Network network;
     convert_batch_norm(network, context);
     network.eval();
-    if (context.replica_id() == 1) // alone: a collective would wait for replica 0 in vain
+    if (context.replica_id() == 1) // a collective would wait for replica 0 in vain
       outputs[1] = network.forward(images(3));
   });
   CHECK(errors == std::vector<std::string>(2));

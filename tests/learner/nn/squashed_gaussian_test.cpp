@@ -12,7 +12,8 @@ using namespace troupe::tests;
 
 TEST_CASE("the density of squashed samples integrates to 1") {
   const at::Tensor raw = at::tensor({0.4, -0.7}, at::kDouble).view({1, 2});
-  // p(a) da over a in (-1, 1), by a = tanh(0.4 + exp(-0.7) noise) on a fine grid of noise
+  // The integral of p(a) da over (-1, 1), with a = tanh(0.4 + exp(-0.7) noise) on a fine grid of
+  // noise.
   const at::Tensor noise = at::linspace(-9, 9, 20'001, at::kDouble).view({-1, 1});
   const auto sample = squashed_sample(raw.expand({noise.size(0), 2}), noise);
   const at::Tensor action = sample.action.view({-1});
@@ -31,7 +32,7 @@ TEST_CASE("the log probability is finite where tanh has reached 1") {
 
 TEST_CASE("the gradient is that of temperature * log probability - value by finite differences") {
   at::Tensor raw = uniform({6, 4}, 1, -2, 2).to(at::kDouble);
-  raw[0][2] = 3.5;  // above the bound of the deviation's logarithm
+  raw[0][2] = 3.5;  // above the bound of the log standard deviation
   raw[1][3] = -21.; // below
   const at::Tensor noise = uniform({6, 2}, 2, -2, 2).to(at::kDouble);
   const at::Tensor slope = uniform({6, 2}, 3).to(at::kDouble);

@@ -1,4 +1,4 @@
-// Importance sampling against cases that are counted by hand.
+// Importance sampling on cases that are calculated by hand.
 #include "learner/off_policy/importance_sampling.hpp"
 
 #include <cmath>
@@ -21,10 +21,10 @@ std::vector<std::size_t> all(std::size_t count) {
   return numbers;
 }
 
-/// Two steps in places 0 and 1, choice 0 or 1 at each, and reward 1 + choice + 2 * place; choice 1
-/// ends the episode.
+/// Two steps in places 0 and 1, with choice 0 or 1 and reward 1 + choice + 2 * place. Choice 1 ends
+/// the episode.
 struct Game {
-  double behaviour[2] = {0.5, 0.25}; // probabilities of choice 1 in both places
+  double behaviour[2] = {0.5, 0.25}; // probabilities of choice 1 in the two places
   double target[2] = {0.8, 0.6};
 
   static double reward(int place, int choice) { return 1 + choice + 2 * place; }
@@ -51,9 +51,9 @@ struct Game {
 
   struct Outcome {
     WeighedEpisode episode;
-    double probability = 0; // by the behaviour
+    double probability = 0; // under the behaviour policy
   };
-  /// Every episode that the behaviour can play; `wrong`: how wrong the model is.
+  /// Every episode that the behaviour policy can produce. `wrong`: error of the model.
   std::vector<Outcome> outcomes(double wrong) const {
     std::vector<Outcome> made{{{step(0, 1, wrong)}, behaviour[0]}};
     for (int choice = 0; choice < 2; ++choice)
@@ -88,7 +88,7 @@ TEST_CASE("over all episodes that can be, the mean of the estimates is the targe
       mean_robust += outcomes[i].probability * robust.estimate(one).mean;
       const std::vector<WeighedEpisode> alone{outcomes[i].episode};
       mean_weight += outcomes[i].probability * ImportanceSampling(alone, kDiscount).weight().mean;
-      if (wrong == 0) // a perfect model leaves nothing to chance
+      if (wrong == 0) // a perfect model leaves no variance
         CHECK(robust.estimate(one).mean == doctest::Approx(2.16));
     }
     CHECK(mean_plain == doctest::Approx(2.16));

@@ -1,4 +1,4 @@
-// What recorded episodes say of a policy that did not play them.
+// What recorded episodes say about a policy that did not play them.
 #include "tests/doctest_torch.hpp"
 #include "tests/learner/off_policy/weighed_returns.hpp"
 
@@ -17,10 +17,10 @@ using namespace troupe::learner;
 
 namespace {
 
-constexpr int kPlaces = 6;          // of the corridor; the last one ends an episode
-constexpr std::int64_t kSteps = 12; // after which an episode is cut
+constexpr int kPlaces = 6;          // of the corridor; the last place ends an episode
+constexpr std::int64_t kSteps = 12; // after which an episode is truncated
 
-/// A corridor: each step costs 1, choice 1 goes right, choice 0 left.
+/// A corridor: each step costs 1, choice 1 moves right, choice 0 moves left.
 int next_place(int place, int choice) {
   return std::clamp(place + (choice == 1 ? 1 : -1), 0, kPlaces - 1);
 }
@@ -38,7 +38,7 @@ std::vector<std::byte> seen_at(int place) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// Episodes of a walker that goes right with this probability.
+/// Episodes of a walker that moves right with probability `right`.
 RecordedSteps corridor(int episodes, double right, std::uint64_t seed) {
   env::Random random(seed);
   std::vector<replay::Episode> made;
@@ -60,7 +60,7 @@ RecordedSteps corridor(int episodes, double right, std::uint64_t seed) {
   return {std::move(made), corridor_spec()};
 }
 
-/// Always the same choice.
+/// A policy that always makes the same choice.
 class Walker : public Policy {
 public:
   explicit Walker(float choice) : choice_(choice) {}
@@ -75,7 +75,7 @@ private:
   float choice_;
 };
 
-/// Goes right with a probability.
+/// A policy that moves right with a given probability.
 class RandomWalker : public Walker {
 public:
   explicit RandomWalker(double right) : Walker(1), right_(right) {}
@@ -95,8 +95,8 @@ private:
   double right_;
 };
 
-/// Of a walker that goes right with this probability, after so many steps at a place, with the
-/// model of the next step.
+/// The value for a walker that moves right with this probability, after `steps` steps, at `place`;
+/// by recursion over the next step.
 double expected_value(int place, std::int64_t steps, double right) {
   if (place == kPlaces - 1 || steps == kSteps)
     return 0;
@@ -107,7 +107,7 @@ double expected_value(int place, std::int64_t steps, double right) {
   return sum;
 }
 
-/// Of a walker that always goes right or left, from this row on.
+/// The value from this row on for a walker that always moves right or left.
 double true_value(const RecordedSteps& steps, std::int64_t row, bool right) {
   const std::vector<std::int64_t> rows{row};
   const auto place = steps.observed(rows).frames.argmax().item<std::int64_t>();
@@ -126,8 +126,8 @@ replay::TransitionSpec guess_spec() {
   return {.frame = {"number", env::ElementType::float32, {1}}, .action_size = 1};
 }
 
-/// Random numbers in [-1, 1] one after another, and uniform guesses: a step costs the square of
-/// what the guess is off.
+/// Episodes of random numbers in [-1, 1] and uniform guesses. A step costs the square of the
+/// guess's error.
 RecordedSteps guesses(int episodes, std::uint64_t seed) {
   env::Random random(seed);
   std::vector<replay::Episode> made;
@@ -146,7 +146,7 @@ RecordedSteps guesses(int episodes, std::uint64_t seed) {
   return {std::move(made), guess_spec()};
 }
 
-/// Guesses a part of the number that it sees.
+/// Guesses `part` times the number that it sees.
 class Guesser : public Walker {
 public:
   explicit Guesser(float part) : Walker(0), part_(part) {}
@@ -161,7 +161,7 @@ private:
   float part_;
 };
 
-/// A number's mean square is 1/3.
+/// The expected return. The mean square of a number is 1/3.
 double mean_guess(double part) {
   return -(1 - part) * (1 - part) / 3 * (1 - std::pow(kDiscount, kSteps)) / (1 - kDiscount);
 }
@@ -176,7 +176,7 @@ FittedEvaluation small_fit(std::int64_t updates) {
 
 std::vector<double> estimated(const RecordedSteps& steps, const at::Tensor& actions,
                               std::int64_t updates) {
-  prepare_compute_thread(1); // a team of threads would only wait for each other
+  prepare_compute_thread(1); // several threads would only wait for each other
   const FittedValues values =
       fitted_values(steps, {{&actions, 1}}, all_episodes(steps), small_fit(updates));
   std::vector<double> first;
@@ -198,7 +198,7 @@ TEST_CASE("values of both ways through a corridor are found from random walks, c
     for (std::int64_t i = 0; i < steps.episodes(); ++i)
       error = std::max(error, std::abs(values[static_cast<std::size_t>(i)]
                                        - true_value(steps, steps.first_row(i), right)));
-    CHECK(error < 0.35); // the values reach from -1 to -7.2
+    CHECK(error < 0.35); // the values range from -1 to -7.2
   }
 }
 
@@ -260,7 +260,7 @@ TEST_CASE("an episode's values are those of the networks that did not learn from
       {std::vector<double>(rows, 3), std::vector<double>(rows, 30)}};
   const std::vector<std::vector<std::int64_t>> drawn{{0, 0, 1}, {1, 1, 2}};
   const FittedValues made = unseen_values(steps, members, drawn);
-  const double wanted[] = {3, 2, 1}; // both networks know episode 1
+  const double wanted[] = {3, 2, 1}; // both networks were trained on episode 1
   for (std::int64_t i = 0; i < steps.episodes(); ++i)
     for (const std::int64_t row : {steps.first_row(i), steps.last_row(i)}) {
       CHECK(made.policy[static_cast<std::size_t>(row)] == wanted[i]);

@@ -1,4 +1,4 @@
-// What a policy with a memory would do and return along episodes that it did not play.
+// What a policy with memory would do and return in episodes that it did not play.
 #include "learner/off_policy/recorded_policy.hpp"
 
 #include <algorithm>
@@ -21,10 +21,10 @@ using namespace troupe::learner;
 
 namespace {
 
-constexpr std::int64_t kSteps = 3; // of an episode
-constexpr double kRight = 0.9;     // the probability with which a policy chooses what it wants
+constexpr std::int64_t kSteps = 3; // per episode
+constexpr double kRight = 0.9;     // probability with which a policy makes its preferred choice
 
-/// The first observation of an episode shows one of two cues, the others show nothing.
+/// The first observation of an episode shows one of two cues. The others show nothing.
 replay::TransitionSpec cue_spec() {
   return {
       .frame = {"cue", env::ElementType::float32, {2}}, .action_size = 1, .action_choices = {2}};
@@ -33,12 +33,12 @@ replay::TransitionSpec cue_spec() {
 struct Moment {
   std::int64_t time = 0;
   int cue = 0;
-  int last = 0; // choice
+  int last = 0; // the previous choice
   int choice = 0;
 };
-using Reward = std::function<bool(const Moment&)>; // of 1, otherwise 0
+using Reward = std::function<bool(const Moment&)>; // whether the reward is 1 or 0
 
-/// Uniform choices in episodes of `steps(episode)`.
+/// Uniform random choices in episodes of `steps(episode)` steps.
 RecordedSteps recorded(int episodes, const Reward& reward,
                        const std::function<std::int64_t(int)>& steps = {}) {
   env::Random random(3);
@@ -64,7 +64,7 @@ RecordedSteps recorded(int episodes, const Reward& reward,
   return {std::move(made), cue_spec()};
 }
 
-/// Chooses what its memory tells it, with the probability kRight.
+/// Makes the choice in its memory with probability kRight.
 class Remembering : public Policy {
 public:
   std::int64_t parameter_count() const override { return 0; }
@@ -98,7 +98,7 @@ protected:
   virtual void remember(const Observations& observations, std::span<const float> actions) = 0;
 };
 
-/// Remembers the number of the cue plus 1, and chooses it.
+/// Remembers the number of the cue plus 1, and prefers that choice.
 class CueChooser : public Remembering {
   void choose(const Observations& observations, std::span<float> actions) override {
     for (std::size_t i = 0; i < actions.size(); ++i)
@@ -114,7 +114,7 @@ class CueChooser : public Remembering {
   }
 };
 
-/// Remembers its last choice plus 1, and chooses the other one.
+/// Remembers its last choice plus 1, and prefers the other choice.
 class Alternating : public Remembering {
 public:
   void follow(const Observations& observations, std::span<const float> actions) override {
@@ -140,9 +140,10 @@ FittedEvaluation small_fit() {
           .time_limit = kSteps};
 }
 
-/// All estimates hold `truth`, but of networks that do not see the memory, which find `without`.
+/// Checks that all estimates are near `truth`, except those of networks that do not see the memory,
+/// which must be near `without`.
 void check_estimates(const RecordedSteps& steps, Policy& policy, double truth, double without) {
-  prepare_compute_thread(1); // a team of threads would only wait for each other
+  prepare_compute_thread(1); // several threads would only wait for each other
   const RecordedPolicy along(steps, policy);
   const FittedMembers fitted =
       fit_members(along, {.fit = small_fit(), .members = 2, .explores = true});
@@ -170,7 +171,7 @@ void check_estimates(const RecordedSteps& steps, Policy& policy, double truth, d
   CHECK(mean == doctest::Approx(without).epsilon(0.1));
 }
 
-/// An untrained policy's own episodes of random observations, as it explores.
+/// Episodes of random observations, played by an untrained policy with its exploration.
 RecordedSteps played(Policy& policy, const replay::TransitionSpec& transitions) {
   env::Random random(8);
   ActingRandom choices{std::mt19937_64(9)};
@@ -253,7 +254,7 @@ TEST_CASE("agents with a memory find the probabilities again with which they pla
     ReplicaContext context(nullptr, 3);
     replica->build(context);
     const auto policy = agent->make_policy(stored);
-    const at::Tensor flat = replica->policy_parameters() * 3; // so that it depends on its memory
+    const at::Tensor flat = replica->policy_parameters() * 3; // so that the memory matters
     policy->load({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
     const RecordedSteps steps = played(*policy, transitions);
     const auto found = RecordedPolicy(steps, *policy).log_probabilities();

@@ -11,8 +11,8 @@ namespace troupe::learner {
 
 inline constexpr double kDiscount = 0.9;
 
-/// What all recorded episodes say of a policy by their weights: with the values of fitted networks
-/// (robust) and without (plain).
+/// Estimates of a policy's return from the weights of all recorded episodes: with the values of
+/// fitted networks (robust) and without them (plain).
 struct WeighedReturns {
   std::vector<std::size_t> all;
   ImportanceSampling robust, plain;

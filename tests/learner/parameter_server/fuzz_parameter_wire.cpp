@@ -1,4 +1,4 @@
-// libFuzzer target of the headers that reach a parameter server and its clients.
+// libFuzzer target of the headers that a parameter server and its clients receive.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@ namespace {
 
 using namespace troupe::learner;
 
-/// What is accepted must say the same again.
+/// An accepted slice must encode and decode to the same slice.
 void expect_again(const wire::Slice& slice) {
   std::string why;
   const auto read = decode(slice, why);

@@ -24,7 +24,7 @@ OptimizerRecipe adam_recipe() {
   return recipe;
 }
 
-/// What element i of the parameters, in the order of kSizes, lies at.
+/// The position of a segment among all parameters in the order of kSizes.
 std::int64_t place(const Segment& segment) {
   std::int64_t before = segment.begin;
   for (std::int64_t i = 0; i < segment.parameter; ++i)
@@ -32,7 +32,7 @@ std::int64_t place(const Segment& segment) {
   return before;
 }
 
-/// `whole` [60] as the server of these segments sees it, and back.
+/// Gathers the part of `whole` [60] that the server of these segments holds.
 at::Tensor slice_of(const at::Tensor& whole, const std::vector<Segment>& segments) {
   std::vector<at::Tensor> pieces;
   for (const Segment& segment : segments)
@@ -45,7 +45,7 @@ at::Tensor gradient(int step) {
   return torch::randn({kElements}, generator);
 }
 
-/// All servers of one optimizer, with one worker that pushes to each.
+/// All servers of one optimizer, and one worker that pushes to each.
 class Servers {
 public:
   explicit Servers(int shards) : plan_(plan_shards(kSizes, shards)) {
@@ -140,22 +140,22 @@ TEST_CASE(
 TEST_CASE("as many servers as there were get every bit back, each its own counters and version") {
   Servers first(3);
   first.step(0);
-  first.push_to_first_alone(1); // asynchronously, servers are at different versions
+  first.push_to_first_alone(1); // in asynchronous mode, servers have different versions
   const auto saved = first.snapshots();
   const auto again = reshard(saved, 3);
   Servers second(again);
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(second.version(i) == (i == 0 ? 2 : 1));
     for (const auto& [name, tensor] : saved[i])
-      if (name != "header") // which forgets the workers
+      if (name != "header") // the header does not keep the workers
         CHECK(again[i].at(name).equal(tensor));
   }
   std::vector<TensorMap> turned{saved[2], saved[0], saved[1]};
-  const auto sorted = reshard(turned, 3); // the plan has its order, not the files
+  const auto sorted = reshard(turned, 3); // ordered by the plan, not by the files
   for (std::size_t i = 0; i < 3; ++i)
     CHECK(sorted[i].at("parameters").equal(saved[i].at("parameters")));
   Servers one(reshard(saved, 1));
-  CHECK(one.version(0) == 2); // the greatest of the parts
+  CHECK(one.version(0) == 2); // the largest of the parts
 }
 
 TEST_CASE("a new worker's first step counts after a restoration, whatever the old one's number") {
@@ -163,7 +163,7 @@ TEST_CASE("a new worker's first step counts after a restoration, whatever the ol
   for (int i = 0; i < 6; ++i)
     first.step(i);
   Servers second(reshard(first.snapshots(), 1)); // its worker has the old one's session
-  second.step(6);                                // step 1 of its own
+  second.step(6);                                // its own step 1
   CHECK(second.version(0) == 7);
 }
 

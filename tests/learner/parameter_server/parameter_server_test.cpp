@@ -26,7 +26,7 @@ ServedSlice sgd_slice(std::int64_t elements = 2, double rate = 1) {
   return {.recipe = describe(sgd), .segments = {{.count = elements}}, .type = at::kFloat};
 }
 
-/// A server that has begun from zeros, with SGD of rate 1, and whose workers have joined.
+/// A server that starts from zeros, with SGD of learning rate 1, and whose workers have joined.
 struct Fixture {
   explicit Fixture(const ParameterServerOptions& options, const ServedSlice& slice = sgd_slice())
       : server(options, kStart), steps(static_cast<std::size_t>(options.workers)) {
@@ -138,7 +138,7 @@ TEST_CASE("N synchronous workers make the step of one on the mean, bit for bit i
 }
 
 TEST_CASE("a backup worker's gradient is dropped and counted, and the others never wait for it") {
-  Fixture f(with_backup_workers(4, 1)); // 3 is slow: it pushes once in five versions
+  Fixture f(with_backup_workers(4, 1)); // 3 is slow: it pushes once every five versions
   for (std::int64_t version = 0; version < 50; ++version) {
     for (int worker = 0; worker < 3; ++worker)
       f.push(worker, version, 0.1);
@@ -181,7 +181,7 @@ TEST_CASE("NaN is refused with the worker and its step, and changes nothing") {
   CHECK(answer.outcome == Outcome::refused);
   CHECK(answer.why.find("of worker 1 at its step 1 is not finite") != std::string::npos);
   CHECK(f.server.version() == 0);
-  // Finite numbers whose sum is not are numbers.
+  // Finite numbers count as finite even when their sum is not.
   CHECK(f.push(0, 0, 3e38).outcome == Outcome::applied);
   auto wrong = f.make(0, 1, torch::ones({3}));
   CHECK(f.server.push(wrong, kStart).outcome == Outcome::refused);
@@ -222,14 +222,14 @@ TEST_CASE("nobody waits for a worker that is silent or left, and it may come bac
   const auto words = f.server.drop_silent_workers(kStart + 100ms);
   REQUIRE(words.size() == 1);
   CHECK(words[0].starts_with("worker 2 was silent for 100 ms"));
-  CHECK(f.server.version() == 1); // of the two that were here
+  CHECK(f.server.version() == 1); // from the two workers that were present
   CHECK(f.push(2, 0, 1, kStart + 120ms).outcome == Outcome::dropped);
   CHECK(f.push(0, 1, 1, kStart + 130ms).outcome == Outcome::counted);
   CHECK(f.push(1, 1, 1, kStart + 130ms).outcome == Outcome::counted); // 2 is back
   f.server.leave(2, Fixture::session(2));
   CHECK(f.server.version() == 2);
   f.server.suspend_participation(0, Fixture::session(0), f.steps[0],
-                                 kStart); // who rests says so, too
+                                 kStart); // a resting worker announces it
   CHECK(f.server.drop_silent_workers(kStart + 230ms).size() == 2);
 }
 
@@ -238,15 +238,15 @@ TEST_CASE("the slow one that is left at the end of a run neither waits nor makes
   std::int64_t version = 0;
   for (int run = 0; run < 3; ++run) {
     for (int step = 0; step < 4; ++step, ++version) {
-      CHECK(f.push(0, version).outcome == Outcome::counted); // also the first after a rest
+      CHECK(f.push(0, version).outcome == Outcome::counted); // including the first after a rest
       CHECK_FALSE(f.server.pull(0, version + 1).ready);
       CHECK(f.push(1, version).outcome == Outcome::applied);
       if (step == 0)
-        CHECK(f.push(2, version).outcome == Outcome::dropped); // late
+        CHECK(f.push(2, version).outcome == Outcome::dropped); // too late
     }
     f.server.suspend_participation(0, Fixture::session(0), f.steps[0], kStart);
-    CHECK(f.server.heartbeat(0, Fixture::session(0), kStart)); // a late sign of life
-    if (run == 1) { // before the last of the others rests, for that one is ahead, too
+    CHECK(f.server.heartbeat(0, Fixture::session(0), kStart)); // a late heartbeat
+    if (run == 1) { // before the last of the others rests, because that one is ahead, too
       CHECK(f.push(2, version).outcome == Outcome::dropped);
       CHECK(f.server.pull(2, version + 1).ready);
     }
@@ -301,14 +301,14 @@ TEST_CASE(
   ParameterServer restored(options, kStart);
   restored.restore(snapshot);
   CHECK(restored.version() == 6);
-  CHECK(restored.push(last, kStart).outcome == Outcome::applied); // again: counts once
+  CHECK(restored.push(last, kStart).outcome == Outcome::applied); // a repetition counts once
   CHECK(restored.version() == 6);
   const auto next = f.make(0, 6, torch::full({5}, 0.7));
   f.server.push(next, kStart);
   restored.push(next, kStart);
   CHECK(restored.parameters().equal(f.server.parameters()));
 
-  // A worker that holds a newer version is told, and gets what there is.
+  // A worker with newer parameters must rewind, and gets those of the server.
   ParameterServer older(options, kStart);
   older.restore(snapshot);
   const auto ahead = f.make(0, 9, torch::ones({5}));
@@ -371,17 +371,17 @@ TEST_CASE("after a restart nobody waits for a worker that had its step answered 
   const auto lost = f.make(1, 1, torch::ones({2}));
   ParameterServer restored(central_storage(2), kStart);
   restored.restore(snapshot);
-  // Version 2 had been made, worker 0 has it, and is busy with another optimizer.
+  // Version 2 existed before: worker 0 has it, and is busy with another optimizer.
   CHECK(restored.push(lost, kStart).outcome == Outcome::counted);
-  restored.set_worker_version(0, Fixture::session(1), 2, 2); // somebody else
-  restored.set_worker_version(0, Fixture::session(0), 1, 1); // it will come
-  restored.set_worker_version(0, Fixture::session(0), 0, 2); // overtaken
+  restored.set_worker_version(0, Fixture::session(1), 2, 2); // from another session
+  restored.set_worker_version(0, Fixture::session(0), 1, 1); // it will push
+  restored.set_worker_version(0, Fixture::session(0), 0, 2); // outdated
   restored.set_worker_version(7, Fixture::session(0), 2, 2);
   CHECK_FALSE(restored.pull(1, 2).ready);
   restored.set_worker_version(0, Fixture::session(0), 2, 2);
   CHECK(restored.version() == 2);
   CHECK(restored.pull(1, 2).ready);
-  // From here on both are waited for again.
+  // From here on the server waits for both again.
   CHECK(restored.push(f.make(1, 2, torch::ones({2})), kStart).outcome == Outcome::counted);
   CHECK(restored.push(f.make(0, 2, torch::ones({2})), kStart).outcome == Outcome::applied);
   CHECK(restored.version() == 3);
@@ -400,7 +400,7 @@ TEST_CASE("a server that has restarted learns who rests, and who is behind them"
     server.suspend_participation(worker, Fixture::session(worker), 408, kStart);
   f.steps = {408, 381, 408};
   const auto late = server.push(f.make(1, 408, torch::ones({2})), kStart);
-  CHECK(late.outcome == Outcome::dropped); // two are needed, and nobody makes these steps with it
+  CHECK(late.outcome == Outcome::dropped); // two are needed, and no other worker makes these steps
   CHECK(server.pull(1, 409).ready);
   f.steps[1] = 408;
   CHECK(server.push(f.make(1, 408, torch::ones({2})), kStart).outcome == Outcome::counted);
@@ -410,15 +410,15 @@ TEST_CASE("where so many rest that all others are needed, nobody waits for one t
   Fixture f(with_backup_workers(3, 1));
   f.push(0, 0);
   f.push(2, 0);
-  CHECK(f.push(1, 0).outcome == Outcome::dropped); // nobody rests
+  CHECK(f.push(1, 0).outcome == Outcome::dropped); // no worker rests
   f.push(0, 1);
   f.push(2, 1);
   f.server.suspend_participation(0, Fixture::session(0), 3, kStart);
   CHECK(f.push(2, 2).outcome == Outcome::counted);
   CHECK(f.push(1, 1).outcome == Outcome::dropped);
-  CHECK_FALSE(f.server.pull(2, 3).ready); // 1 has yet to make the step
+  CHECK_FALSE(f.server.pull(2, 3).ready); // worker 1 has yet to make the step
   CHECK(f.push(1, 1).outcome == Outcome::dropped);
-  CHECK(f.server.pull(2, 3).ready); // else 2 waits here, and 1 elsewhere for 2
+  CHECK(f.server.pull(2, 3).ready); // otherwise 2 would wait here, and 1 for 2 elsewhere
   CHECK(f.push(1, 2).outcome == Outcome::applied);
 }
 
@@ -428,7 +428,7 @@ TEST_CASE("without backup workers all wait for a new process, also while another
     f.push(worker, 0);
   f.server.suspend_participation(0, Fixture::session(0), f.steps[0], kStart);
   CHECK(f.push(1, 1).outcome == Outcome::counted);
-  REQUIRE(f.server.join(2, 999, kStart) == ""); // counts from the steps of the others
+  REQUIRE(f.server.join(2, 999, kStart) == ""); // its steps are counted from the others'
   CHECK_FALSE(f.server.pull(1, 2).ready);
 }
 
@@ -488,9 +488,9 @@ TEST_CASE("options that do not go together are refused with the way out") {
 
 namespace {
 
-/// Workers that exchange with the servers of two optimizers in each of their steps, and rest when
-/// they have made the steps that they were granted. Messages are late by any time; those of a
-/// worker to a server keep their order.
+/// Workers that exchange with the servers of two optimizers in each step, and rest after the steps
+/// they were granted. Messages are delayed at random, but those from one worker to one server keep
+/// their order.
 class Exchanges {
 public:
   Exchanges(int workers, int backup_workers, int hosts, unsigned seed)
@@ -503,7 +503,7 @@ public:
     }
   }
 
-  /// Returns how many workers wait although nothing is on its way.
+  /// Returns how many workers wait although no message is in flight.
   int play(std::int64_t grants) {
     for (std::int64_t granted = 0;;) {
       if (granted < grants && random_() % 40 == 0)
@@ -531,8 +531,8 @@ private:
     bool rests = false;
   };
   struct Worker {
-    std::int64_t step = 0; // made
-    int optimizer = 0;     // of the exchange that it makes
+    std::int64_t step = 0; // steps made
+    int optimizer = 0;     // optimizer of the current exchange
     bool waits = false;
     bool rests = false;
     std::vector<std::deque<Letter>> mail; // [server]

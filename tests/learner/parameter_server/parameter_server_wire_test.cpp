@@ -31,7 +31,7 @@ ParameterServerClientOptions client_of(const std::vector<std::string>& endpoints
           .beat_interval = 50ms};
 }
 
-/// A worker that steps when told.
+/// A worker that makes its steps on request.
 struct Worker {
   Worker(Context& context, const ParameterServerClientOptions& options)
       : fit(options.worker),
@@ -155,14 +155,14 @@ TEST_CASE("a server that restarts is given the parameters again, or continues fr
     Worker worker(context, client_of({options.endpoint}, 0));
     for (int i = 0; i < 10; ++i)
       worker.step(problem, 0, 32);
-    host.reset(); // writes its last state
+    host.reset(); // writes its final state
     server_context = std::make_unique<Context>();
     host = std::make_unique<ParameterServerHost>(*server_context, options);
     CHECK(host->version() == (with_snapshot ? 10 : 0));
     for (int i = 0; i < 10; ++i)
       worker.step(problem, 0, 32);
     CHECK(host->version() == 20);
-    if (with_snapshot) // moments and all
+    if (with_snapshot) // including the moments
       CHECK(worker.fit.flat().allclose(alone(problem, 20), 1e-12, 1e-12));
   }
 }
@@ -174,7 +174,7 @@ TEST_CASE("a worker that falls silent is not waited for") {
   server.worker_timeout = 300ms;
   ParameterServerHost host(context, {.server = server});
   auto options = client_of({host.endpoint()}, 1);
-  options.beat_interval = 1h; // computes for ever and says nothing: as if killed
+  options.beat_interval = 1h; // computes forever without a heartbeat, as if killed
   std::unique_ptr<Worker> silent;
   const auto errors = on_threads(2, [&](int id) {
     if (id == 1) {

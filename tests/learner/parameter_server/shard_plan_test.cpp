@@ -26,7 +26,8 @@ TEST_CASE("a plan covers every element once, the shards' loads lie close togethe
     for (const auto& size : sizes)
       seen.emplace_back(static_cast<std::size_t>(size.elements));
     for (const auto& segments : plan) {
-      // A piece is at most a share, and goes to the lightest: at most twice the share.
+      // A piece is at most one share and goes to the lightest server, so a server gets at most two
+      // shares.
       CHECK(elements_of(segments) <= 2 * ((total + shards - 1) / shards));
       for (const Segment& segment : segments) {
         auto& parameter = seen[static_cast<std::size_t>(segment.parameter)];

@@ -1,4 +1,4 @@
-// The layers that an agent describes act as its policy does.
+// The layers that an agent describes compute the same actions as its policy.
 #include "tests/doctest_torch.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using namespace troupe::learner;
 
 namespace {
 
-/// What is observed, what is done, and further keys of the agent's block.
+/// The observations, the actions, and further keys of the agent's block.
 struct Case {
   std::string agent;
   std::string keys;
@@ -145,15 +145,15 @@ TEST_CASE("weights of fewer bits are the nearest of their type") {
                                 .bias = {0, 0}}},
                     .actions = {{.count = 2}}};
   const auto bytes = with_weights(graph, WeightType::int8).layers[0].weight;
-  CHECK(bytes[0] == doctest::Approx(1.27)); // the largest of output 0: its scale is 0.01
-  CHECK(bytes[1] == 0);                     // scale 0.02 of output 1; a half is rounded to even
+  CHECK(bytes[0] == doctest::Approx(1.27)); // the largest weight of output 0, whose scale is 0.01
+  CHECK(bytes[1] == 0);                     // the scale of output 1 is 0.02; a half rounds to even
   CHECK(std::abs(bytes[2] + 0.635F) <= 0.0051F);
   CHECK(bytes[3] == doctest::Approx(-2.54));
   const auto halves = with_weights(graph, WeightType::bfloat16).layers[0].weight;
   for (std::size_t i = 0; i < halves.size(); ++i)
     CHECK(std::abs(halves[i] - graph.layers[0].weight[i])
           <= std::abs(graph.layers[0].weight[i]) / 256);
-  CHECK(bfloat16_bits(1.00390625F) == 0x3f80); // half-way between two: to even
+  CHECK(bfloat16_bits(1.00390625F) == 0x3f80); // half-way between two numbers: rounds to even
   CHECK(weight_type_named("int8") == WeightType::int8);
   CHECK_THROWS_WITH(weight_type_named("int4"),
                     "weights 'int4' are none; name float, bfloat16 or int8");

@@ -1,4 +1,4 @@
-// libFuzzer target of strategies as text.
+// libFuzzer target of the parser of strategies.
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>

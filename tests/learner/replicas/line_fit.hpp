@@ -18,7 +18,7 @@
 
 namespace troupe::learner {
 
-/// A small regression that is known whole: x of [samples, 4], y of a fixed network.
+/// A small regression problem: x [samples, 4], and y from a fixed network.
 struct Problem {
   explicit Problem(std::int64_t samples = 32, at::ScalarType type = at::kDouble) {
     auto generator = at::make_generator<at::CPUGeneratorImpl>(7);
@@ -30,7 +30,8 @@ struct Problem {
   at::Tensor y;
 };
 
-/// A linear model; of a different beginning for every replica, so that making them alike shows.
+/// A linear model. Its initial parameters differ between the replicas, so that a test sees whether
+/// they are made equal.
 struct LineFit {
   explicit LineFit(int replica, at::ScalarType type = at::kDouble) : model(4, 2) {
     model->to(type);
@@ -41,7 +42,7 @@ struct LineFit {
   at::Tensor loss(const at::Tensor& x, const at::Tensor& y) {
     return (model->forward(x) - y).pow(2).mean();
   }
-  /// A step on rows [first, first + count).
+  /// Makes a step on rows [first, first + count).
   void step(WrappedOptimizer& optimizer, const Problem& problem, std::int64_t first,
             std::int64_t count) {
     optimizer.zero_grad();
@@ -54,7 +55,7 @@ struct LineFit {
   torch::nn::Linear model;
 };
 
-/// Calls `body(replica)` on a thread each; what each threw, "" where nothing.
+/// Calls `body(replica)` on one thread per replica. Returns each replica's error, or "".
 inline std::vector<std::string> on_threads(int count, const std::function<void(int)>& body) {
   std::vector<std::string> errors(static_cast<std::size_t>(count));
   std::vector<std::jthread> threads;

@@ -23,7 +23,7 @@ using collectives::on_ranks;
 
 constexpr std::int64_t kGlobalBatch = 12;
 
-/// Rows that say which pipeline made them, and when: [pipeline, batch, row].
+/// Rows that identify their origin: [pipeline, batch, row].
 Input counted_rows(const InputContext& context) {
   const auto rows = context.per_pipeline_batch_size(kGlobalBatch);
   return [=, batch = 0, pipeline = context.input_pipeline_id]() mutable {
@@ -39,7 +39,7 @@ TensorMap echo(ReplicaContext&, const TensorMap& batch) {
   return batch;
 }
 
-/// A generator and a critic of one number each: two step functions, two optimizers.
+/// A generator and a critic with one parameter each: two step functions, two optimizers.
 class Pair {
 public:
   explicit Pair(ReplicaContext& context)
@@ -83,7 +83,7 @@ double trained_pair(int replicas) {
       return part_of_batch({{"x", all}}, context.input_pipeline_id, context.num_input_pipelines);
     };
   });
-  for (int i = 0; i < 60; ++i) { // the caller's own loop: two steps of the one, one of the other
+  for (int i = 0; i < 60; ++i) { // the caller's own loop: two steps of one, then one of the other
     for (int k = 0; k < 2; ++k)
       replicator.step(*data, [&](ReplicaContext& context, const TensorMap& batch) {
         return pair.of(context).critic_step(batch);

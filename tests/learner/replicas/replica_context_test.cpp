@@ -19,7 +19,7 @@ using collectives::on_ranks;
 
 constexpr int kReplicas = 3;
 using Tensors = std::vector<at::Tensor>;
-/// What a collective gives replica `rank`, computed on all replicas' inputs at once.
+/// The result of a collective on replica `rank`, computed from all replicas' inputs.
 using Reference = std::function<at::Tensor(const Tensors& inputs, int rank)>;
 using Call = std::function<at::Tensor(ReplicaContext& context, const at::Tensor& input)>;
 
@@ -28,8 +28,9 @@ at::Tensor random(std::uint64_t seed, at::IntArrayRef shape) {
   return torch::randn(shape, generator, at::kDouble);
 }
 
-/// Value and gradient of `call` on every replica equal those of `reference` in one graph, where the
-/// loss is the sum of every replica's, each another function of its result.
+/// Checks that value and gradient of `call` on every replica equal those of `reference` in one
+/// graph. The loss is the sum over the replicas, each of which applies a different function to its
+/// result.
 void check_derivative(const Call& call, const Reference& reference, at::IntArrayRef shape) {
   Tensors inputs, mine(kReplicas);
   for (std::uint64_t i = 0; i < kReplicas; ++i)
@@ -115,7 +116,7 @@ TEST_CASE("rows are gathered from replicas that have unequally many, with their 
   const auto cut = [](const at::Tensor& input, int rank) { return input.narrow(0, 0, 2 * rank); };
   check_derivative(
       [&](ReplicaContext& context, const at::Tensor& input) {
-        return context.all_gather_rows(cut(input, context.replica_id())); // none of replica 0
+        return context.all_gather_rows(cut(input, context.replica_id())); // no rows of replica 0
       },
       [&](const Tensors& inputs, int) {
         Tensors parts;
@@ -194,7 +195,7 @@ TEST_CASE("items are mapped over the replicas, each by one of them, and come in 
   });
   CHECK(errors == std::vector<std::string>(kReplicas));
   for (const auto& mine : done)
-    CHECK(mine.size() == 9); // three calls of three rounds
+    CHECK(mine.size() == 9); // three calls in three rounds each
 }
 
 TEST_CASE("one replica has the same functions, and their gradients") {

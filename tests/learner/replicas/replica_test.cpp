@@ -128,7 +128,7 @@ TEST_CASE("a parameter with a gradient on one replica only counts as zero on the
   on_ranks(Means::threads, 2, [&](Communicator& communicator) {
     auto& mine = weights[static_cast<std::size_t>(communicator.rank())];
     mine = {leaf(1), leaf(1), leaf(1)};
-    WrappedOptimizer optimizer(sgd(mine, 0.5), &communicator); // decays what has a gradient
+    WrappedOptimizer optimizer(sgd(mine, 0.5), &communicator); // decays parameters with a gradient
     (communicator.rank() == 0 ? mine[0].sum() : mine[0].sum() + mine[1].sum()).backward();
     optimizer.step();
   });

@@ -15,7 +15,7 @@ std::unique_ptr<Replica> make_mlp() {
   return std::make_unique<MlpReplica>();
 }
 
-/// Throws at its third step, on replica 1.
+/// Throws in its third step on replica 1.
 class FailingReplica : public MlpReplica {
 public:
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override {
@@ -28,7 +28,7 @@ private:
   int steps_ = 0;
 };
 
-/// Counts; the input of replica i ends after 5 + i batches.
+/// Counts its steps. The input of replica i ends after 5 + i batches.
 class CountingReplica : public Replica {
 public:
   void build(ReplicaContext& context) override { seed_ = context.seed(); }

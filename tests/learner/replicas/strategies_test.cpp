@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kLineBatch = 24;
 constexpr int kSteps = 200;
 
-/// Fits y = 3 x0 - 2 x1 and knows nothing of strategies.
+/// Fits y = 3 x0 - 2 x1, without knowledge of strategies.
 class Line {
 public:
   explicit Line(ReplicaContext& context)
@@ -48,7 +48,7 @@ Input line_rows(const InputContext& context) {
   };
 }
 
-/// Slopes of all replicas.
+/// The slopes of all replicas.
 std::vector<at::Tensor> trained(const std::string& strategy) {
   Replicator replicator(make_strategy(parse_strategy(strategy)));
   const auto lines = replicator.build<Line>(

@@ -1,4 +1,5 @@
-// kill -9 of real processes in each strategy: the others go on. Times are printed by --success.
+// Real processes are killed with SIGKILL under each strategy, and the others continue. --success
+// prints the times.
 #include <memory>
 
 #include "tests/doctest_torch.hpp"
@@ -17,7 +18,7 @@ double milliseconds_since(Clock::time_point begun) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
 }
 
-/// Servers and workers of one run.
+/// The servers and workers of one run.
 struct Run {
   Run(std::string name, int size, int shards, int processes_per_worker = 1)
       : strategy(std::move(name)), count(std::to_string(size)) {
@@ -57,13 +58,13 @@ struct Run {
     else
       workers.push_back(std::move(made));
   }
-  /// Milliseconds from `since` until all of these workers make steps again; then each makes
-  /// `steps`.
+  /// Returns the milliseconds from `since` until all of these workers make steps again. Then each
+  /// makes `steps` more steps.
   double pause(const std::vector<int>& ids, Clock::time_point since, std::size_t steps) {
     std::vector<std::size_t> before;
     for (const int id : ids)
       before.push_back(worker(id).lines());
-    for (std::size_t i = 0; i < ids.size(); ++i) // 2: lines on their way when it happened
+    for (std::size_t i = 0; i < ids.size(); ++i) // 2: some lines may already have been on their way
       REQUIRE(worker(ids[i]).wait_for(before[i] + 3));
     const double longest = milliseconds_since(since);
     for (std::size_t i = 0; i < ids.size(); ++i) {

@@ -1,8 +1,9 @@
-// The other processes of the fault tests; each runs until it is killed, or its parent is gone.
-//   strategy_process server STRATEGY WORKERS ENDPOINT [SNAPSHOT]   says its endpoint
-//   strategy_process worker STRATEGY WORKERS ENDPOINTS ID [PORT]   says each step it has made
-// STRATEGY: asynchronous, lead (asynchronous, at most 2 steps ahead), central, backup (of one),
-// groups (of two processes each; PORT is of the group's rendezvous), local (local SGD over PORT).
+// The other processes of the fault tests. Each runs until it is killed or its parent is gone.
+//   strategy_process server STRATEGY WORKERS ENDPOINT [SNAPSHOT]: prints its endpoint
+//   strategy_process worker STRATEGY WORKERS ENDPOINTS ID [PORT]: prints each step it has made
+// STRATEGY: asynchronous, lead (asynchronous, at most 2 steps ahead), central, backup (one worker),
+// groups (of two processes each; PORT is the port of the group's rendezvous), local (local SGD over
+// PORT).
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>

@@ -13,8 +13,8 @@
 
 namespace troupe::learner {
 
-/// A strategy_process of its own, killed (-9) with this object at the latest; its lines are taken
-/// in by a thread.
+/// A strategy_process that is killed with SIGKILL at the latest when this object is destroyed. A
+/// thread reads its output lines.
 class StrategyProcess {
 public:
   using Clock = std::chrono::steady_clock;
@@ -40,13 +40,14 @@ public:
     const std::scoped_lock lock(mutex_);
     return last_;
   }
-  /// Waits until it has said `count` lines in all; false when it does not in time or ends.
+  /// Waits until it has printed `count` lines in total. Returns false if it ends first or does not
+  /// do so in time.
   bool wait_for(std::size_t count, std::chrono::seconds timeout = std::chrono::seconds(30)) const {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, timeout, [&] { return count_ >= count || ended_; });
     return count_ >= count;
   }
-  /// Waits until it has ended by itself.
+  /// Waits until it ends by itself.
   bool wait_end(std::chrono::seconds timeout = std::chrono::seconds(30)) const {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, timeout, [&] { return ended_; });
@@ -61,7 +62,7 @@ private:
         ++count_;
         changed_.notify_all();
       }
-    } catch (const std::runtime_error&) { // silent for a minute: as good as ended
+    } catch (const std::runtime_error&) { // silent for a minute, which counts as an end
     }
     const std::scoped_lock lock(mutex_);
     ended_ = true;
@@ -74,7 +75,7 @@ private:
   std::size_t count_ = 0;
   std::string last_;
   bool ended_ = false;
-  std::jthread reader_; // last; ends with the process
+  std::jthread reader_; // destroyed first; ends with the process
 };
 
 } // namespace troupe::learner

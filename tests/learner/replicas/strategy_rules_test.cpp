@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 using Clean = std::vector<std::string>;
 
 std::unique_ptr<torch::optim::Optimizer> adam_of(const LineFit& fit) {
-  // Two param groups, the bias with a learning rate of its own.
+  // Two param groups; the bias has its own learning rate.
   std::vector<torch::optim::OptimizerParamGroup> groups;
   groups.emplace_back(std::vector<at::Tensor>{fit.model->weight},
                       std::make_unique<torch::optim::AdamOptions>(0.05));
@@ -33,7 +33,7 @@ ReplicaAssignment assignment(int replica, int replicas, UpdateRuleFactory rules,
           .update_rule = std::move(rules)};
 }
 
-/// One replica on the whole batch.
+/// Trains one replica on the whole batch.
 at::Tensor alone(const Problem& problem, int steps) {
   LineFit fit(0);
   ReplicaContext context(nullptr);
@@ -43,7 +43,7 @@ at::Tensor alone(const Problem& problem, int steps) {
   return fit.flat();
 }
 
-/// `count` groups of `size` replicas on their part of the batch, through the server.
+/// Trains `count` groups of `size` replicas through the server, each on its part of the batch.
 std::vector<at::Tensor> train(LocalParameterServer& server, const Problem& problem, int count,
                               int size, int steps) {
   const int replicas = count * size;
@@ -103,7 +103,8 @@ TEST_CASE("with max_lead 1 replicas never drift apart") {
   const Problem problem;
   LocalParameterServer server({.workers = 3, .max_lead = 1}, 10s);
   train(server, problem, 3, 1, 200);
-  // Others make at most 2 steps more than the pusher since its pull, and it was at most 2 behind.
+  // Since the pusher's pull, the others make at most 2 steps more than it does, and it was at most
+  // 2 behind.
   CHECK(server.counters().staleness_most <= 2 * 4);
   CHECK(server.counters().applied == 600);
 }
@@ -125,7 +126,7 @@ TEST_CASE("a sync group pushes the mean of its replicas and gives all the same p
 TEST_CASE("the slow replica among backup workers holds nobody back, however slow") {
   const Problem problem;
   LocalParameterServer server(with_backup_workers(3, 1), 10s);
-  std::promise<void> others; // have made all their steps; the slow one is in its first
+  std::promise<void> others; // have finished; the slow one is in its first step
   const auto ready = others.get_future().share();
   std::barrier begun(3);
   Metrics late;
@@ -187,7 +188,7 @@ TEST_CASE("a replica that leaves is not waited for, one that is missing is named
     LineFit fit(id);
     ReplicaContext context(assignment(id, 2, local_parameter_server_rules(server, id)));
     const auto optimizer = context.wrap_optimizer(adam_of(fit));
-    for (int i = 0; i < (id == 0 ? 20 : 5); ++i) // and destroys its rule
+    for (int i = 0; i < (id == 0 ? 20 : 5); ++i) // and then destroys its rule
       fit.step(*optimizer, problem, 0, 32);
   });
   CHECK(errors == Clean(2));
@@ -257,7 +258,8 @@ TEST_CASE(
   for (std::size_t step = 0; step < 15; ++step)
     CHECK(apart[0][step].equal(apart[1][step]) == (step < 3 || (step - 2) % 4 == 0));
 
-  // Momentum is linear: averaging parameters and moments in every step is averaging gradients.
+  // Momentum is linear, so averaging parameters and moments in every step equals averaging
+  // gradients.
   const auto each = run({.period = 1, .average_moments = true}, 20);
   const auto synchronous = run({.period = 1, .synchronous_steps = 20}, 20);
   CHECK(each[0].back().allclose(synchronous[0].back(), 1e-9, 1e-12));

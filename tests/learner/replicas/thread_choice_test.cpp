@@ -8,13 +8,13 @@
 namespace troupe::learner {
 namespace {
 
-/// Seconds of a step with `threads`, `step` steps after the start.
+/// Seconds that a step takes with `threads`, in step number `step`.
 using Duration = double (*)(int threads, int step);
 
 struct Outcome {
   double seconds = 0;
-  int at_most = 0; // steps with all threads
-  int last = 0;    // threads of the last step
+  int at_most = 0; // number of steps with all threads
+  int last = 0;    // number of threads in the last step
 };
 
 Outcome simulated(ThreadChoice& choice, int steps, Duration duration, int first = 0) {
@@ -33,7 +33,7 @@ double idle(int threads, int) {
   return .01 / threads;
 }
 
-double shared(int threads, int) { // with programs that keep the processors busy
+double shared(int threads, int) { // other programs keep the processors busy
   return threads == 1 ? .02 : .2;
 }
 

@@ -1,5 +1,5 @@
-// A generative adversarial program as LibTorch's users write it, with nothing of Troupe in it: two
-// networks with batch norm, two Adams, a shuffling loader with worker threads, check-points.
+// A generative adversarial program as users of LibTorch write it, without anything from Troupe: two
+// networks with batch norm, two Adams, a shuffling loader with worker threads, checkpoints.
 //   dcgan_style FOLDER STEPS: trains on pictures that it draws itself; saves into FOLDER.
 #include <torch/torch.h>
 

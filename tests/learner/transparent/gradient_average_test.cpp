@@ -15,9 +15,9 @@ using collectives::Communicator;
 
 namespace {
 
-constexpr std::int64_t kBucket = 520; // bytes: four of them
+constexpr std::int64_t kBucket = 520; // bytes; gives four buckets
 
-/// Two layers and one that is not used by all, of one rank.
+/// One rank's two layers, and one that not all ranks use.
 struct Model {
   std::vector<at::Tensor> parameters;
 
@@ -60,7 +60,7 @@ struct Rank {
   GradientAverage average;
 };
 
-/// Runs `body` on ranks as threads; with `early` each has a second communicator.
+/// Runs `body` on one thread per rank. With `early`, each rank has a second communicator.
 void on_ranks(int size, bool early, const std::function<void(Rank&)>& body) {
   const collectives::CommunicatorOptions options{.timeout = std::chrono::seconds(20)};
   auto first = collectives::make_thread_communicators(size, options);
@@ -88,7 +88,7 @@ void on_ranks(int size, bool early, const std::function<void(Rank&)>& body) {
     FAIL_CHECK(error);
 }
 
-/// What the gradients of all ranks must become: their mean, calculated in one process.
+/// The expected gradients of all ranks: their mean, calculated in one process.
 std::vector<at::Tensor> mean_of(int size, const std::function<void(const Model&, int)>& work) {
   std::vector<at::Tensor> sums;
   for (int rank = 0; rank < size; ++rank) {
@@ -113,13 +113,13 @@ bool equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
   return true;
 }
 
-void require(bool held, const std::string& what) { // on any thread
+void require(bool held, const std::string& what) { // from any thread
   if (!held)
     throw std::runtime_error(what);
 }
 
-/// `steps` steps of `work`; whether each gave the mean, and how many buckets went early in the
-/// last.
+/// Makes `steps` steps of `work` and requires that each gives the mean. Returns how many buckets
+/// were sent early in the last step.
 std::int64_t check_means(int size, bool early, int steps,
                          const std::function<void(const Model&, int rank, int step)>& work) {
   std::vector<std::vector<at::Tensor>> expected;
@@ -150,7 +150,7 @@ TEST_CASE("Gradients become their mean over the ranks, sent early or at the step
   };
   for (const int size : {1, 2, 3}) {
     CHECK(check_means(size, false, 3, work) == 0);
-    CHECK(check_means(size, true, 1, work) == 0); // backward was over before the first step
+    CHECK(check_means(size, true, 1, work) == 0); // the first backward pass is over
     CHECK(check_means(size, true, 3, work) == 4); // all buckets
   }
 }
@@ -161,7 +161,7 @@ TEST_CASE("What changes between backward and step is sent as it is then, and a h
     model.loss(rank, step + 1).backward();
   };
   CHECK(check_means(2, true, 8, twice) == 0);
-  const auto behind = [](const Model& model, int rank, int step) { // no version counter sees it
+  const auto behind = [](const Model& model, int rank, int step) { // invisible to version counters
     model.loss(rank, step).backward();
     if (rank == 1)
       model.parameters[2].grad().data().mul_(3);

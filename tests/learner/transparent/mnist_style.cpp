@@ -1,7 +1,7 @@
-// A training program as LibTorch's users write it, with nothing of Troupe in it.
-//   mnist_style DATA BATCH STEPS LEARNING_RATE FILE: trains on the MNIST files in DATA in their
-//   order for STEPS batches,
-// evaluates and saves the parameters to FILE.
+// A training program as users of LibTorch write it, without anything from Troupe.
+//   mnist_style DATA BATCH STEPS LEARNING_RATE FILE
+// Trains on the MNIST files in DATA, in their order, for STEPS batches, evaluates, and saves the
+// parameters to FILE.
 #include <torch/torch.h>
 
 #include <chrono>

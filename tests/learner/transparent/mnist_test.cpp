@@ -16,8 +16,8 @@ void write_number(std::ofstream& out, std::uint32_t value) { // most significant
     out.put(static_cast<char>(value >> shift));
 }
 
-/// Pictures in the files and sizes that LibTorch's MNIST expects: a bar whose place is the label,
-/// and noise.
+/// Pictures in the file format and sizes that LibTorch's MNIST expects: a bar whose position is the
+/// label, and noise.
 void write_digits(const std::filesystem::path& folder, const std::string& name,
                   std::uint32_t count) {
   constexpr std::uint32_t kSide = 28;
@@ -68,7 +68,7 @@ TEST_CASE("The MNIST program on two and on four ranks follows its curve on one")
       REQUIRE(mine.size() == curve.size());
       for (std::size_t i = 0; i < mine.size(); ++i)
         mean[i] += mine[i] / ranks;
-      // All samples of the test on every rank, with the same parameters.
+      // Every rank tests all samples, with the same parameters.
       CHECK(lines_of(rank, "test: ") == lines_of(run.ranks[0], "test: "));
       CHECK(lines_of(rank, "test: ").at(0).ends_with(" of 10000"));
     }

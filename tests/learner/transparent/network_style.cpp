@@ -1,12 +1,12 @@
-// A convolutional network with batch norm, of any width, and nothing of Troupe in it.
+// A convolutional network of any width with batch norm, without anything from Troupe.
 //   network_style WIDTH BATCH STEPS [TRICK]
-// Prints parameters and buffers as sums, images per second, and what it says of its evaluation.
-// TRICK: what some programs do. no_norm: no batch norm; accumulate: two backward passes a step;
-// clip: clips the gradients' norm, without batch norm; data: changes gradients behind autograd's
-// back; skip: a layer is used by every second step of half of the processes; own_optimizer: an
-// optimizer class of its own; own_sampler: a sampler class of its own; stream: a stream of data;
-// two: an optimizer for each half of the layers; more: half of the layers come to the optimizer
-// later.
+// Prints sums of parameters and buffers, images per second, and the results of its evaluation.
+// TRICK: what some programs do. no_norm: no batch norm; accumulate: two backward passes per step;
+// clip: clips the norm of the gradients, without batch norm; data: changes gradients in a way that
+// autograd does not see; skip: half of the processes use a layer in every second step only;
+// own_optimizer: defines its own optimizer class; own_sampler: defines its own sampler class;
+// stream: trains on a stream of data; two: an optimizer for each half of the layers; more: adds
+// half of the layers to the optimizer later.
 #include <torch/torch.h>
 #include <unistd.h>
 

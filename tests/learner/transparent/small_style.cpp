@@ -1,12 +1,10 @@
-// A small training program with nothing of Troupe in it: fits a line with the optimizer that is
-// named.
+// A small training program without anything from Troupe. It fits a line with the named optimizer.
 //   small_style OPTIMIZER BATCH STEPS [TRICK]
-// TRICK: what some programs do. clock: own initial parameters per process; lead: the first process
-// to make the folder
-// ./lead trains for half as many steps; noise: adds random numbers to the parameters; unused: a
-// parameter without gradients, and one that has some only in some batches; accumulate: two
-// backward passes a step; throw: the first process to make ./lead throws after two steps; exit: it
-// calls exit(3); renew: see renew().
+// TRICK: what some programs do. clock: each process has its own initial parameters; lead: the
+// process that makes the folder ./lead first trains for half as many steps; noise: adds random
+// numbers to the parameters; unused: has a parameter without gradients, and one with gradients in
+// some batches only; accumulate: two backward passes per step; throw: the first process to make
+// ./lead throws after two steps; exit: that process calls exit(3) instead; renew: see renew().
 #include <torch/torch.h>
 #include <unistd.h>
 
@@ -56,13 +54,13 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
   throw std::invalid_argument("optimizer " + name);
 }
 
-/// Removes its folder, makes it again and uses every call that changes names. The other ranks
-/// follow when rank 0 has written, and then find nested folders to remove.
+/// Removes its folder, creates it again, and uses every call that changes names. The other ranks
+/// follow once rank 0 has written, and then have nested folders to remove.
 void renew() {
   namespace fs = std::filesystem;
   const char* const rank = std::getenv("RANK");
   const bool first = rank != nullptr && *rank == '0';
-  if (!first) { // waits at the named pipe
+  if (!first) { // waits for the named pipe
     int word = 0;
     std::ifstream("go") >> word;
   }

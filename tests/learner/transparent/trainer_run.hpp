@@ -20,7 +20,7 @@ namespace troupe::learner::transparent {
 using experiments::Outcome;
 using experiments::Program;
 
-/// The path of one of the programs that know nothing of Troupe.
+/// The path of one of the programs without Troupe.
 inline std::string style(const std::string& name) {
   return in_build("tests/learner/transparent/" + name);
 }
@@ -58,10 +58,10 @@ inline double largest_difference(const std::vector<double>& a, const std::vector
 
 struct RunOfRanks {
   Outcome outcome;
-  std::vector<std::string> ranks; // what each printed
+  std::vector<std::string> ranks; // output of each
 };
 
-/// `troupe transparent -n RANKS FLAGS -- WORDS` in `folder`.
+/// Runs `troupe transparent -n RANKS FLAGS -- WORDS` in `folder`.
 inline RunOfRanks run_ranks(int ranks, const std::vector<std::string>& words,
                             const TemporaryFolder& folder,
                             const std::vector<std::string>& flags = {}) {
@@ -77,7 +77,7 @@ inline RunOfRanks run_ranks(int ranks, const std::vector<std::string>& words,
   return run;
 }
 
-/// The program by itself, as its author runs it.
+/// Runs the program alone, as its author does.
 inline Outcome run_alone(const std::vector<std::string>& words, const TemporaryFolder& folder) {
   Program program(words, folder.path());
   const int exit_code = program.wait();

@@ -10,7 +10,7 @@ using namespace troupe::learner::transparent;
 
 namespace {
 
-/// A run of two ranks that would take days, watched until both have made two steps.
+/// A run of two ranks that would take days. The constructor returns when both have made two steps.
 struct LongRun {
   TemporaryFolder folder;
   Program program;

@@ -1,4 +1,4 @@
-// What the README says that the transparent mode cannot see: each is as it says.
+// The limits of the transparent mode that its README lists behave as described there.
 #include "tests/learner/transparent/trainer_run.hpp"
 
 #include <doctest/doctest.h>
@@ -30,7 +30,7 @@ TEST_CASE("The steps of an optimizer class of the program's own are not seen, an
   const TemporaryFolder folder;
   const auto run = network("own_optimizer", folder);
   CHECK(has(run.outcome.output, "no step of a LibTorch optimizer was seen"));
-  CHECK(parameters(run.ranks[0]) != parameters(run.ranks[1])); // each trained by itself
+  CHECK(parameters(run.ranks[0]) != parameters(run.ranks[1])); // each trained alone
 }
 
 TEST_CASE("A sampler of the program's own and a stream give every rank every sample") {
@@ -40,7 +40,7 @@ TEST_CASE("A sampler of the program's own and a stream give every rank every sam
     const auto alone = run_alone({style("network_style"), "8", "4", "6", trick}, folder);
     const auto both = network(trick, folder);
     CHECK(lines_of(both.ranks[0], "loss ") == lines_of(both.ranks[1], "loss "));
-    CHECK(difference(both.ranks[0], alone.output) < 1e-4); // right, and nothing gained
+    CHECK(difference(both.ranks[0], alone.output) < 1e-4); // correct, but without a speed-up
     CHECK(has(both.outcome.output, "a stream is read") == (trick == "stream"));
   }
 }

@@ -1,4 +1,4 @@
-// A network of several buckets: what is sent while backward goes on, and batch norm's buffers.
+// A network with several buckets: sending during the backward pass, and batch norm's buffers.
 #include "tests/learner/transparent/trainer_run.hpp"
 
 #include <doctest/doctest.h>

@@ -25,7 +25,7 @@ void check_equal_ranks(const RunOfRanks& run, const std::string& prefix) {
   }
 }
 
-/// The sample numbers that dcgan_style printed in its epochs.
+/// The sample numbers that dcgan_style printed in each epoch.
 std::vector<std::vector<int>> epochs_of(const std::string& text) {
   std::vector<std::vector<int>> epochs;
   for (const std::string& line : lines_of(text, "samples")) {
@@ -112,7 +112,7 @@ TEST_CASE(
     CHECK(first[epoch].size() == 125);
     std::multiset<int> seen(first[epoch].begin(), first[epoch].end());
     seen.insert(second[epoch].begin(), second[epoch].end());
-    CHECK(std::set<int>(seen.begin(), seen.end()).size() == 250); // each one once
+    CHECK(std::set<int>(seen.begin(), seen.end()).size() == 250); // each sample once
   }
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("Asked to, only rank 0 writes files, and the others read what they wro
   const auto run =
       run_ranks(3, {style("small_style"), "sgd", "8", "4", "writes"}, folder, {"--rank0-writes"});
   check_equal_ranks(run, "wrote 1");
-  CHECK(read_text(folder / "log.txt") == "begin\nline\n"); // one rank's
+  CHECK(read_text(folder / "log.txt") == "begin\nline\n"); // written by one rank
   CHECK(std::filesystem::exists(folder / "who.txt"));
   CHECK(std::filesystem::exists(folder / "weight.pt"));
   CHECK_FALSE(std::filesystem::exists(folder / "old.txt"));
@@ -144,7 +144,7 @@ TEST_CASE("A folder that every rank removes and makes again has what rank 0 wrot
     names.insert(entry.path().lexically_relative(folder / "ckpt").string());
   CHECK(names == std::set<std::string>{"atomic", "latest", "second", "whole", "whole/model"});
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
-    CHECK_FALSE(entry.path().filename().string().starts_with("ckpt_")); // of mkstemp
+    CHECK_FALSE(entry.path().filename().string().starts_with("ckpt_")); // left by mkstemp
   CHECK_FALSE(std::filesystem::exists(folder / "gone"));
   CHECK(read_text(folder / "ckpt/atomic") == "whole");
   CHECK(read_text(folder / "ckpt/whole/model") == "wei"); // one file with two names

@@ -23,7 +23,7 @@ struct Variant {
   }
 };
 
-/// What of a ResNet and of an MLP is captured: all that an optimizer does.
+/// A ResNet and an MLP with everything that an optimizer can do in a captured update.
 std::vector<Variant> variants() {
   std::vector<Variant> all;
   for (const auto* model : {"resnet20", "mlp"}) {
@@ -54,7 +54,7 @@ std::vector<Variant> variants() {
   return all;
 }
 
-/// The classifier's state with NaN in one weight of its last layer.
+/// Sets one weight of the classifier's last layer to NaN.
 void poison(Classifier& classifier) {
   auto state = copy_of(classifier.parameters());
   state.at("fc.weight")[0][0] = NAN;
@@ -77,7 +77,7 @@ TEST_CASE("a captured update is the eager one, bit for bit") {
     Alone captured(v.config, v.spec(), 1, UpdateCapture::always);
     for (std::uint64_t step = 0; step < 8; ++step) {
       CAPTURE(step);
-      const auto rows = v.batch(step == 5 ? kBatch - 3 : kBatch, step); // one in between is smaller
+      const auto rows = v.batch(step == 5 ? kBatch - 3 : kBatch, step); // one is smaller
       CHECK(captured.step(rows) == eager.step(rows));
       CHECK(same(captured.classifier->parameters(), eager.classifier->parameters(), 0));
     }
@@ -97,7 +97,7 @@ TEST_CASE("a run saved by one kind of update resumes with the other") {
       };
       Alone first(v.config, v.spec(), 1, how(captured_first));
       Alone second(v.config, v.spec(), 9, how(!captured_first));
-      second.step(v.batch(kBatch, 77)); // what load() replaces
+      second.step(v.batch(kBatch, 77)); // to be replaced by load()
       for (std::uint64_t step = 0; step < 4; ++step)
         first.step(v.batch(kBatch, step));
       second.classifier->load(copy_of(first.classifier->parameters()),

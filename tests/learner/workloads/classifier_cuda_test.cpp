@@ -64,7 +64,7 @@ void check_near(const TensorMap& on_gpu, const TensorMap& expected) {
 TEST_CASE("updates of a classifier on a GPU, one by one and as a graph, give what the CPU's give") {
   if (no_gpu())
     return;
-  at::globalContext().setAllowTF32CuDNN(false); // the CPU has 24 bits
+  at::globalContext().setAllowTF32CuDNN(false); // the CPU computes with 24 bits
   for (const auto& config : configs()) {
     CAPTURE(config.model);
     CAPTURE(config.optimizer);
@@ -107,7 +107,7 @@ TEST_CASE("a replayed update with a gradient that is not finite changes no weigh
     for (std::uint64_t step = 0; step < 5; ++step)
       for (auto* one : {&eager, &captured})
         one->step(batch_of(config, kBatch, step));
-    for (auto* one : {&eager, &captured}) { // in place: the graph stays
+    for (auto* one : {&eager, &captured}) { // in place, to keep the graph
       const at::NoGradGuard no_gradient;
       one->classifier->parameters().at("fc.weight")[0][0] = NAN;
     }

@@ -12,7 +12,7 @@ inline constexpr std::int64_t kPixels = 8;
 inline constexpr std::int64_t kBatch = 12;
 inline constexpr std::int64_t kClasses = 3;
 
-/// Pictures in which one channel is brighter: its number is the label. uint8 or float32.
+/// Pictures in which the brighter channel is the label. uint8 or float32.
 inline TensorMap pictures(std::int64_t rows, std::uint64_t seed, at::ScalarType type = at::kByte,
                           std::int64_t pixels = kPixels) {
   auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);

@@ -64,7 +64,7 @@ TEST_CASE("a run saved and resumed goes on with the same bits, averages and sche
       expected = whole.step(pictures(kBatch, step));
     for (std::uint64_t step = 0; step < 3; ++step)
       first.step(pictures(kBatch, step));
-    second.step(pictures(kBatch, 77)); // what load() replaces
+    second.step(pictures(kBatch, 77)); // to be replaced by load()
     second.classifier->load(copy_of(first.classifier->parameters()),
                             copy_of(first.classifier->optimizer_state()));
     Metrics resumed;
@@ -156,7 +156,7 @@ TEST_CASE("the average follows the weights, buffers too, and evaluation uses it"
     }
   config.average_decay = 0;
   Alone other(config, spec_of());
-  other.classifier->load(averaged, {}); // the parameters alone
+  other.classifier->load(averaged, {}); // only the parameters
   CHECK(same(other.classifier->measure(rows), alone.classifier->measure(rows), 1e-9));
 }
 
@@ -207,7 +207,7 @@ TEST_CASE("evaluation counts each row once on any number of replicas") {
     return metrics[0];
   };
   const auto expected = evaluate(1, 17);
-  CHECK(expected.at("top5") == 1); // of three classes
+  CHECK(expected.at("top5") == 1); // of only three classes
   for (const int replicas : {2, 3})
     for (const auto& [name, value] : evaluate(replicas, replicas == 2 ? 4 : 0))
       CHECK(value == doctest::Approx(expected.at(name)).epsilon(1e-9));

@@ -19,7 +19,7 @@ at::Tensor normal(at::IntArrayRef shape, std::uint64_t seed) {
   return torch::randn(shape, at::make_generator<at::CPUGeneratorImpl>(seed), at::kDouble);
 }
 
-/// Any symmetric matrix without negative eigenvalues.
+/// A random symmetric matrix without negative eigenvalues.
 at::Tensor covariance(std::int64_t n, std::uint64_t seed, std::int64_t rank = 0) {
   const auto a = normal({n, rank > 0 ? rank : 2 * n}, seed);
   return a.matmul(a.t());
@@ -37,12 +37,12 @@ FeatureStatistics statistics(const at::Tensor& rows, std::int64_t at_once) {
 TEST_CASE("normal distributions that are known have the distance of the closed form") {
   const auto mean_a = normal({4}, 1), mean_b = normal({4}, 2);
   const double means = (mean_a - mean_b).pow(2).sum().item<double>();
-  // Independent features: the differences of the deviations.
+  // For independent features, the standard deviations are subtracted.
   const auto a = torch::tensor({1.0, 4.0, 0.0, 9.0}, at::kDouble);
   const auto b = torch::tensor({4.0, 4.0, 1.0, 0.25}, at::kDouble);
   const double spread = (a.sqrt() - b.sqrt()).pow(2).sum().item<double>();
   CHECK(frechet_distance(mean_a, a.diag(), mean_b, b.diag()) == doctest::Approx(means + spread));
-  // One dimension of another, turned alike: turning both changes nothing.
+  // Rotating both covariances in the same way changes nothing.
   const auto turn = std::get<0>(torch::linalg_qr(normal({4, 4}, 3)));
   const auto turned = [&](const at::Tensor& values) {
     return turn.matmul(values.diag()).matmul(turn.t());
@@ -124,7 +124,7 @@ TEST_CASE("replicas with uneven rows, none among them, get the statistics of all
 }
 
 TEST_CASE("the class score is the number of classes at best and 1 at worst") {
-  const auto sure = torch::eye(5, at::kDouble) * 1000; // one picture of each class
+  const auto sure = torch::eye(5, at::kDouble) * 1000; // one picture of each class, all certain
   ClassScore best, worst, between;
   best.add(sure.repeat({3, 1}));
   CHECK(best.value() == doctest::Approx(5));

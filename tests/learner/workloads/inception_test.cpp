@@ -18,7 +18,7 @@
 namespace troupe::learner {
 namespace {
 
-/// The files of experiments/packaging/torchvision_weights.py: of $TROUPE_TORCHVISION_FIXTURE, or
+/// The files of experiments/packaging/torchvision_weights.py: from $TROUPE_TORCHVISION_FIXTURE, or
 /// written now by $TROUPE_TORCHVISION_PYTHON, an interpreter that has torchvision.
 std::optional<std::filesystem::path> fixture(const TemporaryFolder& folder) {
   if (const char* path = std::getenv("TROUPE_TORCHVISION_FIXTURE"))
@@ -95,7 +95,7 @@ TEST_CASE(
   CHECK(first.auxiliary.sizes() == at::IntArrayRef({2, 7}));
   CHECK(torch::equal(first.logits, again.logits));
   CHECK_FALSE(torch::equal(first.logits, other.logits));
-  CHECK(torch::equal(first.auxiliary, other.auxiliary)); // nothing is dropped on its way
+  CHECK(torch::equal(first.auxiliary, other.auxiliary)); // no dropout before it
 }
 
 TEST_CASE("on torchvision's weights the networks compute torchvision's logits") {

@@ -54,7 +54,7 @@ TEST_CASE("small pictures keep their size through a small stem, and a way around
   CHECK(network->features(torch::randn({2, 1, 8, 8})).sizes() == at::IntArrayRef({2, 64}));
   for (const auto& item : network->named_parameters())
     CHECK(item.key().find("downsample") == std::string::npos);
-  // Without its convolutions a layer hands on every second pixel, and zeros in the new channels.
+  // Without its convolutions, a layer passes on every second pixel, with zeros in the new channels.
   const at::NoGradGuard guard;
   for (const auto& item : network->named_parameters())
     if (item.key().starts_with("layer2.") && item.value().dim() == 4)

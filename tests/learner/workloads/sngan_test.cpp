@@ -18,7 +18,7 @@
 namespace troupe::learner {
 namespace {
 
-constexpr std::int64_t kCriticRows = 6; // global rows of one critic step
+constexpr std::int64_t kCriticRows = 6; // global rows per critic step
 constexpr std::int64_t kShades = 2;
 
 SnganConfig small_config() {
@@ -37,7 +37,7 @@ SnganSpec small_spec() {
   return {.classes = kShades, .size = 32};
 }
 
-/// Dark and bright shaded_pictures with some noise: the class says which.
+/// Dark and bright shaded_pictures with some noise. The class is the brightness.
 TensorMap shaded_pictures(std::int64_t rows, std::uint64_t seed) {
   auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   const auto label = torch::randint(0, kShades, {rows}, generator, at::kLong);
@@ -90,7 +90,7 @@ TEST_CASE("the power iteration finds the greatest singular value of layers that 
   const auto* layer = (*network)[0]->as<torch::nn::Conv2d>();
   CHECK(torch::linalg_svdvals(layer->weight.detach().flatten(1)).max().item<double>()
         == doctest::Approx(1).epsilon(1e-4));
-  // What the layers compute does not change with the length of a weight: no gradient along it.
+  // The output does not depend on the length of a weight, so there is no gradient in its direction.
   layer->weight.pow(3).sum().backward();
   CHECK(weight.grad().abs().max().item<double>() > 0.01);
   CHECK((weight.grad() * weight.detach()).sum().item<double>() == doctest::Approx(0).epsilon(1e-5));
@@ -109,7 +109,7 @@ TEST_CASE("one iteration goes before each training pass, and none without") {
   const auto first = layer->weight;
   norm.apply(true);
   CHECK_FALSE(torch::equal(u, before));
-  first.sum().backward(); // of a pass before the iteration
+  first.sum().backward(); // of an earlier pass
   CHECK(layer->named_parameters()["weight"].grad().defined());
 }
 
@@ -212,7 +212,7 @@ TEST_CASE("a GAN: 2 and 3 replicas on their parts of the batch learn as one on t
   const auto train = [&](int replicas) {
     Replicas run([&] { return make_sngan(small_config(), spec); }, replicas, {.seed = 13});
     const auto metrics = run.run(3)[0].last;
-    // Neither hinge hides rows: the test sees which of them each step takes.
+    // Neither hinge hides a row, so the metrics show which rows each step takes.
     CHECK(metrics.at("critic_loss")
           == doctest::Approx(2 - metrics.at("critic_real") + metrics.at("critic_fake")));
     for (int i = 1; i < replicas; ++i) // the power iteration too
@@ -233,7 +233,7 @@ TEST_CASE("a run saved and resumed goes on with the same bits") {
     expected = whole.step(step);
   for (std::uint64_t step = 0; step < 2; ++step)
     first.step(step);
-  second.step(9); // what load() replaces
+  second.step(9); // to be replaced by load()
   second.gan->load(copy_of(first.gan->parameters()), copy_of(first.gan->optimizer_state()));
   for (std::uint64_t step = 2; step < 4; ++step)
     resumed = second.step(step);
@@ -248,7 +248,7 @@ TEST_CASE("each step function changes its own network's weights alone") {
   auto before = copy_of(alone.gan->parameters());
   alone.gan->critic_step(alone.context, batch);
   const auto weights_of = [](const TensorMap& state, const std::string& prefix) {
-    TensorMap weights; // without what a forward pass changes
+    TensorMap weights; // except what a forward pass changes
     for (const auto& [name, tensor] : state)
       if (name.starts_with(prefix) && name.find("running") == std::string::npos
           && name.find("tracked") == std::string::npos && !name.ends_with("_u")
@@ -339,7 +339,7 @@ TEST_CASE("samples are measured against real shaded_pictures, alike on any numbe
   for (const int replicas : {2, 3})
     for (const auto& [name, value] : evaluate(replicas))
       CHECK(value == doctest::Approx(expected.at(name)).epsilon(1e-6));
-  // The real shaded_pictures are at no distance from themselves.
+  // The distance of the real shaded_pictures to themselves is zero.
   ReplicaContext alone(nullptr);
   const auto real = statistics_of(alone, *spec.real, 7, spec.describe);
   CHECK(real.rows() == 31);

@@ -1,4 +1,4 @@
-// What is behaviour cloning's own; agents_test.cpp has what every agent keeps.
+// Tests of behaviour cloning alone; agents_test.cpp has the properties of every agent.
 #include "learner/agents/bc/bc.hpp"
 
 #include "learner/agents/td3/td3.hpp"
@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::int64_t kShown = 64;
 
-/// Two continuous numbers around a choice of three.
+/// Two continuous numbers, and between them a choice of three.
 replay::TransitionSpec mixed() {
   return {.frame = {"state", env::ElementType::float32, {4}},
           .action_size = 3,
           .action_choices = {0, 3, 0}};
 }
 
-/// The action follows from the state.
+/// The action is a function of the state.
 TensorMap expert(std::uint64_t seed) {
   TensorMap batch = random_batch({mixed()}, kShown, seed);
   const at::Tensor& x = batch["observation"];
@@ -84,7 +84,7 @@ TEST_CASE(
                    .policy_period = 1,
                    .target_noise = 0,
                    .precision = "float64"};
-  // With imitation the unit of the values follows from the values, and is no part of the gradient.
+  // With imitation, the scale of the values is computed from the values and gets no gradient.
   CHECK(check_gradient(
             *make_td3_agent(config), spec, random_batch({spec}, kShown, 5),
             [](Metrics& metrics, const std::string& parameter) {
@@ -100,7 +100,7 @@ TEST_CASE(
     const auto replica = agent->make_replica(spec);
     replica->build(context);
     TensorMap batch;
-    for (std::uint64_t i = 0; i < 300; ++i) { // the greatest reward lies beyond the data
+    for (std::uint64_t i = 0; i < 300; ++i) { // the greatest reward is outside the data
       batch = random_batch({spec}, kShown, 1000 + 10 * i);
       batch["action"] = batch["observation"].narrow(1, 0, 2).clamp(-1, 1) * 0.5;
       batch["reward"] = batch["action"].sum(1) + 1;

@@ -39,7 +39,7 @@ struct Rig {
     tape.images = images;
     tape.shifts.drawn = shifts;
     const at::Tensor parameters = flat.to(type);
-    at::Tensor gradient = at::full_like(parameters, 7); // to be overwritten
+    at::Tensor gradient = at::full_like(parameters, 7); // must be overwritten
     encoder.forward(shape.bind(layout, parameters), tape);
     encoder.backward(shape.bind(layout, parameters), shape.bind(layout, gradient), tape,
                      feature_gradient.to(type));
@@ -89,7 +89,7 @@ TEST_CASE("shifts are uniform over all offsets, differ between samples and follo
     ++seen[static_cast<std::size_t>((s.y + 4) * 9 + s.x + 4)];
   }
   for (const int count : seen) {
-    CHECK(count > 120); // 200 expected, standard deviation 14
+    CHECK(count > 120); // expected 200, standard deviation 14
     CHECK(count < 280);
   }
   std::vector<Shift> again(shifts.size());

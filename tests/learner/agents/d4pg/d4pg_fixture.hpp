@@ -41,7 +41,7 @@ inline at::Tensor uniform(at::IntArrayRef shape, std::uint64_t seed, double low 
   return at::rand(shape, generator, at::TensorOptions(at::kFloat)) * (high - low) + low;
 }
 
-/// Of sequences: one row in five is the first of an episode.
+/// Random sequences in which one row in five is the first of an episode.
 inline learner::TensorMap random_sequences(const replay::TransitionSpec& spec, std::int64_t batch,
                                            std::uint64_t seed) {
   const std::int64_t steps = spec.sequence_steps;
@@ -100,13 +100,13 @@ inline learner::TensorMap random_batch(const replay::TransitionSpec& spec, std::
 inline std::unique_ptr<learner::Replica> built(const learner::D4pgConfig& config,
                                                const replay::TransitionSpec& spec,
                                                learner::ReplicaContext& context) {
-  at::set_num_threads(1); // tests run side by side
+  at::set_num_threads(1); // tests run in parallel
   auto replica = learner::make_d4pg_agent(config)->make_replica(spec);
   replica->build(context);
   return replica;
 }
 
-/// Deep copies: what parameters() and optimizer_state() give may alias the live tensors.
+/// Deep copies. The tensors of parameters() and optimizer_state() may alias the live ones.
 inline learner::TensorMap copied(const learner::TensorMap& tensors) {
   learner::TensorMap out;
   for (const auto& [name, tensor] : tensors)
@@ -127,7 +127,7 @@ inline std::span<const std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
-/// What the policy that `replica` publishes does for `observation` [batch, …].
+/// The action of the policy that `replica` publishes, for `observation` [batch, …].
 inline at::Tensor act(learner::Replica& replica, const learner::D4pgConfig& config,
                       const replay::TransitionSpec& spec, const at::Tensor& observation) {
   const auto policy = learner::make_d4pg_agent(config)->make_policy(spec);

@@ -69,8 +69,8 @@ TEST_CASE("the action wanted is a function of the state, and is learned from rep
 }
 
 TEST_CASE("values of later steps reach the earlier ones through the target networks") {
-  // Two states: in state 0 nothing is paid and state 1 follows; in state 1 the reward is 1 and the
-  // episode ends. Q of state 0 is then the discount.
+  // Two states: state 0 has no reward and leads to state 1, where the reward is 1 and the episode
+  // ends. Q of state 0 is then the discount.
   const replay::TransitionSpec spec = state_spec(1, 1);
   D4pgConfig config = toy_config();
   config.target_update = 0.05;

@@ -28,16 +28,16 @@ TensorMap after_100_steps(const D4pgConfig& config, const replay::TransitionSpec
 TEST_CASE("two replicas on half the batch equal one on the whole after 100 steps, in float64") {
   D4pgConfig states = small_config();
   states.precision = "float64";
-  states.gradient_norm = 0.05; // clipping sees the averaged gradient
+  states.gradient_norm = 0.05; // clipping uses the averaged gradient
   D4pgConfig pixels = states;
   pixels.encoder_channels = 4;
   pixels.feature_size = 8;
-  pixels.shift_pixels = 0; // each replica draws shifts of its own
+  pixels.shift_pixels = 0; // each replica would draw its own shifts
   for (const auto& [config, spec] :
        {std::pair{states, state_spec(5, 2)}, std::pair{pixels, pixel_spec(32, 1, 2)}}) {
     const TensorMap whole = after_100_steps(config, spec, 1, 0);
     const TensorMap halves = after_100_steps(config, spec, 2, 0);
-    CHECK(equal(halves, after_100_steps(config, spec, 2, 1))); // and are alike, to the bit
+    CHECK(equal(halves, after_100_steps(config, spec, 2, 1))); // and they agree bit for bit
     for (const auto& [name, tensor] : whole) {
       CAPTURE(name);
       const double scale = tensor.abs().max().item<double>();

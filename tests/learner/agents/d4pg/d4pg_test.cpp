@@ -35,7 +35,8 @@ std::vector<Variant> variants() {
           {"drq pixels in bfloat16", drq, pixel_spec(30, 3, 2)}};
 }
 
-/// Adds 1 to every parameter at each update, of which `advanced` were made meanwhile.
+/// Adds 1 to every parameter at each update, and reports that `advanced` updates were made
+/// meanwhile.
 class Ahead : public UpdateRule {
 public:
   explicit Ahead(std::int64_t advanced) : updates_applied_(advanced) {}
@@ -61,9 +62,10 @@ TEST_CASE("targets follow each update that the parameters took, the other replic
   struct Case {
     std::int64_t advanced;
     int period;
-    double weight; // of the parameters in the targets after two steps of 1 each
+    double weight; // of the parameters in the targets, after two steps of 1 each
   };
-  // Each step moves the parameters by 1: the first one weighs in the targets as long as the second.
+  // Each step moves the parameters by 1. If k target updates are due in a step, the targets take 1
+  // - 0.75^k of the parameters.
   for (const Case& c : {Case{.advanced = 1, .period = 1, .weight = 0.75 * 0.25 + 0.25 * 2},
                         Case{.advanced = 2, .period = 1, .weight = 0.5625 * 0.4375 + 0.4375 * 2},
                         Case{.advanced = 3, .period = 2, .weight = 0.5625 * 0.25 + 0.4375 * 2},
@@ -139,7 +141,7 @@ TEST_CASE("a step moves every parameter and reports finite metrics, for every ki
     CHECK(metrics["gradient_norm"] > 0);
     for (const auto& [name, tensor] : replica->parameters()) {
       CAPTURE(name);
-      if (v.config.precision != "bfloat16") // a step may round to nothing in a target there
+      if (v.config.precision != "bfloat16") // there, a small step may be rounded away in a target
         CHECK_FALSE(at::equal(tensor, before.at(name)));
     }
   }
@@ -291,7 +293,7 @@ TEST_CASE("the acting policy is the learner's, alone or in a batch") {
                 .item<double>()
             < 1e-6);
     CHECK(together.abs().max().item<double>() < 1);
-    // The saturation penalty sees the learner's own actions: a policy pushed to the edges.
+    // The saturation penalty uses the learner's own actions, here of a policy at the bounds.
     for (const char* name : {"policy.output.bias", "target.policy.output.bias"}) {
       at::Tensor bias = replica->parameters().at(name); // of states the averaged one is published
       bias.fill_(1.6);

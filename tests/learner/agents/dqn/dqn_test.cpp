@@ -1,4 +1,4 @@
-// What is DQN's own; agents_test.cpp has what every agent keeps.
+// Tests of DQN alone; agents_test.cpp has the properties of every agent.
 #include "tests/doctest_torch.hpp"
 
 #include "learner/agents/dqn/dqn.hpp"
@@ -49,8 +49,8 @@ DqnConfig small_dqn() {
           .batch_size = 32};
 }
 
-/// Two states in turn: in the first, choice 1 leads on and gives nothing, the others end the
-/// episode with a reward of 0.5; in the second, choice 2 ends it with 2.
+/// Two states in turn. In the first, choice 1 leads to the second without a reward, and the others
+/// end the episode with a reward of 0.5. In the second, choice 2 ends it with a reward of 2.
 TensorMap chain(std::uint64_t seed) {
   constexpr std::int64_t kRows = 32;
   TensorMap batch = random_batch({chooser()}, kRows, seed);
@@ -100,7 +100,7 @@ TEST_CASE("the gradient of every variation is that of finite differences, in flo
     variation.change(config);
     config.layers = {5};
     config.gradient_norm = 0;
-    config.learning_rate = 1e-12; // the parameters stay
+    config.learning_rate = 1e-12; // keeps the parameters
     const AgentPtr agent = make_dqn_agent(config);
     const int compared =
         check_gradient(*agent, chooser(), chain(5),

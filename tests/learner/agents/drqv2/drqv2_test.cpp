@@ -1,4 +1,4 @@
-// What is DrQ-v2's own; agents_test.cpp has what every agent keeps.
+// Tests of DrQ-v2 alone; agents_test.cpp has the properties of every agent.
 #include "tests/doctest_torch.hpp"
 
 #include <google/protobuf/descriptor.h>
@@ -28,7 +28,7 @@ Drqv2Config small_drqv2() {
 
 std::unique_ptr<Replica> built(const Drqv2Config& config, const replay::TransitionSpec& spec,
                                ReplicaContext& context) {
-  at::set_num_threads(1); // tests run side by side
+  at::set_num_threads(1); // tests run in parallel
   auto replica = make_drqv2_agent(config)->make_replica(spec);
   replica->build(context);
   return replica;
@@ -51,12 +51,12 @@ TEST_CASE("DrQ-v2: the gradients of critics, encoder and policy are those of fin
       Drqv2Config config = small_drqv2();
       config.encoder = encoder;
       config.noise = {{.start = noise, .end = noise}};
-      config.policy_learning_rate = config.critic_learning_rate = 1e-12; // the parameters stay
+      config.policy_learning_rate = config.critic_learning_rate = 1e-12; // keeps the parameters
       const std::int64_t size =
           encoder == std::string("drq") ? 17 : 46; // no picture without features
       const replay::TransitionSpec spec = pixel_spec(size, 2, 2);
       TensorMap batch = random_batch(spec, 6, 5);
-      batch["discount"] = at::zeros({6}); // the target, on which the encoder has no gradient
+      batch["discount"] = at::zeros({6}); // the encoder gets no gradient through the target
       batch["weight"] = uniform({6}, 11, 0.5, 1.5);
       const int compared = check_gradient(
           *make_drqv2_agent(config), spec, batch,
@@ -93,7 +93,7 @@ TEST_CASE("DrQ-v2: the noise of updates falls with them as the schedule says") {
   config.noise = {{.start = 1, .end = 0, .steps = 10}};
   config.steps_per_update = 2;
   const replay::TransitionSpec spec = pixel_spec(17, 1, 2);
-  /// Whether an update after so many depends on the state of the random numbers.
+  /// Whether an update after `updates` updates depends on the state of the random generator.
   const auto draws_after = [&](int updates) {
     ReplicaContext context(nullptr, 3);
     const auto first = built(config, spec, context);
@@ -116,7 +116,7 @@ TEST_CASE("DrQ-v2: the noise of updates falls with them as the schedule says") {
 TEST_CASE("DrQ-v2: a schedule of another pace than replay's is refused") {
   const AgentKind& kind = *find_agent("drqv2");
   google::protobuf::DynamicMessageFactory factory;
-  const auto& options = *factory.GetPrototype(kind.options); // batch 256, 8 steps for an update
+  const auto& options = *factory.GetPrototype(kind.options); // batch 256, 8 steps per update
   AgentSetting setting{.picture = AgentSetting::Picture{.height = 84, .width = 84},
                        .samples_per_insert = 32};
   CHECK(kind.check(options, setting).empty());

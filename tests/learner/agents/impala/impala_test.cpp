@@ -29,9 +29,9 @@ TEST_CASE("IMPALA: what another policy would do often weighs no more than most_w
   Learning learning(make_impala_agent(small_impala()), 4);
   TensorMap batch = learning.batch(1);
   batch["first"].zero_();
-  batch[kLogProbability].fill_(-20); // nearly impossible for what acted
+  batch[kLogProbability].fill_(-20); // nearly impossible for the acting policy
   CHECK(learning.replica->step_fn(learning.context, batch).at("weight") == doctest::Approx(1));
-  batch[kLogProbability].fill_(0); // certain for what acted, one of four for what learns
+  batch[kLogProbability].fill_(0); // certain for the acting policy, one in four for the learner's
   const double weight = learning.replica->step_fn(learning.context, batch).at("weight");
   CHECK(weight > 0.15);
   CHECK(weight < 0.35);

@@ -1,4 +1,4 @@
-// Updates without a read by the host in between, which a GPU makes as one graph, on the CPU.
+// Updates during which the host reads nothing back, which a GPU runs as one graph, here on the CPU.
 #include "tests/doctest_torch.hpp"
 
 #include <limits>
@@ -75,7 +75,7 @@ std::vector<Setting> settings() {
 
 std::unique_ptr<Replica> built(const Setting& setting, ReplicaContext& context,
                                UpdateCapture capture) {
-  at::set_num_threads(1); // tests run side by side
+  at::set_num_threads(1); // tests run in parallel
   auto replica = setting.agent->make_replica(setting.spec);
   dynamic_cast<SavedReplica&>(*replica).set_capture(capture);
   replica->build(context);

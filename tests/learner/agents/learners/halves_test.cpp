@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kRows = 128;
 
-/// Products are large enough for bfloat16, and targets follow within the test.
+/// The products are large enough for bfloat16, and the targets are updated within the test.
 AgentPtr wide_agent(const AgentKind& kind, const std::string& precision) {
   const std::string more =
       kind.name == "mrq"

@@ -1,4 +1,4 @@
-// Networks of every agent that begin again, or are diagnosed.
+// Resets and diagnosis of the networks of every agent.
 #include "learner/agents/learners/trained_replica.hpp"
 
 #include "tests/doctest_torch.hpp"
@@ -40,7 +40,7 @@ void learn(const AgentKind& kind, Replica& replica, ReplicaContext& context, int
                     random_batch({small_transitions(kind)}, kBatch, static_cast<std::uint64_t>(i)));
 }
 
-/// The parameters of a replica that begins with the networks of reset `number`.
+/// The parameters of a replica whose networks begin as those of reset `number`.
 TensorMap fresh(const AgentKind& kind, std::uint64_t number) {
   const auto replica = small_agent(kind)->make_replica(small_transitions(kind));
   ReplicaContext context(nullptr, split_seed(kSeed, {number}));
@@ -52,7 +52,7 @@ std::string without_target(const std::string& name) {
   return name.starts_with("target.") ? name.substr(7) : name;
 }
 
-/// Of an encoder or of no network: what stays.
+/// Whether a reset keeps the tensor, because it belongs to an encoder or to no network.
 bool stays(const AgentKind& kind, const TensorMap& state, const std::string& name) {
   const std::string own = without_target(name);
   return !state.contains("adam.exp_avg." + own) || own.starts_with("encoder.")
@@ -92,7 +92,7 @@ TEST_CASE("resets: networks, targets and optimizers of every agent begin again, 
       if (name.ends_with("adam_steps"))
         CHECK((tensor.item<std::int64_t>() > 0) == (name == "counters.encoder_adam_steps"));
     }
-    learn(kind, *replica, context, 4, 11); // behind a second reset
+    learn(kind, *replica, context, 4, 11); // after a second reset
     CHECK_FALSE(equal(copied(replica->parameters()), fresh(kind, 2)));
     for (const auto& [name, tensor] : replica->parameters()) {
       CAPTURE(name);
@@ -214,7 +214,7 @@ TEST_CASE("diagnoses: every agent's metrics have them, and its parameters are as
         CHECK(metrics.at(name) == value);
         metrics.erase(name);
       }
-      CHECK((metrics != diagnosis) == (i % 3 == 0)); // the last ones stay
+      CHECK((metrics != diagnosis) == (i % 3 == 0)); // the last ones are kept
       diagnosis = metrics;
     }
     CHECK(equal(copied(watched->parameters()), copied(plain->parameters())));
@@ -265,7 +265,7 @@ TEST_CASE("values: an agent that learns them tells them, and updates go on as if
     plain->build(same);
     replay::TransitionSpec spec = small_transitions(kind);
     spec.sequence_steps = 0;
-    const TensorMap steps = random_batch({spec}, 9, 1); // others than those that it learns from
+    const TensorMap steps = random_batch({spec}, 9, 1); // not the steps that it learns from
     for (int i = 0; i < 3; ++i) {
       const at::Tensor values = asked->action_values(steps);
       CHECK(values.defined() == learn_them.contains(kind.name));

@@ -75,7 +75,7 @@ TEST_CASE("the target value is the smaller one, and the errors are both critics'
   const at::Tensor errors = f.critic.errors().clone();
   const at::Tensor target_value = f.critic.target_value(f.state, f.action);
   CHECK(target_value.mean().item<double>()
-        == doctest::Approx( // targets begin equal
+        == doctest::Approx( // targets equal the critics at first
             f.critic.value(f.state, f.action, true).mean.item<double>()));
   CHECK((target_value - f.target).abs().le(2 * errors + 1e-12).all().item<bool>());
 }

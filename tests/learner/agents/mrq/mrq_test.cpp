@@ -40,7 +40,7 @@ replay::TransitionSpec of_pixels(const Agent& agent) {
 
 std::unique_ptr<Replica> fresh(const Agent& agent, const replay::TransitionSpec& spec,
                                ReplicaContext& context) {
-  at::set_num_threads(1); // tests run side by side
+  at::set_num_threads(1); // tests run in parallel
   auto replica = agent.make_replica(spec);
   replica->build(context);
   return replica;
@@ -74,7 +74,7 @@ TEST_CASE("MR.Q: returns end with the episode and with what a termination leaves
   };
   CHECK(returns(1) == std::vector<double>{1, 0.5, 1});
   CHECK(returns(3) == std::vector<double>{3, 0.125, 3});
-  batch["first"][0][3] = 1; // the time limit: rows 3 and 4 are another episode's
+  batch["first"][0][3] = 1; // the time limit: rows 3 and 4 belong to another episode
   CHECK(returns(3) == std::vector<double>{2, 0.25, 2});
   CHECK(returns(1) == std::vector<double>{1, 0.5, 1});
   batch["discount"][0][1] = 0; // a termination
@@ -166,7 +166,7 @@ TEST_CASE("MR.Q: the encoder of values and all targets change at the end of each
     } else {
       CHECK(same(before, "previous.", after, "previous."));
     }
-    // What acts has the encoder that values use, and the newest policy.
+    // The acting policy has the encoder of the values, and the newest policy.
     const at::Tensor now = replica->policy_parameters();
     CHECK(at::equal(acting[0], now[0]) != end);
     CHECK_FALSE(at::equal(acting[-1], now[-1]));
@@ -183,7 +183,7 @@ TEST_CASE("MR.Q: the reward's scale is the mean size of the rewards, earlier per
   const auto replica = fresh(*agent, of_states(*agent), context);
   TensorMap batch = random_sequences(of_states(*agent), 6, 7);
   batch["first"].zero_();
-  batch["reward"].fill_(-4); // the first batch has a scale at once
+  batch["reward"].fill_(-4); // the scale is valid from the first batch
   CHECK(replica->step_fn(context, batch).at("reward_scale") == doctest::Approx(4));
   batch["reward"].fill_(2);
   CHECK(replica->step_fn(context, batch).at("reward_scale") == doctest::Approx(3));
@@ -193,7 +193,7 @@ TEST_CASE("MR.Q: the reward's scale is the mean size of the rewards, earlier per
         == doctest::Approx(0.98 * 6 / (0.98 * 2 + 2)));
   const auto unrewarded = fresh(*agent, of_states(*agent), context);
   CHECK(unrewarded->step_fn(context, batch).at("reward_scale")
-        == doctest::Approx(1e-3)); // the least
+        == doctest::Approx(1e-3)); // the minimum
   config.scale_rewards = false;
   const AgentPtr unscaled = make_mrq_agent(config);
   const auto plain = fresh(*unscaled, of_states(*unscaled), context);
@@ -227,12 +227,12 @@ TEST_CASE("MR.Q: the best action of a bandit is learned, from states and from pi
     config.features.state_features = config.features.pair_features = 24;
     config.features.shift_pixels = 2;
     config.features.horizon = 1;
-    config.features.reward_weight = 1; // nothing else can be predicted
+    config.features.reward_weight = 1; // the reward alone can be predicted
     config.features.contrast_weight = 0;
     config.policy_layers = config.critic_layers = {24, 20};
     config.batch_size = pixels ? 32 : 64;
     config.period = 10;
-    config.preactivation_weight = 0.05; // or the policy saturates before the critics are right
+    config.preactivation_weight = 0.05; // else the policy saturates before the critics are right
     config.encoder_learning_rate = config.policy_learning_rate = 2e-3;
     config.critic_learning_rate = 2e-3;
     const AgentPtr agent = make_mrq_agent(config);

@@ -11,7 +11,7 @@ using namespace troupe::learner;
 
 namespace {
 
-/// A choice of two, two continuous numbers, a choice of three, a continuous number.
+/// A choice of two, two continuous numbers, a choice of three, and a continuous number.
 replay::TransitionSpec mixed_actions() {
   return {.frame = {"state", env::ElementType::float32, {1}},
           .action_size = 5,
@@ -25,7 +25,7 @@ at::Tensor tensor(const std::vector<float>& values) {
   return at::tensor(values).to(at::kDouble);
 }
 
-/// Worked out by hand.
+/// Calculated by hand.
 double log_density(const std::vector<float>& action) {
   const double first[] = {0.25, 0.75};
   const double second[] = {0.25, 0.5, 0.25};

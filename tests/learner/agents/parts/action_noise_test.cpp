@@ -15,7 +15,7 @@ using namespace troupe::learner;
 
 namespace {
 
-/// A network of 3 inputs and 2 actions with some parameters, and a batch of environments.
+/// A network with 3 inputs, 2 actions and random parameters, and a batch of environments.
 struct NoisyLanes {
   explicit NoisyLanes(std::size_t rows, std::uint64_t seed = 7) : batch(rows), first(rows) {
     network.declare(layout, "policy");
@@ -38,7 +38,7 @@ struct NoisyLanes {
     noise->load(network.bind(layout, flat));
     return noise;
   }
-  /// Actions around those of the parameters for x; `begins`: in each row an episode.
+  /// Actions for x with exploration noise. `begins`: an episode begins in every row.
   std::vector<float> explored(ActionNoise& noise, bool begins, std::int64_t steps = 0) {
     std::fill(first.begin(), first.end(), begins ? 1 : 0);
     std::vector<float> actions = greedy();
@@ -99,7 +99,7 @@ TEST_CASE("Ornstein and Uhlenbeck's noise begins small and grows to its schedule
   CHECK(product / 0.01 == doctest::Approx(0.85).epsilon(0.05));
   CHECK(action_distance(lanes.explored(*noise, false, 1000), greedy)
         == doctest::Approx(0.05).epsilon(0.05));
-  CHECK(action_distance(lanes.explored(*noise, true), greedy) < 0.06); // another episode
+  CHECK(action_distance(lanes.explored(*noise, true), greedy) < 0.06); // a new episode
 }
 
 TEST_CASE("with parameter noise an episode's action is a function of the observation") {
@@ -110,7 +110,7 @@ TEST_CASE("with parameter noise an episode's action is a function of the observa
   CHECK(action_distance(one, lanes.greedy()) > 0);
   const auto other = lanes.explored(*noise, true);
   CHECK(action_distance(one, other) > 0);
-  lanes.flat.mul_(1.5F); // the same noise, around other parameters
+  lanes.flat.mul_(1.5F); // the same noise, added to other parameters
   noise->load(lanes.network.bind(lanes.layout, lanes.flat));
   const auto moved = lanes.explored(*noise, false);
   CHECK(action_distance(moved, other) > 0);
@@ -133,7 +133,7 @@ TEST_CASE("the scale of parameter noise adapts to the scheduled distance of the 
     }
     CHECK(mean == doctest::Approx(wanted).epsilon(0.1));
     const double scale = noise.scale();
-    CHECK(lanes.explored(noise, false, 1'000'000) == lanes.greedy()); // the schedule's end
+    CHECK(lanes.explored(noise, false, 1'000'000) == lanes.greedy()); // the end of the schedule
     CHECK(noise.scale() == scale);
   }
 }
@@ -183,7 +183,7 @@ TEST_CASE("an actor of an agent that explores so continues from its saved state"
         made->load_parameters(1, parameters);
         return made;
       };
-      const auto play = [](Collector& collector, int steps) { // the newest rows' actions
+      const auto play = [](Collector& collector, int steps) { // the actions of the newest rows
         std::vector<float> actions;
         for (int i = 0; i < steps; ++i) {
           collector.choose_actions();
@@ -244,7 +244,7 @@ TEST_CASE("held noise stays for steps drawn by their inverse squares, until the 
     while (length < 5 && alike(row, 0, length))
       ++length;
     shares[length - 1] += 1.0 / kRows;
-    CHECK_FALSE(alike(row, 4, 5)); // an episode began
+    CHECK_FALSE(alike(row, 4, 5)); // an episode has begun
   }
   const double sum = 1 + 1.0 / 4 + 1.0 / 9 + 1.0 / 16;
   for (int n = 1; n <= 4; ++n)
@@ -284,7 +284,7 @@ TEST_CASE("held choices: a random one is repeated, others are the policy's") {
   always_fresh.hold = 1;
   const auto explored = [&](EpsilonGreedy& policy, bool begins) {
     std::fill(lanes.first.begin(), lanes.first.end(), begins ? 1 : 0);
-    std::vector<float> actions(kRows, -1); // the policy's, none of the random ones
+    std::vector<float> actions(kRows, -1); // the policy's action, never drawn at random
     policy.apply({.random = lanes.pointers, .first = lanes.first}, 1000, actions);
     return actions;
   };

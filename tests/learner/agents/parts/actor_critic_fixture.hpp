@@ -1,5 +1,5 @@
 #pragma once
-// An agent that learns from rollouts, what acts for it, and a bandit.
+// An agent that learns from rollouts, its acting policy, and a bandit.
 
 #include <cmath>
 #include <memory>
@@ -16,7 +16,7 @@ namespace troupe::tests {
 inline constexpr std::int64_t kLanes = 32;
 inline constexpr std::int64_t kRollout = 4;
 
-/// States of 5 numbers; one choice of `choices`, or two continuous numbers.
+/// States of 5 numbers, with one choice of `choices` or two continuous numbers as the action.
 inline replay::TransitionSpec rollouts(const learner::Agent& agent, std::int64_t choices) {
   replay::TransitionSpec spec{.frame = {"state", env::ElementType::float32, {5}}, .action_size = 2};
   if (choices > 0) {
@@ -26,13 +26,13 @@ inline replay::TransitionSpec rollouts(const learner::Agent& agent, std::int64_t
   return learner::stored_by(agent, spec);
 }
 
-/// A learner and what acts with its parameters.
+/// A learner, and a policy that acts with its parameters.
 struct Learning {
   Learning(const learner::AgentPtr& agent, std::int64_t choices)
       : spec(rollouts(*agent, choices)),
         replica(agent->make_replica(spec)),
         policy(agent->make_policy(spec)) {
-    at::set_num_threads(1); // tests run side by side
+    at::set_num_threads(1); // tests run in parallel
     replica->build(context);
     publish();
   }
@@ -40,7 +40,7 @@ struct Learning {
     const at::Tensor flat = replica->policy_parameters();
     policy->load({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
   }
-  /// Samples actions [n, action size] for states [n, 5]; and the logarithms of their probabilities.
+  /// Samples actions [n, action size] and the logarithms of their probabilities for states [n, 5].
   std::pair<at::Tensor, at::Tensor> sampled(const at::Tensor& states) {
     const std::int64_t n = states.size(0);
     at::Tensor actions = at::empty({n, spec.action_size});
@@ -65,8 +65,8 @@ struct Learning {
   learner::ActingRandom random{std::mt19937_64(7)};
 };
 
-/// Learns so many updates from samples of its own policy, in episodes of one step whose best action
-/// is 0.3, or choice 2; returns the deviation of what it does then.
+/// Makes `updates` updates on samples of its own policy, in one-step episodes whose best action is
+/// 0.3, or choice 2. Returns how far the final policy is from that.
 inline double bandit_error(const learner::AgentPtr& agent, std::int64_t choices, int updates) {
   Learning learning(agent, choices);
   for (int update = 0; update < updates; ++update) {

@@ -78,7 +78,7 @@ TEST_CASE("V-trace is the sum of its definition, with equal policies it is the r
     for (std::int64_t row = 0; row < 9; ++row) {
       const auto v = [&](std::int64_t t) { return values[row][t].item<double>(); };
       const auto is_step = [&](std::int64_t t) { return t < 12 && of("first", row, t + 1) == 0; };
-      const auto value = [&](std::int64_t t) { // forwards from t
+      const auto value = [&](std::int64_t t) { // forward in time from t
         double sum = v(t);
         double weight = 1;
         for (std::int64_t k = t; is_step(k); ++k) {
@@ -102,7 +102,7 @@ TEST_CASE("V-trace is the sum of its definition, with equal policies it is the r
                                  * (reward(row, t) + next * value(t + 1) - v(t))));
         if (!equal)
           continue;
-        double sum = 0; // the rewards to the end, then the value there
+        double sum = 0; // the rewards up to the end, then the value there
         double weight = 1;
         std::int64_t k = t;
         for (; is_step(k); ++k) {

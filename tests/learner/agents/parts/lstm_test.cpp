@@ -29,7 +29,7 @@ TEST_CASE("cells compute what LibTorch's compute") {
   const Cells cells;
   const at::Tensor x = uniform({3, 7, 5}, 1);
   const at::Tensor state = uniform({3, 2 * kSize}, 2);
-  // LibTorch's gates come as input, forget, new value, output.
+  // LibTorch orders the gates as input, forget, cell, output.
   const auto reordered = [](const at::Tensor& shown) {
     const auto parts = shown.chunk(4, 0);
     return at::cat({parts[0], parts[1], parts[3], parts[2]}, 0).contiguous();
@@ -102,7 +102,7 @@ TEST_CASE("PPO with a memory acts step by step as it learns from a sequence") {
     batch["action"].select(1, t).copy_(at::tensor(actions).unsqueeze(1));
     batch[kLogProbability].select(1, t).copy_(logarithm);
   }
-  // The ratio of the probabilities is 1 where the learner remembers what the policy did.
+  // The probability ratio is 1 if the learner's memory equals the policy's.
   CHECK(learning.replica->step_fn(learning.context, batch).at("divergence")
         == doctest::Approx(0).epsilon(1e-6));
   Learning other(make_ppo_agent(config), 4);

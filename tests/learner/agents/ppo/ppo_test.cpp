@@ -35,7 +35,7 @@ TEST_CASE("PPO: samples have the probabilities that are stored with them") {
   for (const std::int64_t choices : {0, 4}) {
     CAPTURE(choices);
     Learning learning(make_ppo_agent(small_ppo()), choices);
-    for (int i = 0; i < 5; ++i) // away from a uniform policy
+    for (int i = 0; i < 5; ++i) // leave the uniform policy
       learning.replica->step_fn(learning.context, learning.batch(static_cast<std::uint64_t>(i)));
     learning.publish();
     const at::Tensor state = uniform({1, 5}, 3).expand({20000, 5}).contiguous();
@@ -50,7 +50,8 @@ TEST_CASE("PPO: samples have the probabilities that are stored with them") {
       }
       continue;
     }
-    // Of a normal distribution the logarithm falls with the square of the distance in deviations.
+    // The logarithm of a normal density falls with the square of the distance in standard
+    // deviations.
     const at::Tensor mean = actions.mean(0);
     const at::Tensor deviation = actions.std(0);
     const at::Tensor wanted =
@@ -72,7 +73,8 @@ TEST_CASE("PPO: ratios beyond the clip have no gradient") {
     batch["first"].zero_();
     batch["discount"].zero_();
     batch["reward"] = at::full({kLanes, kRollout}, sign * 100);
-    // Acted with probability exp(-20): the ratio is large. Acted with 1: it is about a quarter.
+    // If the action had probability exp(-20), the ratio is large. If it had probability 1, the
+    // ratio is about a quarter.
     batch[kLogProbability] = at::full({kLanes, kRollout}, sign > 0 ? -20.0 : 0.0);
     const Metrics metrics = learning.replica->step_fn(learning.context, batch);
     CHECK(metrics.at("gradient_norm") == 0);
@@ -116,7 +118,7 @@ TEST_CASE("PPO and IMPALA: the gradient is that of finite differences, in float6
   ppo.epochs = ppo.minibatches = 1;
   ppo.normalise_advantages = false;
   ppo.clip = 0.999;
-  ppo.learning_rate = 1e-12; // the parameters stay
+  ppo.learning_rate = 1e-12; // keeps the parameters
   ppo.precision = "float64";
   ImpalaConfig impala{.layers = {24, 20},
                       .rollout = kRollout,
@@ -130,13 +132,13 @@ TEST_CASE("PPO and IMPALA: the gradient is that of finite differences, in float6
       const AgentPtr agent = is_ppo ? make_ppo_agent(ppo) : make_impala_agent(impala);
       const replay::TransitionSpec spec = rollouts(*agent, choices);
       TensorMap batch = random_batch({spec}, 8, 3);
-      // The values' targets and the weights, which are cut, depend on no parameter.
+      // Neither the values' targets nor the clipped weights depend on a parameter.
       batch["discount"].zero_();
       if (!is_ppo)
         batch[kLogProbability].fill_(-20);
       const int compared =
           check_gradient(*agent, spec, batch, [](Metrics& metrics, const std::string& parameter) {
-            return parameter.starts_with("value") // from states, policy and value share none
+            return parameter.starts_with("value") // for states, policy and value share none
                        ? metrics["value_loss"] / 2
                        : metrics["policy_loss"] - 0.01 * metrics["entropy"];
           });

@@ -52,7 +52,7 @@ TEST_CASE("R2D2: targets are n-step sums that end with the sequence and the epis
   CHECK(targets(9)
         == std::vector<double>{1 + 1 + 1 + 1 + 50 / 16.0, 2 + 2 + 2 + 50 / 8.0, 4 + 4 + 50 / 4.0,
                                33});
-  batch["discount"][0][1] = 0; // a termination: rows 3 and 4 are another episode's
+  batch["discount"][0][1] = 0; // a termination: rows 3 and 4 belong to another episode
   batch["first"][0][3] = 1;
   CHECK(targets(3) == std::vector<double>{2, 2, 30, 33});
 }
@@ -67,10 +67,10 @@ TEST_CASE("R2D2: the gradient is that of finite differences, in float64") {
       config.rescale = rescale;
       config.gradient_norm = 0;
       config.precision = "float64";
-      config.learning_rate = 1e-12; // the parameters stay
+      config.learning_rate = 1e-12; // keeps the parameters
       const AgentPtr agent = make_r2d2_agent(config);
       TensorMap batch = sequences(*agent, 5, 6);
-      batch["discount"].zero_(); // what follows has no gradient, but would show in differences
+      batch["discount"].zero_(); // later states have no gradient, but would change the differences
       if (burn_in > 0)           // nor has the burn-in
         batch["first"].select(1, burn_in).fill_(1);
       const int compared = check_gradient(
@@ -101,13 +101,13 @@ TEST_CASE(
       (name == kMemory ? changed.narrow(1, 0, 16) : changed).add_(0.5);
     return loss(other) != before;
   };
-  CHECK(differs("observation", 0)); // through what is remembered
-  CHECK(differs("action", 1));      // the last choice of row 2
+  CHECK(differs("observation", 0)); // through the memory
+  CHECK(differs("action", 1));      // the choice before row 2
   CHECK_FALSE(differs("reward", 1));
   CHECK(differs("reward", 2));
   CHECK(differs(kMemory, 0));
-  CHECK_FALSE(differs(kMemory, 1));     // of later steps it is stored, not used
-  batch["first"].select(1, 2).fill_(1); // an episode begins with what is learnt
+  CHECK_FALSE(differs(kMemory, 1));     // stored for later steps, but not used
+  batch["first"].select(1, 2).fill_(1); // an episode begins where learning begins
   const double alone = loss(batch);
   TensorMap other = copied(batch);
   other["observation"].narrow(1, 0, 2).add_(0.5);
@@ -123,7 +123,7 @@ TEST_CASE("R2D2: what was shown at the beginning is remembered until it is asked
   at::set_num_threads(1);
   const auto replica = agent->make_replica(remembering(*agent));
   replica->build(context);
-  // Row 0 shows one of two signs, and in row 3 the choice that it asks for has a reward.
+  // Row 0 shows one of two signs. In row 3, the choice that matches the sign is rewarded.
   const auto shown = [](std::uint64_t seed, std::int64_t rows) {
     return uniform({rows}, seed).gt(0).to(at::kFloat);
   };
@@ -150,7 +150,7 @@ TEST_CASE("R2D2: what was shown at the beginning is remembered until it is asked
     policy->act(bytes_of(seen), 2, actions, state);
   }
   CHECK(actions == std::vector<float>{1, 2});
-  CHECK(state.back() == 3); // the last choice plus 1
+  CHECK(state.back() == 3); // the last choice, plus 1
 }
 
 TEST_CASE("R2D2: along recorded steps the recorded choice is remembered in place of the best one") {

@@ -31,13 +31,13 @@ SacConfig spherical(int critics = 2) {
 }
 
 std::unique_ptr<Replica> built_spherical(const Agent& agent, ReplicaContext& context) {
-  at::set_num_threads(1); // tests run side by side
+  at::set_num_threads(1); // tests run in parallel
   auto replica = agent.make_replica(kSpherical);
   replica->build(context);
   return replica;
 }
 
-/// The largest distance of a weight's length from 1, over each output's inputs.
+/// The largest difference between 1 and the length of a weight vector over an output's inputs.
 double off_sphere(const TensorMap& parameters) {
   double most = 0;
   for (const auto& [name, tensor] : parameters)
@@ -117,7 +117,7 @@ TEST_CASE("spherical SAC: returns lie within the atoms in units of the scale") {
     return replica->parameters().at("return_scale").item<double>();
   };
   CHECK(scale_after(0, 0.9) == doctest::Approx(1e-3)); // no reward yet
-  CHECK(scale_after(-0.5, 0.9) == doctest::Approx(1)); // -0.5 for ever is -5
+  CHECK(scale_after(-0.5, 0.9) == doctest::Approx(1)); // -0.5 forever gives -5
   CHECK(scale_after(0.1, 0.9) == doctest::Approx(1));  // it does not shrink
   CHECK(scale_after(2, 0) == doctest::Approx(1));
   CHECK(scale_after(1, 1) == doctest::Approx(200)); // as if the discount were 0.999
@@ -143,7 +143,7 @@ TEST_CASE("spherical SAC: the best action of a bandit is learned") {
   config.batch_size = 64;
   const AgentPtr agent = make_sac_agent(config);
   ReplicaContext context(nullptr, 1);
-  // Steps on the sphere must become small.
+  // The steps on the sphere must become small.
   context.set_learning_rates({.shape = ScheduleShape::polynomial, .total_steps = 2000});
   const auto replica = built_spherical(*agent, context);
   Metrics metrics;

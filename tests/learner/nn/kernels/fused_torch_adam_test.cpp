@@ -14,8 +14,8 @@ namespace {
 using torch::optim::Optimizer;
 using torch::optim::OptimizerParamGroup;
 
-/// A convolution's weights, channels-last, and biases that take no decay and, until the third step,
-/// no gradient.
+/// Channels-last convolution weights, and biases without weight decay that get no gradient until
+/// the third step.
 struct Model {
   explicit Model(at::ScalarType type) {
     auto generator = at::make_generator<at::CPUGeneratorImpl>(3);
@@ -58,7 +58,7 @@ double distance(const Model& a, const Model& b) {
   return std::max(of(a.weight, b.weight), of(a.bias, b.bias));
 }
 
-/// How far apart LibTorch's and the fused one are after ten steps.
+/// Largest difference between LibTorch's optimizer and the fused one after ten steps.
 template <class Plain, class Fused, class Options>
 double after_ten(const Options& options, at::ScalarType type) {
   Model theirs(type), ours(type);
@@ -66,7 +66,7 @@ double after_ten(const Options& options, at::ScalarType type) {
   const auto fused = optimizer_of<Fused>(ours, options);
   steps(*plain, theirs, 0, 10);
   steps(*fused, ours, 0, 10);
-  CHECK(distance(ours, Model(type)) > 0.01); // it has moved
+  CHECK(distance(ours, Model(type)) > 0.01); // the parameters have changed
   return distance(theirs, ours);
 }
 

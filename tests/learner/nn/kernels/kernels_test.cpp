@@ -209,7 +209,7 @@ TEST_CASE("the fused Adam makes the steps of torch::optim::Adam") {
   CHECK(fused.steps() == 50);
 }
 
-/// `size`: of the numbers that are compared.
+/// `size`: magnitude of the numbers that are compared.
 void check_derivatives(Mlp mlp, double size = 1) {
   ParameterLayout layout;
   mlp.declare(layout, "net");
@@ -252,7 +252,7 @@ void check_derivatives(Mlp mlp, double size = 1) {
   CHECK(largest_difference(input_gradient, differences(x)) < 1e-7 * size);
   CHECK(largest_difference(extra_gradient, differences(extra)) < 1e-7 * size);
 
-  // The kernels of float32 give the same within its precision.
+  // The float32 kernels give the same results within their precision.
   const at::Tensor narrow = flat.to(at::kFloat);
   at::Tensor narrow_gradient = at::zeros_like(narrow);
   const auto narrow_parameters = mlp.bind(layout, narrow);
@@ -370,7 +370,7 @@ TEST_CASE("a network whose products are of bfloat16 is the float32 one within it
   close(rounded.output, exact.output);
   close(rounded.gradient, exact.gradient);
   close(rounded.input_gradient, exact.input_gradient);
-  // Of few rows, which gain nothing, the products stay as they are.
+  // For few rows, where halves do not pay off, the products stay the same.
   CHECK(at::equal(pass(halves, 24).gradient, pass({}, 24).gradient));
 }
 
