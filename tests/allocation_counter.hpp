@@ -1,8 +1,8 @@
 #pragma once
 
-// Counts what is allocated while a flag is set: malloc and its kin are defined here, in the
-// program, and so are called by every library in the process, libmujoco included. Included by one
-// source file of a test program. Sanitizers have their own allocator: nothing is counted then.
+// Counts allocations while a flag is set. Defines malloc and its relatives in the program, so that
+// every library of the process calls them, libmujoco included. Only one source file of a test
+// program may include it. Sanitizers bring their own allocator; nothing is counted then.
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -63,7 +63,7 @@ int posix_memalign(void** out, std::size_t alignment, std::size_t size) {
 
 namespace troupe {
 
-/// How often `body` allocates, on the calling thread or on any.
+/// Returns how often `body` allocates, on the calling thread or on any.
 template <typename Body>
 int allocations_of(Body&& body,
                    allocation_counter::Threads threads = allocation_counter::Threads::this_one) {
@@ -81,7 +81,7 @@ int allocations_of(Body&& body,
   return allocations;
 }
 
-/// False where nothing can be counted, and says so; fails where counting does not work.
+/// Returns false, with a message, if nothing can be counted. Fails if counting does not work.
 inline bool counts_allocations() {
 #if TROUPE_COUNTS_ALLOCATIONS
   void* volatile kept = nullptr;

@@ -5,7 +5,7 @@
 
 namespace troupe::tests {
 
-/// Makes the calling thread, and no other, act as another user of this host. Only root can.
+/// Makes only the calling thread act as another user of this host. Needs root.
 class AnotherUser {
 public:
   static constexpr uid_t kNumber = 65534;
@@ -16,7 +16,7 @@ public:
   explicit operator bool() const { return is_root_; }
 
 private:
-  void become(uid_t user) const { // seteuid() would change every thread
+  void become(uid_t user) const { // seteuid() would affect every thread
     if (is_root_)
       ::syscall(SYS_setresuid, -1, user, -1);
   }

@@ -6,8 +6,9 @@
 
 namespace troupe::testing {
 
-/// Whether `holds()` becomes true before the deadline. Only for state of other processes that gives
-/// no signal: everything else is waited for with a latch, a condition variable or a line of output.
+/// Returns whether `holds()` becomes true before the deadline. Use it only for state of other
+/// processes that gives no signal. Wait for anything else with a latch, a condition variable or a
+/// line of output.
 template <class Condition>
 bool comes_true(Condition holds, std::chrono::seconds deadline = std::chrono::seconds(60)) {
   const auto end = std::chrono::steady_clock::now() + deadline;

@@ -4,11 +4,12 @@
 
 namespace troupe {
 
-/// A file of the checkout, e.g. in_source("env/README.md"). In a source of its own: no other object
-/// of the tests names a folder of this machine, so checkouts share what is compiled.
+/// The path of a file of the checkout, e.g. in_source("env/README.md"). Defined in its own source
+/// file: no other object of the tests contains a path of this machine, so checkouts can share
+/// compiled objects.
 std::string in_source(const std::string& path = "");
 
-/// A file of the build.
+/// The path of a file of the build.
 std::string in_build(const std::string& path = "");
 
 } // namespace troupe

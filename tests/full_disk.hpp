@@ -5,7 +5,7 @@
 
 namespace troupe {
 
-/// While it lives no file of this process grows beyond `bytes`, as on a full disk.
+/// While it exists, no file of this process grows beyond `bytes`, as on a full disk.
 class FullDisk {
 public:
   explicit FullDisk(rlim_t bytes = 0) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -1,5 +1,4 @@
 #pragma once
-// The precompiled header of tests that build networks and train them, and of programs that know
-// nothing of Troupe.
+// The precompiled header of tests that build and train networks, and of programs without Troupe.
 #include "collectives/backends/torch_header.hpp"
 #include <torch/torch.h>

@@ -15,10 +15,11 @@
 
 namespace troupe {
 
-/// TCP ports of this process alone, for servers whose port must be known before they run; where a
-/// test can bind port 0 and ask for the number, it does. The ports are below the range that Linux
-/// hands out itself. A range belongs to the process that holds the abstract socket of its name,
-/// which lives in the network namespace like the ports and ends with the process.
+/// TCP ports that only this process uses, for servers whose port must be known before they run. A
+/// test that can bind port 0 and ask for the number should do that. The ports are below the range
+/// that Linux assigns itself. A range belongs to the process that holds the abstract socket with
+/// its name. Like the ports, that socket belongs to the network namespace, and it ends with the
+/// process.
 class PortRange {
 public:
   PortRange() {
@@ -32,7 +33,7 @@ public:
     throw std::runtime_error("every port range for tests is reserved");
   }
 
-  /// A port that this range has not given out for the longest time and on which nobody listens.
+  /// Returns the least recently returned port of this range on which no socket listens.
   int next() {
     for (int i = 0; i < kPorts; ++i)
       if (const int port = first_ + given_++ % kPorts; is_free(port))
@@ -49,7 +50,7 @@ private:
     owner_ = env::wire::Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
     const std::string text = "troupe_test_ports_" + std::to_string(range);
-    std::memcpy(name.sun_path + 1, text.data(), text.size()); // a leading 0: abstract
+    std::memcpy(name.sun_path + 1, text.data(), text.size()); // a leading 0 makes it abstract
     const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
     return ::bind(owner_.number(), reinterpret_cast<const sockaddr*>(&name), size) == 0;
   }

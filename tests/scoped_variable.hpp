@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-/// An environment variable that has another value, or none, until the end of the scope.
+/// Sets an environment variable to another value, or unsets it, until the end of the scope.
 class ScopedVariable {
 public:
   ScopedVariable(std::string name, std::optional<std::string> value) : name_(std::move(name)) {

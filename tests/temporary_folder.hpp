@@ -10,10 +10,10 @@
 
 namespace troupe {
 
-/// A parent for folders on another file system than the disk's.
+/// A parent for folders that must not be on the disk's file system.
 inline constexpr const char* kMemoryFolder = "/dev/shm";
 
-/// An empty folder of this object alone, removed with it.
+/// An empty folder that belongs to this object and is removed with it.
 class TemporaryFolder {
 public:
   explicit TemporaryFolder(

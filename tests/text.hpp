@@ -9,7 +9,7 @@ inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// What a call throws says; "" where it throws nothing.
+/// Returns the message of what a call throws; "" if it throws nothing.
 inline std::string error_of(const std::function<void()>& call) {
   try {
     call();

@@ -1,4 +1,4 @@
 #pragma once
-// The precompiled header of tests that see tensors.
+// The precompiled header of tests that include tensors.
 #include "collectives/backends/torch_header.hpp"
 #include "tests/doctest_torch.hpp"
