@@ -3,7 +3,7 @@
 
 Usage: check_layers.py [--root FOLDER] [--quiet]
 
-A folder is one of the six at the top; a room is a subfolder. The rules:
+A folder is one of the six top-level folders; a room is a subfolder. The rules:
   folders      a folder includes only folders below it (FOLDERS)
   rooms        includes between the rooms of a folder form no cycle; production code includes nothing of tests/
   size         a room has at most 40 files
@@ -61,7 +61,7 @@ OWNERS = {  # library -> (its headers, the rooms that may include them; a folder
     "doctest": (r"doctest", []),
 }
 
-# Folders of tests/ that are no room: harnesses over the whole program, and data.
+# Folders of tests/ that mirror no room: test harnesses of the whole program, and data.
 TEST_ROOMS = {"cluster", "install", "golden", "testing", "fuzz_seeds"}
 
 SOURCE = re.compile(r"\.(cpp|cu)$")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks each rule of check_layers.py once in a small tree, and sees it named."""
+"""Breaks each rule of check_layers.py once in a small tree, and checks that it is reported."""
 import os
 import subprocess
 import sys

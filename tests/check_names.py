@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that no name of an unnamed namespace hides one of the namespace around it.
+"""Checks that no name in an unnamed namespace hides one in the enclosing namespace.
 
-Sources of a target are compiled several at a time, so that a constant `kBatch` of one file's unnamed namespace would silently take the place of
-the `kBatch` that another file includes. Constants are compared by name, functions by name and the types of their parameters.
+A target's sources are compiled in batches, so a constant `kBatch` in one file's unnamed namespace would silently replace the `kBatch` that another
+file includes. Constants are compared by name, functions by name and parameter types.
 Usage: check_names.py [--root FOLDER]
 """
 import argparse

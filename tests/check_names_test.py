@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Hides a name of each kind once and sees check_names.py name it."""
+"""Hides a name of each kind once and checks that check_names.py reports it."""
 import os
 import shutil
 import subprocess

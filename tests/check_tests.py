@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Checks that tests share nothing: test cases run as processes side by side, in any order, on busy machines.
+"""Checks that tests share nothing: test cases run as parallel processes, in any order, on busy machines.
 
 Usage: check_tests.py [--root FOLDER]
 
-  paths        no fixed path that is written to; tests/temporary_folder.hpp makes a folder per case
-  ports        nobody listens on a fixed port; bind port 0 and ask, or take one of tests/reserved_port.hpp
-  environment  no variable or working folder is changed for good; tests/scoped_variable.hpp restores it
-  sleeps       nobody sleeps; what gives no signal is polled with tests/eventually.hpp
-  names        no two cases of a room have one name: ctest would run both under it; no semicolon, at which ctest splits a name
+  paths        no test writes to a fixed path; tests/temporary_folder.hpp creates a folder per case
+  ports        no test listens on a fixed port; bind port 0 and ask for the number, or use tests/reserved_port.hpp
+  environment  no variable or working folder is changed permanently; tests/scoped_variable.hpp restores variables
+  sleeps       no test sleeps; tests/eventually.hpp polls for state that gives no signal
+  names        no two cases of a room have the same name, because ctest would run both; no name has a semicolon, where ctest would split it
 A statement that is expected to fail (CHECK_THROWS…) may name any port.
 """
 import argparse

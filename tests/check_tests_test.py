@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks each rule of check_tests.py once, in each language, and sees it named."""
+"""Breaks each rule of check_tests.py once, in each language, and checks that it is reported."""
 import os
 import subprocess
 import sys

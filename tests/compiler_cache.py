@@ -1,4 +1,4 @@
-"""The compiler's cache for projects that tests build in temporary folders."""
+"""Compiler cache for projects that tests build in temporary folders."""
 
 import shutil
 import subprocess

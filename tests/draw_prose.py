@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Draws comments and messages of the repository at random, to be read by a person; --check refuses phrases that STYLE rules out.
+"""Prints random comments and messages of the repository for review; --check refuses phrases that STYLE rules out.
 
 Usage: draw_prose.py [--count 50] [--seed 1] [--kind comment|message|readme] [FOLDER...]
        draw_prose.py --check [FOLDER...]
-A comment is a block of // or /// lines, or a comment behind code. A message is a string literal of at least four words. A readme is a
+A comment is a block of // or /// lines, or a comment after code. A message is a string literal of at least four words. A readme is a
 sentence of a README.md.
 """
 import argparse

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Builds the libFuzzer targets of everything that reads outside data (fuzz_*.cpp) with Clang's AddressSanitizer and UndefinedBehaviorSanitizer, runs
-each for some time, and prints a table of executions and coverage.
+each for a limited time, and prints a table of executions and coverage.
 
     tests/fuzz.py [--seconds 60] [--jobs 1] [--targets wire,npz] [--build build/fuzz] [--no-build] [--merge]
 
-Each target begins with its seeds in tests/fuzz_seeds/<target>/ and with the inputs that earlier runs found, in <build>/corpus/<target>/. An input that crashes
-its target, takes 10 s or 2 GiB is kept in <build>/findings/, and the exit code is 1: fix the cause, and add the input to the seeds, which the unit tests
-fuzz_seeds:<target> read in every build. --merge: afterwards adds to the seeds, which stay few, the smallest inputs that
-reach code which the seeds do not.
-Exit code 77: there is no clang++-16 (Debian's clang-16, libclang-rt-16-dev and libomp-16-dev)."""
+Each target starts with its seeds in tests/fuzz_seeds/<target>/ and with the inputs that earlier runs found, in <build>/corpus/<target>/. An input that crashes
+its target, or takes 10 s or 2 GiB, is kept in <build>/findings/, and the exit code is 1: fix the cause, and add the input to the seeds, which the unit tests
+fuzz_seeds:<target> run in every build. --merge: afterwards adds to the seeds the smallest inputs that reach
+new code, so that the seeds stay few.
+Exit code 77: clang++-16 is missing (Debian's clang-16, libclang-rt-16-dev and libomp-16-dev)."""
 import argparse
 import concurrent.futures
 import os

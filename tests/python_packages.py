@@ -1,7 +1,7 @@
-"""Virtual environments with packages of PyPI inside the build tree, for tests of our programs with the real thing.
+"""Virtual environments with PyPI packages inside the build tree, for tests of our programs with the real packages.
 
-uv makes them, from its cache where it has a package: pip takes four times as long. Like pip it takes the package index, folders of wheels and certificates
-of pip's settings.
+uv creates them, from its cache if it has a package, because pip takes four times as long. Like pip, it uses the package index, wheel folders and certificates
+from pip's settings.
 """
 
 import fcntl

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs every built test again and again in random order, some rounds beside two busy loops. Usage: tests/repeat.sh [ROUNDS] [LOADED]
-#   tests/repeat.sh          ten rounds, every third of them beside the loops
-#   tests/repeat.sh 10 0     ten rounds, none of them beside the loops
-#   tests/repeat.sh 6 2      six rounds, every second beside the loops
-# The output of round N is in build/repeat-N.log. Exit code 1: some test of some round failed.
+# Runs every built test repeatedly in random order, some rounds next to two busy loops. Usage: tests/repeat.sh [ROUNDS] [LOADED]
+#   tests/repeat.sh          ten rounds, every third of them next to the loops
+#   tests/repeat.sh 10 0     ten rounds, none of them next to the loops
+#   tests/repeat.sh 6 2      six rounds, every second next to the loops
+# The output of round N is in build/repeat-N.log. Exit code 1: a test failed in some round.
 set -uo pipefail
 case ${1:-} in
 -h | --help)

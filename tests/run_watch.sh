@@ -1,5 +1,5 @@
-# What tests of runs over processes share. Sourced, with the run's `name` and the folder `scratch`, where its output is `out` and its runs are below `runs`;
-# `run` is its process once it was started.
+# Functions that the tests of runs over processes share. The script that sources this sets the run's `name` and the folder `scratch`, which has the output in `out` and
+# the runs below `runs`. After the start it sets `run` to the run's process.
 fail() {
   echo "$1"
   tail -n 30 "$scratch/out" "$scratch"/runs/"$name"/*/{log.txt,nodes.log} 2>/dev/null

@@ -1,4 +1,4 @@
-"""The runs of capture_test.sh, and what is seen of them. Called by it, on the hosts of hosts.sh."""
+"""Runs and captures the training of capture_test.sh, which calls it on the hosts of hosts.sh."""
 import argparse
 import csv
 import glob

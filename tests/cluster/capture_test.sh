@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# What a stranger on the wire sees of synchronous training: D4PG with a learner on each of two hosts (network namespaces), by SSH, while every
-# frame between them is captured. Encrypted, each long connection looks like noise; on a network that the user calls trusted, the gradients of
-# the same run are seen, so that the check can fail. Prints bytes, bits of entropy per byte and updates/s.
+# What an eavesdropper sees of synchronous training: D4PG with a learner on each of two hosts (network namespaces), by SSH, while every
+# frame between them is captured. When encrypted, each long connection looks like noise. On a network that the user declares trusted, the
+# gradients of the same run are visible, which proves that the check can fail. Prints bytes, bits of entropy per byte and updates/s.
 # Usage: capture_test.sh TROUPE FOLDER [--seconds S] [--rounds N] [--rates MBIT,…]
-#   --seconds 10: of training in each run; --rounds 0: of both kinds of run in turn, after the two that are captured, not captured
-#   --rates 0: limits of the link between the hosts at which the rounds run; 0: none
-# Exit code: 0 all held; 1 something did not; 77 this machine lacks what hosts.sh takes (says "skipped:").
+#   --seconds 10: training time of each run; --rounds 0: further runs of both kinds in turn, without capture, after the two captured ones
+#   --rates 0: rate limits of the link between the hosts for these rounds; 0: none
+# Exit code: 0 all checks passed; 1 one failed; 77 this machine lacks what hosts.sh needs (prints "skipped:").
 set -uo pipefail
 here=$(dirname "$(readlink -f "$0")")
 [ $# -ge 2 ] || { sed -n 2,9p "$0" >&2; exit 2; }

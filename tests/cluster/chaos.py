@@ -1,4 +1,4 @@
-"""The faults of chaos.sh, and what is checked and told of them. Called by it, on the hosts of hosts.sh."""
+"""Injects the faults of chaos.sh, checks the run and reports. chaos.sh calls it on the hosts of hosts.sh."""
 import argparse
 import glob
 import json

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Chaos: the run of everywhere.textproto on four hosts (network namespaces) by SSH, while every few seconds a random process (an environment
-# actor, a shard, a learner, the evaluator, a whole node, the head) is killed -9, one of all but the head is frozen, a host cut off, or the run's disk
-# full, at times with the head killed meanwhile. Then the head is killed -9 once more; then the whole launch is, and the run is resumed to its end.
-# Checked: its score; no item twice, none that a snapshot had is lost, none missing but behind a restart; no wait beyond a deadline; nothing left. Prints
+# Chaos: the run of everywhere.textproto on four hosts (network namespaces) by SSH. Every few seconds a random process (an environment
+# actor, a shard, a learner, the evaluator, a whole node, the head) is killed with kill -9, or one other than the head is frozen, or a host is cut off, or the
+# run's disk is full, at times with the head killed meanwhile. Then the head is killed once more, and finally the whole launch. The run is then resumed to its end.
+# Checks: the score; no item is duplicated, none of a snapshot is lost, none is missing except after a restart; no wait exceeds its deadline; nothing is left. Prints
 # a table of faults, recoveries and losses.
 # Usage: chaos.sh TROUPE REPLAY_AUDIT FOLDER [--minutes M] [--period S] [--seed N] [--score RETURN] [--short]
-#   --minutes 30, --period 20 (seconds between faults), --seed 1 (of the draw), --score 800 (the least that the run has to end with).
-#   --short: two faults of each kind on a small run from states, whose score does not count: about two minutes.
-# Exit code: 0 all held; 1 something did not; 77 this machine lacks what hosts.sh takes (says "skipped:").
+#   --minutes 30, --period 20 (seconds between faults), --seed 1 (of the random faults), --score 800 (minimum final score of the run).
+#   --short: two faults of each kind on a small run from states, whose score is not checked: about two minutes.
+# Exit code: 0 all checks passed; 1 one failed; 77 this machine lacks what hosts.sh needs (prints "skipped:").
 set -uo pipefail
 here=$(dirname "$(readlink -f "$0")")
 [ $# -ge 3 ] || { sed -n 2,11p "$0" >&2; exit 2; }

@@ -1,4 +1,4 @@
-"""What a run under chaos (chaos.py) has kept of its promises: checks, and a table of faults, recoveries and losses."""
+"""Checks the guarantees for a run under chaos (chaos.py), and prints a table of faults, recoveries and losses."""
 import os
 import re
 import subprocess

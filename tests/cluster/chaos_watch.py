@@ -1,4 +1,4 @@
-"""What a run under chaos says of itself, with the times at which it was seen, and copies of the snapshots that it writes."""
+"""Observes a run under chaos: records its output with times, and copies the snapshots that it writes."""
 import os
 import re
 import shutil

@@ -1,4 +1,4 @@
-# What the tests of launchers share. Sourced, after `set -euo pipefail`, with: build=<build folder>
+# What the tests of launchers share. Source it after `set -euo pipefail`, with build=<build folder> set.
 export OMP_NUM_THREADS=1
 any_strategy=$build/experiments/any_strategy
 place=$build/tests/collectives/topology_process
@@ -8,7 +8,7 @@ trap 'rm -rf "$folder"' EXIT
 failures=0
 passes=0
 
-# check SENTENCE COMMAND…: runs it within a minute; its output lies in $folder/out.
+# check SENTENCE COMMAND…: runs the command for at most a minute. Its output is in $folder/out.
 check() {
   local sentence=$1 code=0
   shift
@@ -27,19 +27,19 @@ verdict() {
   fi
 }
 
-# The loss that any_strategy printed, once, for so many replicas.
+# The loss that any_strategy printed, exactly once, for this number of replicas.
 loss() {
   sed -n "s/.*| replicas $1 | loss \([0-9.e-]*\)$/\1/p" "$folder/out"
 }
 
-# same_loss REPLICAS: its steps are those of one process, but for the order of sums.
+# same_loss REPLICAS: the steps equal those of one process, except for the order of sums.
 same_loss() {
   local found
   found=$(loss "$1")
   python3 -c 'import sys; a, b = map(float, sys.argv[1:]); sys.exit(abs(a - b) > 1e-6 * (1 + abs(a)))' "$alone" "$found"
 }
 
-# same_parameters: those that small_style printed on two ranks, in any order of lines, are the ones of one process.
+# same_parameters: the parameters that small_style printed on two ranks equal those of one process, in any order of lines.
 same_parameters() {
   python3 - "$folder/one" "$folder/out" <<'PY'
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A head's supervisor holds simulated nodes, plain and encrypted: all join, the silent and the killed are lost and come back.
+# A head's supervisor with simulated nodes, plain and encrypted: all join; silent and killed nodes are lost and come back.
 # Usage: cluster_scale_test.sh <cluster_scale program> <scratch folder>
 set -uo pipefail
 scale=$1 scratch=$2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# TF_CONFIG and torchrun's variables are a cluster: `troupe launch` leads it and `troupe node` joins it, with no other word of where.
+# TF_CONFIG and torchrun's variables describe a cluster: `troupe launch` leads it and `troupe node` joins it without any other address.
 # Usage: environment_cluster_test.sh <troupe program> <scratch folder>
 set -uo pipefail
 troupe=$1 scratch=$2

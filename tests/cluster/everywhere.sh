@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # One experiment everywhere: everywhere.textproto in one process, and on four hosts (network namespaces of this machine) by SSH, by Slurm, by
-# mpirun and in Ray. Each run goes to its end; of another one the head is killed -9 while it learns (not of one process), and the run is stopped once it learns
-# under the next head; then what is left is counted: processes, listening sockets, shared memory and files. Runs of all calls with one folder are in one table.
+# mpirun and in Ray. One run goes to its end. In another, the head is killed with kill -9 while it learns (except in one process), and the run is stopped once it learns
+# under the next head. Then what is left is counted: processes, listening sockets, shared memory and files. All calls with the same folder share one table.
 # Usage: everywhere.sh TROUPE FOLDER [--seeds "1 2 3"] [--set KEY=VALUE]… STAGE…      STAGE: process, ssh, slurm, mpi, ray, table
 #   e.g. everywhere.sh build/release/troupe everywhere process ssh slurm mpi ray table
-# TROUPE_RAY_PYTHON: a Python with the package ray, for ray.
-# Exit code: 0 done; 1 a run failed or something was left; 77 this machine lacks what a stage takes (says "skipped:").
+# TROUPE_RAY_PYTHON: a Python that has the package ray, for the stage ray.
+# Exit code: 0 done; 1 a run failed or something was left; 77 this machine lacks what a stage needs (prints "skipped:").
 set -uo pipefail
 here=$(dirname "$(readlink -f "$0")")
 [ $# -ge 3 ] || { sed -n 2,9p "$0" >&2; exit 2; }
@@ -27,7 +27,7 @@ results=$folder/results.csv
 [ -e "$results" ] || echo 'stage,seed,return,least,greatest,environment_steps,updates,seconds,exit_code,stop_code,left,head_back,taken_over' >"$results"
 experiment=$here/everywhere.textproto
 
-# What there is of the stage's program, and of sockets, memory and files, one line each.
+# The stage's processes, sockets, memory and files, one per line.
 state() {
   [ -z "${TROUPE_HOSTS:-}" ] || left_on_hosts | sed 's/process [0-9]*: /process /'
   pgrep -af "$folder/$stage/" | sed 's/^[0-9]* /process /' | grep -v everywhere.sh
@@ -38,7 +38,7 @@ state() {
 left() { state | sort >"$folder/$stage/after"; comm -13 "$folder/$stage/before" "$folder/$stage/after"; }
 nothing_left() { [ -z "$(left)" ]; }
 
-# within SECONDS COMMAND…: looks until it succeeds.
+# within SECONDS COMMAND…: repeats the command until it succeeds or the time is over.
 within() {
   local end=$((SECONDS + $1))
   shift
@@ -48,15 +48,15 @@ within() {
   done
 }
 newest_run() { ls -d "$runs"/everywhere/* 2>/dev/null | tail -n 1; }
-# column NAME KIND: of the last row of that kind.
+# column NAME KIND: the column's value in the last row of that kind.
 column() {
   tr -d "\r" 2>/dev/null <"$(newest_run)/metrics.csv" | awk -F, -v name="$1" -v kind="$2" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == name) at = i } $1 == kind { found = $at } END { print found }'
 }
 learns() { [ "$(column updates progress)" -gt 300 ] 2>/dev/null || ! kill -0 "$run" 2>/dev/null; }
 
-# Milliseconds of a clock that only goes forward.
+# Milliseconds of a monotonic clock.
 now() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
-# kill_head: sets head_back, the seconds until updates go on, and taken_over, the processes that lived on ("M of N").
+# kill_head: sets head_back, the seconds until updates continue, and taken_over, the surviving processes ("M of N").
 kill_head() {
   local updates begin
   recorded() { [ -s "$(newest_run)/checkpoints/head.state" ]; }
@@ -85,7 +85,7 @@ role { name: "learner" apart: "learner" }
 T
 }
 
-# start SEED [--set KEY=VALUE]: the run in the background, $! is its head or what carries it.
+# start SEED [--set KEY=VALUE]: starts the run in the background; $! is its head or the process that carries it.
 start() {
   local cluster=$folder/$stage/cluster.textproto words=("${sets[@]}" --set "seed=$1" --runs "$runs" "${@:2}")
   [ "$stage" = process ] || words+=(--set learner.backend=TCP) # between hosts
@@ -99,7 +99,7 @@ start() {
   esac
   run=$!
 }
-# The first signal, to the head.
+# Sends the head its first signal.
 stop() {
   local head=$run
   [ "$stage" != slurm ] || head=$(pgrep -f "^$troupe launch .*$folder/slurm/" | head -n 1)

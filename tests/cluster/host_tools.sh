@@ -1,10 +1,10 @@
-# What a command that hosts.sh runs does with its hosts. Sourced, with `set -euo pipefail`. A host is named by its number.
+# Functions for scripts that hosts.sh runs. Source it with `set -euo pipefail`. A host is identified by its number.
 PATH=$PATH:/usr/sbin:/sbin
 [ -n "${TROUPE_HOSTS:-}" ] || { echo "host_tools.sh: there are no hosts; start this by hosts.sh" >&2; exit 2; }
 
 host_address() { echo "10.77.0.$(($1 + 1))"; }
 
-# on_host NUMBER COMMAND…: in its namespaces, in this folder. `"${enter[@]}" COMMAND… &` after `enter_host NUMBER`: likewise, and $! is it.
+# on_host NUMBER COMMAND…: runs it in the host's namespaces, in this folder. `"${enter[@]}" COMMAND… &` after `enter_host NUMBER` does the same, with its process in $!.
 on_host() {
   local enter
   enter_host "$1"
@@ -12,7 +12,7 @@ on_host() {
 }
 enter_host() { enter=(nsenter -t "$(<"/run/hosts/host$1.pid")" -n -u -i -m --wd="$PWD" --); }
 
-# link_rate NUMBER MBIT: both directions of its link; 0: no limit.
+# link_rate NUMBER MBIT: limits both directions of the host's link; 0: no limit.
 link_rate() {
   local rate=$2 burst=$(($2 * 1250 > 16000 ? $2 * 1250 : 16000)) # bytes: ten milliseconds' worth
   if [ "$rate" = 0 ]; then
@@ -24,11 +24,11 @@ link_rate() {
   fi
 }
 
-# The cable is pulled: the host hears nobody and nobody hears it; it is not told.
+# Pulls the cable: no packet reaches or leaves the host, and the host is not notified.
 link_down() { ip link set "port$1" down; }
 link_up() { ip link set "port$1" up; }
 
-# cut A B: what A and B send each other is dropped; mend A: A hears everybody again.
+# cut_hosts A B: drops what A and B send each other; mend_host A: removes every cut of A.
 cut_hosts() {
   local peer
   peer=$(host_address "$2")
@@ -42,8 +42,8 @@ RULES
 }
 mend_host() { on_host "$1" nft delete table inet partition; }
 
-# link_delay RELAY NUMBER DELAY_MS LOSS_PERCENT: frames of its link go through a program (the kernel has no netem), each way; again
-# for other values. RELAY: the path of frame_relay.
+# link_delay RELAY NUMBER DELAY_MS LOSS_PERCENT: sends the frames of its link through a program in each direction (the kernel has no netem). Call it again
+# to change the values. RELAY: the path of frame_relay.
 link_delay() {
   local relay=$1 number=$2 wish=/run/hosts/host$2.relay
   if [ ! -p "$wish" ]; then
@@ -71,7 +71,7 @@ link_delay() {
   return 1
 }
 
-# What runs on the hosts besides their sshd (and its sessions' own processes), one line each.
+# Processes on the hosts except sshd and its session processes, one per line.
 processes_on_hosts() {
   local number name process words
   for ((number = 0; number < TROUPE_HOSTS; ++number)); do
@@ -93,7 +93,7 @@ pids_on_host() {
   return 0
 }
 
-# Sockets that listen on the hosts besides sshd's, and segments of shared memory, one line each.
+# Listening sockets on the hosts except those of sshd, and segments of shared memory, one per line.
 sockets_on_hosts() {
   local number
   for ((number = 0; number < TROUPE_HOSTS; ++number)); do
@@ -113,7 +113,7 @@ left_on_hosts() {
   segments_on_hosts
 }
 
-# wait_for SECONDS COMMAND…: until it succeeds; fails when it does not by then.
+# wait_for SECONDS COMMAND…: waits until the command succeeds; fails if it does not by then.
 wait_for() {
   local end=$((SECONDS + $1))
   shift

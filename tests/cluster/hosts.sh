@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Runs a command among several hosts of its own: network namespaces of this machine, joined by virtual Ethernet and a bridge.
+# Runs a command among several simulated hosts: network namespaces of this machine, joined by virtual Ethernet and a bridge.
 # Usage: hosts.sh [-N HOSTS] [--sshd] [--hide PATH]… [--disk PATH=MIB]… COMMAND [ARGUMENT…]      e.g. hosts.sh -N 3 --sshd bash
-#   -N: hosts (default 2): host0 at 10.77.0.1, host1 at 10.77.0.2, …; the command runs beside them, at 10.77.0.254, and finds them by name.
-#   --sshd: each runs an OpenSSH server on port 2222, with keys made for it; `ssh -F $TROUPE_SSH_CONFIG host0` goes there, and
-#           TROUPE_SSH_PORT, TROUPE_SSH_IDENTITY, TROUPE_SSH_KNOWN_HOSTS say the same one by one.
-#   --hide: an empty folder lies over PATH on the hosts, not where the command runs: what is there has to be copied to them.
-#   --disk: PATH is a file system of MIB mebibytes, in memory, that the hosts and the command share: it can be full.
-# A script sources host_tools.sh to run something on a host, to limit, delay, lose, cut, and to count what is left.
-# Each host has a name, an address, /dev/shm and System V memory of its own; files are shared. All of it lives in namespaces that end with
-# this process, however it ends: no interface, file or process outlives it, and any number of them go side by side.
-# Exit code: COMMAND's; 77 where this machine lacks what it takes (says "skipped:").
+#   -N: number of hosts (default 2): host0 at 10.77.0.1, host1 at 10.77.0.2, …; the command runs beside them, at 10.77.0.254, and finds them by name.
+#   --sshd: each host runs an OpenSSH server on port 2222, with keys made for it; `ssh -F $TROUPE_SSH_CONFIG host0` connects to it, and
+#           TROUPE_SSH_PORT, TROUPE_SSH_IDENTITY, TROUPE_SSH_KNOWN_HOSTS give the same settings one by one.
+#   --hide: mounts an empty folder over PATH on the hosts, but not for the command: its files must be copied there.
+#   --disk: PATH is a file system of MIB mebibytes, in memory, shared by the hosts and the command: it can be filled up.
+# A script sources host_tools.sh to run something on a host, to limit, delay, drop or cut its traffic, and to count what is left.
+# Each host has its own name, address, /dev/shm and System V memory; files are shared. All of it is in namespaces that end with
+# this process, however it ends: no interface, file or process outlives it, and any number of instances can run in parallel.
+# Exit code: COMMAND's; 77 if this machine lacks what is needed (prints "skipped:").
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 PATH=$PATH:/usr/sbin:/sbin
@@ -33,7 +33,7 @@ outside() {
   fi
   [ "$(id -u)" = 0 ] || owner=(--map-root-user)
   unshare "${owner[@]}" --net --mount --pid --fork true 2>/dev/null || skip "this kernel gives user $(id -un) no namespaces; run it as root"
-  # Whoever of the chain dies takes the rest along: setpriv for this script's death, --kill-child and the kernel for the others.
+  # Whichever process of the chain dies takes the rest with it: setpriv handles this script's death, --kill-child and the kernel the others.
   setpriv --pdeathsig KILL unshare "${owner[@]}" --net --mount --uts --ipc --pid --fork --kill-child=KILL --mount-proc \
     bash "$here/hosts.sh" "${words[@]}" <&0 &
   local instance=$!

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The hosts that the other tests stand on. Usage: hosts_test.sh FRAME_RELAY
+# The simulated hosts that the other tests use. Usage: hosts_test.sh FRAME_RELAY
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 relay=$(readlink -f "$1")
@@ -14,7 +14,7 @@ verdict() { # verdict SENTENCE COMMAND…
     sed 's/^/    /' "$log"
   fi
 }
-# holds EXPRESSION VALUES…: Python's, of v[0], v[1], …
+# holds EXPRESSION VALUES…: evaluates Python's EXPRESSION with the values as v[0], v[1], …
 holds() { python3 -c 'import sys; v = [float(x) for x in sys.argv[2:]]; print(v); sys.exit(not eval(sys.argv[1]))' "$@"; }
 not() { ! "$@"; }
 probe() { on_host "$1" python3 "$here/probe.py" "${@:2}"; }
@@ -85,7 +85,7 @@ MARK=$mark "$here/hosts.sh" -N 3 "$0" "$relay" links || code=$?
 [ $code != 77 ] || exit 77
 verdict "a command's exit code is its own" [ $code = 0 ]
 
-# Two more, at the same addresses, killed while they run.
+# Two more instances, at the same addresses, are killed while they run.
 source_wait() { local end=$((SECONDS + 60)); until "$@"; do [ $SECONDS -lt $end ] || return 1; sleep 0.05; done; }
 for number in 1 2; do
   MARK=$mark "$here/hosts.sh" -N 2 bash -c 'echo up; exec sleep infinity' >"$log.$number" &

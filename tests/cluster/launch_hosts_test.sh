@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `troupe launch` by SSH on four hosts of their own (network namespaces) with a deployment's keys: 4 environment actors, 3 shards, 2 learners that
-# exchange over the network, an evaluator. A node without the keys is not let in. Stopped, it leaves no process, socket or memory segment behind.
+# `troupe launch` by SSH on four simulated hosts (network namespaces) with a deployment's keys: 4 environment actors, 3 shards, 2 learners that
+# exchange over the network, an evaluator. A node without the keys is rejected. When stopped, the run leaves no process, socket or memory segment behind.
 # Usage: launch_hosts_test.sh <troupe program> <scratch folder>     exit code 77: this machine lacks what hosts.sh takes
 set -uo pipefail
 here=$(dirname "$(readlink -f "$0")")

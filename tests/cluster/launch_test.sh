@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# `troupe launch` on two nodes of this host: one is killed with all it runs, its actors are placed again and the run goes on; the head is killed, and its
-# successor takes the nodes and their processes over, also where one of these died with it; where all died, it comes back with new nodes; then it is
-# stopped, and nothing is left. It goes on with three nodes, three shards and one replica, and a key that the checkpoint cannot follow is refused before.
+# `troupe launch` on two nodes of this host. One is killed with its processes: its actors are placed again and the run continues. The head is killed: its
+# successor takes over the nodes and their processes, even if one of them died with it; if all died, it comes back with new nodes. Then the run is stopped,
+# and nothing is left. It resumes with three nodes, three shards and one replica, and a key that the checkpoint cannot follow is refused before that.
 # Usage: launch_test.sh <troupe program> <scratch folder>
 set -uo pipefail
 troupe=$1 scratch=$2 name=launched
@@ -33,7 +33,7 @@ snapshot() { [ -n "$(ls "$scratch"/runs/launched/*/snapshots/learner 2>/dev/null
 
 until_true 'learning' above 1000
 until_true 'a snapshot of the learner' snapshot
-# The node that the learners are on: the worse loss.
+# The node of the learners: its loss is worse.
 agent=$(ps -o ppid= -p "$(pgrep -f "role learner --index 0 .*$scratch/runs" | head -n 1)" | tr -d ' ')
 kill -9 "$agent" || fail 'no node'
 until_true 'the death of the node told' said 'warning node n-[01] ' log.txt 1

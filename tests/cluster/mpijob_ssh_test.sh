@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The SSH files of the image for Kubeflow's MPIJobs, with the real sshd and ssh: the job's key comes in, and no other key, host or way does.
+# The image's SSH files for Kubeflow's MPIJobs, with the real sshd and ssh: the job's key is accepted, and no other key, host or method is.
 # Usage: mpijob_ssh_test.sh TOP_OF_THE_REPOSITORY. Says "skipped:" where there is no sshd.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin

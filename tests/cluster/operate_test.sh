@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every command that operates a run, on two nodes of this host with keys: status, top, logs, scale up and down, a rolling restart, the watchdog, stop, and what
-# they say of a run that is over or whose head was killed.
+# Every command that operates a run, on two nodes of this host with keys: status, top, logs, scale up and down, a rolling restart, the watchdog, stop; and
+# their output for a run that has ended or whose head was killed.
 # Usage: operate_test.sh <troupe program> <scratch folder>
 set -uo pipefail
 troupe=$1 scratch=$2 name=operated
@@ -30,7 +30,7 @@ launch() {
   OMP_DISPLAY_ENV=true "$troupe" launch "$scratch/cluster.textproto" "$scratch/run.textproto" --runs "$scratch/runs" "$@" >>"$scratch/out" 2>&1 &
   run=$!
 }
-# operate EXIT-CODE COMMAND…: from another folder; what it prints lies in said, and its errors in errors.
+# operate EXIT-CODE COMMAND…: runs it from another folder, with its output in said and its errors in errors.
 operate() {
   local expected=$1 code=0
   shift
@@ -52,7 +52,7 @@ until_true 'the head' compgen -G "$scratch/runs/operated/*/head.json" >/dev/null
 folder=$(dirname "$scratch"/runs/operated/*/head.json)
 until_true 'learning' is 's["counters"]["updates"] > 300' True
 
-# What there is.
+# The state of the run.
 is 's["phase"]' training || fail 'it does not train'
 is 'len(s["processes"]), {p["state"] for p in s["processes"]}, [n["name"] for n in s["nodes"] if n["up"]]' "(7, {'up'}, ['n-0', 'n-1'])" || fail 'not all are up'
 [ "$(status 'sorted(p["process"] for p in s["processes"])')" = "[$(processes '.*' | sed 's/ $//; s/ /, /g')]" ] || fail 'other processes'
@@ -68,7 +68,7 @@ said ' head: info '
 operate 0 logs --node n-0 --lines 5
 grep -q 'n-1' "$scratch/said" && fail 'a line of another node'
 
-# Who may not, and what may not be.
+# Callers without permission, and invalid requests.
 (cd "$scratch/elsewhere" && env -u TROUPE_KEYS "$troupe" status "$folder" >"$scratch/said" 2>"$scratch/errors")
 [ $? = 2 ] || fail 'status without keys'
 last_error '--keys DIR'
@@ -117,7 +117,7 @@ operate 0 pause --off
 said '^training goes on$'
 until_true 'training after the pause' is "s['phase'] == 'training' and $counted > $still" True
 
-# A timeline of all processes, one trace.
+# One trace, with the timelines of all processes.
 operate 0 timeline --updates 5 --out "$scratch/trace.json"
 said '^timeline .*/timelines/[0-9]+\.json: 5 updates, .* spans of 7 actors$'
 python3 - "$scratch/trace.json" <<'P' || fail 'the trace is not as it should be'
@@ -133,7 +133,7 @@ P
 operate 2 timeline --updates 1001
 last_error 'from 1 to 1000'
 
-# Another ratio of samples to inserts, in all shards, also after their restart.
+# Another ratio of samples to inserts applies in all shards, also after their restart.
 operate 0 limit --samples-per-insert 4
 said '^rate limiter of 2 shards: 4 samples per insert$'
 until_true 'the new ratio' is 's["rate_limiter"]["samples_per_insert"], s["rate_limiter"]["changed"]' '(4.0, True)'
@@ -142,7 +142,7 @@ said '^rate limit +4 samples per insert, .*changed'
 operate 2 limit --samples-per-insert 0
 last_error 'above 0'
 
-# A rolling restart of all: other processes, nothing lost, nothing counted.
+# A rolling restart of all: new processes, nothing lost, no restart counted.
 before_processes=$(processes '.*')
 inserts=$(status 's["counters"]["replay_items"]')
 updates=$(status 's["counters"]["updates"]')
@@ -156,7 +156,7 @@ logged ' died' && fail 'somebody died'
 [ "$(status 's["counters"]["replay_items"]')" -ge "$inserts" ] || fail 'items were lost'
 until_true 'updates go on after the restart' is "s['counters']['updates'] > $updates" True
 
-# A frozen shard is left out: the learners continue with the other.
+# A frozen shard is skipped: the learners continue with the other.
 shard=$(pgrep -f "actor --role replay --index 1 .*$scratch/runs")
 kill -STOP "$shard"
 updates=$(status 's["counters"]["updates"]')
@@ -173,7 +173,7 @@ updates=$(status 's["counters"]["updates"]')
 kill -CONT $shards
 until_true 'updates after the standstill' is "s['counters']['updates'] > $updates" True
 
-# Stop, and go on with the number that it was scaled to.
+# Stop, then resume with the scaled number of actors.
 operate 0 stop
 said 'has ended, its checkpoint is '
 pgrep -f "troupe (actor|node) .*$scratch" >/dev/null && fail 'stop came back before the processes of the run were gone'
@@ -191,7 +191,7 @@ until_true 'three environment actors again' is 'sum(p["role"] == "environment" a
 until_true 'training' is 's["phase"]' training
 is 's["rate_limiter"]["samples_per_insert"]' 4.0 || fail 'the resumed run has not the ratio that was set'
 
-# A head that was killed is told as such.
+# Commands report that the head was killed.
 kill -9 "$run"
 wait "$run" 2>/dev/null
 operate 2 status "$folder"

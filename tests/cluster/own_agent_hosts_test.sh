@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Trains a plug-in agent on two hosts (network namespaces) by SSH: the installed program, moved, and a plug-in that was built against the installed
-# package. The hosts see neither the source nor the build. The run learns to its end and leaves nothing behind.
+# Trains a plug-in agent on two hosts (network namespaces) by SSH: the installed program, at another place, and a plug-in built against the installed
+# package. The hosts see neither the source nor the build. The run trains to its end and leaves nothing behind.
 # Usage: own_agent_hosts_test.sh BUILD_FOLDER SOURCE_FOLDER DEPENDENCIES     exit code 77: this machine lacks what hosts.sh takes
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")

@@ -1,4 +1,4 @@
-"""Runs the Jobs of a folder of manifests on the hosts of hosts.sh, a pod on each. Called by pods_test.sh."""
+"""Runs the Jobs of a folder of manifests on the hosts of hosts.sh, one pod on each. pods_test.sh calls it."""
 import glob
 import os
 import re
@@ -33,7 +33,7 @@ evaluation { period: 0 final_episodes: 1 video: false }
 checkpoint { minutes: 0.1 keep: 1 }
 stop { environment_steps: 200000 }
 """
-# What the image has at these places lies elsewhere here. The pod's folders are bound before /tmp, below which they may lie, is covered.
+# What the image has at these paths is elsewhere here. The pod's folders may be below /tmp, so they are bound before /tmp is covered.
 ENTER = r"""set -euo pipefail
 mount --make-rprivate /
 mkdir -p /run/pod/program /run/pod/files
@@ -233,14 +233,14 @@ def main():
         if pod.probe(pod.container["livenessProbe"]["exec"]["command"]) != 0:
             fail(f"the liveness probe of {pod.name} fails")
 
-    # A node is killed: its Job starts another of the same index.
+    # A node is killed: its Job starts another pod of the same index.
     nodes[1].signal(signal.SIGKILL)
     until("its end", lambda: nodes[1].ended() is not None)
     nodes[1].start()
     before = counter("updates")
     until("updates after the death of a node", lambda: counter("updates") > before + 300 or head.ended() is not None)
 
-    # The head's pod is killed: its Job starts another, which takes the nodes and their processes over.
+    # The head's pod is killed: its Job starts another, which takes over the nodes and their processes.
     logged = lambda text: text in open(glob.glob(f"{FOLDER}/runs/pods/*/log.txt")[-1]).read()
     until("a checkpoint", lambda: glob.glob(f"{FOLDER}/runs/pods/*/checkpoints/*/manifest.json") or head.ended() is not None)
     before = counter("updates")
@@ -250,7 +250,7 @@ def main():
     until("the takeover", lambda: logged("took over 7 processes of 7") or head.ended() is not None)
     until("updates after it", lambda: counter("updates") > before + 300 or head.ended() is not None)
 
-    # The head is evicted: it has its grace, ends with another code than 0, and the next one goes on.
+    # The head is evicted: it gets its grace period, ends with an exit code other than 0, and the next one continues.
     head.signal(signal.SIGTERM)
     until("its end", lambda: head.ended() is not None)
     if head.ended() != 75:

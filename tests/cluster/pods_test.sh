@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What `troupe launch --manifests` writes for Kubernetes, run as a kubelet would run it, on three hosts of their own (network namespaces): each pod has the
+# The Kubernetes manifests of `troupe launch --manifests`, run as a kubelet would run them, on three simulated hosts (network namespaces): each pod has the
 # command, environment, files, user and limits of its manifest, process 1 and the names of the headless Service. A node is killed and comes back, the head is
-# evicted and goes on with its run, and every Job completes. What a kubelet does beyond that (images, cgroups, policies) is not shown.
+# evicted and continues its run, and every Job completes. What else a kubelet does (images, cgroups, policies) is not tested.
 # Usage: pods_test.sh <troupe program> <scratch folder>     exit code 77: this machine lacks what hosts.sh takes
 set -uo pipefail
 here=$(dirname "$(readlink -f "$0")")

@@ -1,4 +1,4 @@
-"""Measures a link. probe.py serve PORT (prints "ready"; TCP echo and UDP count on PORT, until killed)
+"""Measures a link. probe.py serve PORT (prints "ready"; echoes TCP and counts UDP datagrams on PORT until killed)
 probe.py connect HOST PORT SECONDS | rtt HOST PORT ROUNDS | rate HOST PORT BYTES | lost HOST PORT DATAGRAMS"""
 import socket
 import sys

@@ -8,7 +8,7 @@ source "$here/host_tools.sh"
 folder=/run/hosts/test
 mkdir -p "$folder"
 failures=0 passes=0 skips=0
-# says SENTENCE EXPECTED COMMAND…: its output, sorted, is EXPECTED.
+# says SENTENCE EXPECTED COMMAND…: checks that its sorted output is EXPECTED.
 says() {
   local code=0
   timeout -k 5 100 "${@:3}" >"$folder/out" 2>"$folder/err" </dev/null || code=$?

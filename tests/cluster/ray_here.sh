@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs a command beside a Ray cluster of its own, and takes that down again.
+# Runs a command next to a private Ray cluster, and shuts the cluster down afterwards.
 # Usage: ray_here.sh PYTHON [--hosts] COMMAND [ARGUMENT…]      e.g. ray_here.sh venv/bin/python troupe launch …
-#   PYTHON: has the package ray. --hosts: for a command of hosts.sh: a Ray node on each of its hosts, the cluster's head on host0, and
-#   one without CPUs beside them; otherwise one on this host. Each has 4 CPUs. COMMAND finds the cluster by RAY_ADDRESS, and that Python
+#   PYTHON: has the package ray. --hosts: for use within hosts.sh: a Ray node on each of its hosts, the cluster's head on host0, and
+#   a node without CPUs beside them; otherwise one node on this host. Each has 4 CPUs. COMMAND finds the cluster by RAY_ADDRESS, and PYTHON
 #   by TROUPE_RAY_PYTHON.
-# Ray's processes end with this script, or with hosts.sh; what they write is in a temporary folder.
-# Exit code: COMMAND's; 77 where this machine lacks what it takes (says "skipped:"); 1 where Ray does not come up.
+# Ray's processes end with this script, or with hosts.sh. Their files are in a temporary folder.
+# Exit code: COMMAND's; 77 if this machine lacks what is needed (prints "skipped:"); 1 if Ray does not start.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 [ $# -ge 2 ] || { sed -n 2,8p "$0" >&2; exit 2; }

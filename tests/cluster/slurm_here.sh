@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs a command inside a Slurm of its own on this host, and takes that down again.
+# Runs a command inside a private Slurm on this host, and shuts it down afterwards.
 # Usage: slurm_here.sh [-N NODES | --hosts] COMMAND [ARGUMENT…]      e.g. slurm_here.sh srun -n 2 hostname
-#   -N: nodes, each a slurmd of this host on a port of its own (default 1); each has as many processors as the host, at least 4.
-#   --hosts: for a command of hosts.sh: a node on each of its hosts, by its name and address; COMMAND runs beside them.
-# munged, slurmctld and slurmd run in the foreground as this user, root or not, listen on the loopback alone on free ports, and keep
-# everything in a temporary folder; a Slurm that is configured on the host is neither used nor touched. COMMAND finds it by SLURM_CONF.
-# Exit code: COMMAND's; 77 where Slurm is not installed (says "skipped:"); 1 where the daemons do not come up (their logs are shown) or
-# where a process is left when all is down.
+#   -N: number of nodes, each a slurmd on this host with its own port (default 1); each has as many processors as the host, at least 4.
+#   --hosts: for use within hosts.sh: a node on each of its hosts, with its name and address; COMMAND runs beside them.
+# munged, slurmctld and slurmd run in the foreground as this user, root or not, listen only on free loopback ports, and keep
+# everything in a temporary folder. A Slurm configured on the host is neither used nor changed. COMMAND finds this one by SLURM_CONF.
+# Exit code: COMMAND's; 77 if Slurm is not installed (prints "skipped:"); 1 if the daemons do not start (their logs are shown) or
+# a process is left after the shutdown.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 nodes=1
@@ -34,7 +34,7 @@ folder=$(mktemp -d "${TMPDIR:-/tmp}/slurm_here.XXXXXX")
 user=$(id -un)
 daemons=()
 
-# Whatever runs from, or was told of, our folder: daemons, steps, and what they started.
+# Every process that runs from our folder or has it among its arguments: daemons, steps, and what they started.
 ours() {
   local pid
   for pid in /proc/[0-9]*; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The batch script of `troupe launch --manifests`, in a Slurm of its own. Usage: slurm_script_test.sh BUILD_FOLDER
-# What it starts is a stand-in for `troupe` that notes what it was called with: the script is tested, not the training.
-# Says "skipped:" where there is no Slurm to bring up.
+# The batch script of `troupe launch --manifests`, in a private Slurm. Usage: slurm_script_test.sh BUILD_FOLDER
+# It starts a stand-in for `troupe` that records how it was called: this tests the script, not the training.
+# Prints "skipped:" if Slurm cannot be started.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 if [ "${2:-}" != inside ]; then
@@ -14,7 +14,7 @@ cd "$folder"
 
 cat >stand_in <<'SCRIPT'
 #!/bin/bash
-# launch: runs until `finish` is there, or until SIGTERM. node: until `finish`, or the head has ended.
+# launch: runs until `finish` exists, or until SIGTERM. node: until `finish` exists, or the head has ended.
 here=$(dirname "$0")
 [ "$1" = node ] || { rm -f "$here/ended"; trap 'echo stopped >>"$here/calls"; touch "$here/ended"; exit 0' TERM; }
 echo "$*${TROUPE_KEYS:+ keys=$TROUPE_KEYS}" >>"$here/calls" # who has noted its call heeds signals
@@ -32,7 +32,7 @@ supervision { grace_seconds: 1 }
 CLUSTER
 "$build/troupe" launch job.textproto quickstart --manifests out >/dev/null
 
-# within SENTENCE COMMAND…: waits two minutes at most until the command succeeds.
+# within SENTENCE COMMAND…: waits at most two minutes until the command succeeds.
 within() {
   local sentence=$1
   shift
@@ -49,8 +49,8 @@ within() {
   exit 1
 }
 calls() { [ "$(grep -c "$1" calls)" = "$2" ]; }
-# Slurm lets a job that was queued again wait for two minutes from when its last step is gone. Three seconds will do; fewer will not: a
-# slurmd takes a job whose credential is of the second in which it was killed for the killed one.
+# Slurm lets a requeued job wait for two minutes after its last step ended. Three seconds are enough. Fewer are not: if a job's
+# credential is from the second in which its previous run was killed, slurmd takes it for the killed one.
 resumed() {
   local eligible
   eligible=$(scontrol show job "$job" | sed -n 's/.*EligibleTime=//p')

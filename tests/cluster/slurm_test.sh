@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Replicas as Slurm starts them: srun, sbatch, one node and two. Usage: slurm_test.sh BUILD_FOLDER
-# Brings up a Slurm of its own (slurm_here.sh); says "skipped:" where there is none to bring up.
+# Replicas that Slurm starts: srun and sbatch, on one node and on two. Usage: slurm_test.sh BUILD_FOLDER
+# Starts a private Slurm (slurm_here.sh). Prints "skipped:" if that is not possible.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 if [ "${2:-}" != inside ]; then
@@ -31,7 +31,7 @@ check "a batch script starts it with -n" sbatch --wait -N 1 -n 2 -o batch.log jo
 cp batch.log out
 verdict "the batch script's program trains as one process" "$(same_parameters && echo 0 || echo $?)"
 
-# Both nodes are this host, whose Slurm names do not resolve: the script says where the ranks are.
+# Both nodes are this host, but their Slurm names do not resolve: the script sets the ranks' addresses.
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 export MASTER_ADDR=127.0.0.1 MASTER_PORT=$port TROUPE_ADDRESS=127.0.0.1
 for backend in tcp hierarchical auto; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Replicas as PyTorch's torchrun starts them. Usage: torchrun_test.sh BUILD_FOLDER [TORCHRUN]
-# TORCHRUN, else $TROUPE_TORCHRUN, else the one on the PATH; says "skipped:" where there is none.
+# Replicas that PyTorch's torchrun starts. Usage: torchrun_test.sh BUILD_FOLDER [TORCHRUN]
+# TORCHRUN defaults to $TROUPE_TORCHRUN, then to the one on the PATH. Prints "skipped:" if there is none.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 torchrun=${2:-${TROUPE_TORCHRUN:-$(command -v torchrun || true)}}
@@ -31,7 +31,7 @@ port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0));
 check "torchrun with an address that the user gives" "$torchrun" --nnodes 1 --nproc-per-node 2 --master-addr 127.0.0.1 \
   --master-port "$port" --no-python "$place" tcp
 
-# The launcher's store outlives the attempt that failed, with all that its ranks have written there.
+# The launcher's store outlives the failed attempt, including everything that its ranks have written to it.
 cat >twice.sh <<SCRIPT
 #!/bin/bash
 "$place" "\$1" || exit 1

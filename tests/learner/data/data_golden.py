@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""data_golden.py OUT.safetensors: pictures and what Pillow and torchvision make of them, for data_pictures_test.
+"""data_golden.py OUT.safetensors: pictures, and the results of Pillow and torchvision for them, for data_pictures_test.
 
 Needs torch, torchvision, Pillow and numpy. Written with torchvision of torch 2.11."""
 import io

@@ -1,6 +1,6 @@
 #!/bin/sh
-# data_python.sh BUILD_FOLDER OUT: writes data sets into OUT with the packages that people write them with. The virtual environment is made
-# in the build folder on first use. Exit code 77: the packages cannot be had here.
+# data_python.sh BUILD_FOLDER OUT: writes data sets into OUT with the packages that users write them with. The virtual environment is created
+# in the build folder on first use. Exit code 77: the packages are not available.
 set -u
 python=$1/python_data/bin/python
 exec 9>"$1/python_data.lock" && flock 9 # other tests use it, too

@@ -1,6 +1,6 @@
 #!/bin/sh
-# safetensors_interpreter.sh BUILD_FOLDER: prints a Python interpreter that has the safetensors package. Its virtual environment is made in
-# the build folder on first use. Exit code 77: the package cannot be had here.
+# safetensors_interpreter.sh BUILD_FOLDER: prints the path of a Python interpreter that has the safetensors package. Its virtual environment is
+# created in the build folder on first use. Exit code 77: the package is not available.
 set -u
 python=$1/python_safetensors/bin/python
 exec 9>"$1/python_safetensors.lock" && flock 9 # other tests use it, too

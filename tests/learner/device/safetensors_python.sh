@@ -1,6 +1,6 @@
 #!/bin/sh
 # safetensors_python.sh BUILD_FOLDER OURS THEIRS: checks the values of OURS with the official Python package and writes THEIRS with it.
-# Exit code 77: the package cannot be had here.
+# Exit code 77: the package is not available.
 set -u
 python=$(sh "$(dirname "$0")/safetensors_interpreter.sh" "$1") || exit 77
 "$python" - "$2" "$3" <<'PYTHON'

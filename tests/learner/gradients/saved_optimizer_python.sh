@@ -1,6 +1,6 @@
 #!/bin/sh
-# saved_optimizer_python.sh BUILD_FOLDER FILE: checks with the official Python package that FILE has the moments of AdamW after one step on
-# gradients of 2 by the parameters' names. Exit code 77: the package cannot be had here.
+# saved_optimizer_python.sh BUILD_FOLDER FILE: checks with the official Python package that FILE has, by the parameters' names, the moments of
+# AdamW after one step with gradients of 2. Exit code 77: the package is not available.
 set -u
 python=$(sh "$(dirname "$0")/../device/safetensors_interpreter.sh" "$1") || exit 77
 "$python" - "$2" <<'PYTHON'
