@@ -41,7 +41,7 @@ std::shared_ptr<const ClusterKeys> keys_of(WallClock::time_point now = WallClock
   return std::make_shared<ClusterKeys>(read_cluster_keys(scratch / "keys", now));
 }
 
-/// What each process has of its own, here several times in one process.
+/// The parts of one process. A test has several in this process.
 struct Side {
   SystemConfig config;
   caf::actor_system system;

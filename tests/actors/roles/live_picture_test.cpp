@@ -12,7 +12,7 @@
 namespace troupe::actors {
 namespace {
 
-/// A policy that is never asked for an action: all steps are random.
+/// A policy whose actions are not used: all steps are random.
 class NoPolicy final : public learner::Policy {
 public:
   std::int64_t parameter_count() const override { return 0; }

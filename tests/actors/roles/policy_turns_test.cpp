@@ -6,7 +6,7 @@ using troupe::actors::PolicyTurns;
 
 TEST_CASE("environments play whole sequences, then wait for what was learned from them") {
   PolicyTurns turns(10, 8, 4); // 8 sequences of 10 steps over 4 environments: two each
-  CHECK(turns.waits(0));       // for the first parameters
+  CHECK(turns.waits(0));       // until the first parameters arrive
   turns.published();
   CHECK(turns.begins(0));
   CHECK_FALSE(turns.begins(1)); // the first sequences have already begun
@@ -15,7 +15,7 @@ TEST_CASE("environments play whole sequences, then wait for what was learned fro
   turns.published();
   CHECK_FALSE(turns.waits(20));
   CHECK(turns.begins(20));
-  turns.published(); // published early, during the sequences: the next ones begin without waiting
+  turns.published(); // early, during the sequences: the next ones begin without waiting
   CHECK(turns.begins(40));
   CHECK(turns.waits(60));
 }

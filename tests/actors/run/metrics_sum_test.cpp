@@ -104,7 +104,7 @@ TEST_CASE("the steps of an actor that died stay in the sum beside those of its s
   sum.add(learner);
   const Progress now = sum.progress(1.0, true);
   CHECK(now.agent_steps == 105);
-  CHECK(now.parameter_lag == doctest::Approx(10)); // of the living one
+  CHECK(now.parameter_lag == doctest::Approx(10)); // the successor's: 60 - 50
 }
 
 TEST_CASE("a resumed run counts on from its checkpoint") {
@@ -137,7 +137,7 @@ TEST_CASE("processor seconds are those of each process once, of the head's since
   auto report = environment(0, 1, 10);
   *report.mutable_process() = time(8, 20);
   sum.add(report);
-  wire::LearnerReport learner; // of the same process, a moment later
+  wire::LearnerReport learner; // from the same process, a moment later
   *learner.mutable_process() = time(8, 21);
   sum.add(learner);
   sum.add(report); // late
@@ -283,7 +283,7 @@ TEST_CASE("the sums of a head go on in its successor, whose own time counts from
   next.set_processor_seconds(100);
   MetricsSum second(before, next);
   second.restore(first.record());
-  second.add(environment(0, 1, 9)); // it goes on
+  second.add(environment(0, 1, 9)); // it continues
   next.set_processor_seconds(101);
   second.add(next);
   const Progress now = second.progress(1, true);

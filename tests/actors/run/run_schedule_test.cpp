@@ -93,7 +93,7 @@ TEST_CASE("with recorded episodes updates are granted to the end, evaluations do
     RunSchedule schedule(config, {});
     Progress now;
     now.updates_per_second = 400;
-    if (deterministic) // in rounds, which end at evaluations
+    if (deterministic) // in rounds, none of which passes an evaluation
       CHECK(schedule.finish_round(now) == 50);
     else
       CHECK(schedule.extend_updates(now) == 432);
@@ -132,7 +132,7 @@ TEST_CASE("environments share the remaining steps, then each may make all of the
   CHECK(schedule.steps(0, at_steps(0)) == 500); // 12'000 / 6 / 4
   schedule.paused_at(0, 300);
   schedule.paused_at(1, 100);
-  CHECK(schedule.steps(0, at_steps(4800)) == 600); // and 7200 / 6 / 4
+  CHECK(schedule.steps(0, at_steps(4800)) == 600); // plus 7200 / 6 / 4
   CHECK(schedule.steps(1, at_steps(4800)) == 400);
   schedule.forget({Role::environment, 1});
   CHECK(schedule.steps(1, at_steps(4800)) == 300);

@@ -91,7 +91,7 @@ TEST_CASE("asynchronous servers have every bit back after a resumption, and the 
   CHECK(idle.progress.updates == first.progress.updates);
   check_equal_servers(first.checkpoint, idle.checkpoint, 2);
   config.stop.environment_steps = 6000;
-  config.learner.replicas = 2; // with another number of replicas and of shards
+  config.learner.replicas = 2; // other numbers of replicas and of shards
   config.learner.parameter_servers = 3;
   const RunResult more = play(config, folder.path(), first.checkpoint);
   REQUIRE(more.error == "");

@@ -4,7 +4,7 @@ namespace troupe::actors {
 namespace {
 
 struct SuccessionFixture : SupervisorFixture {
-  int living = start_idle_process(); // started by the previous head
+  int living = start_idle_process(); // a process of the previous head
 
   SuccessionFixture() {
     caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown);

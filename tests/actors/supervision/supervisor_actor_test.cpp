@@ -249,7 +249,7 @@ TEST_CASE_FIXTURE(tests::ActorFixture, "learners begin when each of them has a p
                incarnation, std::int64_t{0});
     pass();
   };
-  std::string cores;         // of the last process that was ordered
+  std::string cores;         // of the last process ordered
   const auto ordered = [&] { // processes ordered from the node, by index
     std::vector<int> started;
     bool more = true;

@@ -35,7 +35,7 @@ bool passes(int size, const std::string& name, const std::string& variable = "TR
 
 } // namespace
 
-// --- what each rank does under mpirun
+// --- what each rank runs under mpirun
 
 TEST_CASE("helper: operations" * doctest::skip()) {
   for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong})

@@ -1,4 +1,4 @@
-// The same small program under every backend and launcher. Its argument names the backend.
+// The same small program for every backend and launcher. Its argument names the backend.
 #include <cstdio>
 
 #include <ATen/Parallel.h>

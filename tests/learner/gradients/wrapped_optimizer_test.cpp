@@ -68,7 +68,7 @@ TEST_CASE("all buckets but the last are sent while backward runs once a step has
 }
 
 TEST_CASE("gradients that arrive after their bucket was sent are not lost") {
-  // The loss takes one backward pass, and from the third step on two and then three.
+  // The loss takes one backward pass in steps 0 and 1, two in steps 2 and 3, then three.
   const auto expected = alone(6);
   std::vector<Parameters> found(2);
   const auto errors = on_ranks(Means::threads, 2, [&](Communicator& communicator) {

@@ -122,7 +122,7 @@ TEST_CASE("What cannot be run is refused in words") {
   ::chmod((folder / "setuid").c_str(), 04755);
   struct Mistake {
     std::vector<std::string> words;
-    std::string part; // of the last line
+    std::string part; // expected in the last line
   };
   std::vector<Mistake> mistakes{
       {{"-n", "0", "--", style("small_style")}, "-n"},

@@ -248,7 +248,7 @@ TEST_CASE("each step function changes its own network's weights alone") {
   auto before = copy_of(alone.gan->parameters());
   alone.gan->critic_step(alone.context, batch);
   const auto weights_of = [](const TensorMap& state, const std::string& prefix) {
-    TensorMap weights; // except what a forward pass changes
+    TensorMap weights; // without what a forward pass changes
     for (const auto& [name, tensor] : state)
       if (name.starts_with(prefix) && name.find("running") == std::string::npos
           && name.find("tracked") == std::string::npos && !name.ends_with("_u")

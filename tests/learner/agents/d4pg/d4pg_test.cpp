@@ -279,7 +279,7 @@ TEST_CASE("the acting policy is the learner's, alone or in a batch") {
     if (v.config.precision == "bfloat16")
       continue; // the learner rounds there
     D4pgConfig config = v.config;
-    config.shift_pixels = 0; // as in acting
+    config.shift_pixels = 0; // as when acting
     config.policy_learning_rate = 1e-30;
     config.critic_learning_rate = 1e-30;
     ReplicaContext context(nullptr, 3);

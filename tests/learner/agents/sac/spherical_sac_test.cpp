@@ -118,7 +118,7 @@ TEST_CASE("spherical SAC: returns lie within the atoms in units of the scale") {
   };
   CHECK(scale_after(0, 0.9) == doctest::Approx(1e-3)); // no reward yet
   CHECK(scale_after(-0.5, 0.9) == doctest::Approx(1)); // -0.5 forever gives -5
-  CHECK(scale_after(0.1, 0.9) == doctest::Approx(1));  // it does not shrink
+  CHECK(scale_after(0.1, 0.9) == doctest::Approx(1));  // the scale does not shrink
   CHECK(scale_after(2, 0) == doctest::Approx(1));
   CHECK(scale_after(1, 1) == doctest::Approx(200)); // as if the discount were 0.999
 }
