@@ -64,8 +64,8 @@ TEST_CASE("targets follow each update that the parameters took, the other replic
     int period;
     double weight; // of the parameters in the targets, after two steps of 1 each
   };
-  // Each step moves the parameters by 1. If k target updates are due in a step, the targets take 1
-  // - 0.75^k of the parameters.
+  // Each step moves the parameters by 1. With k target updates due, the targets then move by the
+  // share 1 - 0.75^k.
   for (const Case& c : {Case{.advanced = 1, .period = 1, .weight = 0.75 * 0.25 + 0.25 * 2},
                         Case{.advanced = 2, .period = 1, .weight = 0.5625 * 0.4375 + 0.4375 * 2},
                         Case{.advanced = 3, .period = 2, .weight = 0.5625 * 0.25 + 0.4375 * 2},
