@@ -13,8 +13,8 @@ namespace troupe::env {
 
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// Episodes of five steps; reward k and discount .5 at step k; observes (k), (k, action 0). What it
-/// was given last lies in `last_action` of the object that the test holds.
+/// Episodes of five steps. At step k the reward is k, the discount .5, and the observation (k) and
+/// (k, action 0). The last action that it received is kept in `last_action`.
 class Counting final : public Environment {
 public:
   explicit Counting(std::vector<double>* last_action = nullptr) : last_action_(last_action) {
@@ -69,7 +69,7 @@ std::vector<T> numbers(std::span<const std::byte> bytes) {
   return values;
 }
 
-/// Its observation buffer and its last time step.
+/// An environment with its observation buffer and its last time step.
 struct Played {
   std::unique_ptr<Environment> environment;
   std::vector<std::byte> observation;

@@ -1,4 +1,4 @@
-// libFuzzer target of archives of arrays.
+// libFuzzer target of the .npz reader.
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>

@@ -17,7 +17,7 @@ TEST_CASE("control characters, which a terminal would obey, are written as numbe
   CHECK(legible("\x1b[2J\r") == "\\x1b[2J\\x0d");
   CHECK(legible(std::string("zero\0", 5)) == "zero\\x00");
   CHECK(legible("\x7f") == "\\x7f");
-  CHECK(legible("\xc2\x9b") == "\\xc2\\x9b"); // U+009B, which begins a sequence
+  CHECK(legible("\xc2\x9b") == "\\xc2\\x9b"); // U+009B, which starts a control sequence
 }
 
 TEST_CASE("text for one line has no newlines") {
@@ -26,8 +26,8 @@ TEST_CASE("text for one line has no newlines") {
 
 TEST_CASE("bytes that are not UTF-8 are written as numbers, and the text continues") {
   CHECK(legible("x\xff:y") == "x\\xff:y");
-  CHECK(legible("\xc3") == "\\xc3");                       // cut off
-  CHECK(legible("\xc0\xaf") == "\\xc0\\xaf");              // longer than needed
+  CHECK(legible("\xc3") == "\\xc3");                       // truncated
+  CHECK(legible("\xc0\xaf") == "\\xc0\\xaf");              // overlong
   CHECK(legible("\xed\xa0\x80") == "\\xed\\xa0\\x80");     // a surrogate
   CHECK(legible("\xf4\x90\x80\x80").starts_with("\\xf4")); // above U+10FFFF
   CHECK(legible("\xe6\xbc\xa2\xe6\xbc") == "漢\\xe6\\xbc");

@@ -53,7 +53,7 @@ Buffer deflated(const Buffer& bytes) {
   return out;
 }
 
-/// A zip file made by the letter of its specification (PKWARE APPNOTE), independent of our reader.
+/// Writes zip files according to the specification (PKWARE APPNOTE), independently of our reader.
 class Zip {
 public:
   void add(const std::string& name, const Buffer& bytes, bool packed,
@@ -69,8 +69,8 @@ public:
     file_.insert(file_.end(), data.begin(), data.end());
   }
 
-  /// One entry for each name, all of which unpack the same data. Every local header calls the
-  /// headers after it an extra field, so that the data follow each of them.
+  /// Adds one entry per name, all with the same data: each local header declares the headers after
+  /// it as its extra field, so that the data follow every header.
   void add_shared(const std::vector<std::string>& names, const Buffer& bytes) {
     const Buffer data = deflated(bytes);
     const auto checksum =
@@ -85,14 +85,14 @@ public:
       put_common(header, true, checksum, data.size(), bytes.size(), name->size(), extra);
       put(header, *name);
       if (extra > 0) {
-        put(header, 0x9999, 2); // a kind of field that no reader knows
+        put(header, 0x9999, 2); // an unknown type of extra field
         put(header, later, 2);
       }
       later += header.size();
       headers.insert(headers.begin(), header.begin(), header.end());
       before_data.push_back(later);
     }
-    const std::size_t at = file_.size() + headers.size(); // of the data
+    const std::size_t at = file_.size() + headers.size(); // of the compressed data
     for (std::size_t i = 0; i < names.size(); ++i)
       put_entry(names[names.size() - 1 - i], true, checksum, data.size(), bytes.size(),
                 at - before_data[i]);
@@ -115,7 +115,7 @@ public:
   }
 
 private:
-  /// From "version needed" to the length of the extra field.
+  /// The fields from "version needed" to the length of the extra field.
   static void put_common(Buffer& out, bool packed, std::uint64_t checksum, std::uint64_t stored,
                          std::uint64_t size, std::size_t name, std::size_t extra) {
     put(out, 20, 2);
@@ -206,7 +206,7 @@ TEST_CASE("flipped bits never crash and never change a number in silence") {
     try {
       for (const auto& [name, array] : parse_npz(mutated, "mutated")) {
         const auto original = truth.find(name);
-        if (original != truth.end()) // a name is not covered by a checksum, contents are
+        if (original != truth.end()) // checksums cover contents, but not names
           CHECK(array.as_doubles() == original->second.as_doubles());
       }
     } catch (const std::runtime_error&) {
@@ -263,7 +263,7 @@ TEST_CASE("hostile archives are refused before memory is taken for them") {
 }
 
 TEST_CASE("entries that share their bytes unpack to no more than an honest file would") {
-  const std::size_t size = std::size_t{4} << 20; // packed into some 4 KiB
+  const std::size_t size = std::size_t{4} << 20; // compresses to some 4 KiB
   const Buffer array = npy("|u1", "(" + std::to_string(size) + ",)", Buffer(size));
   const auto archive = [&](int entries) {
     std::vector<std::string> names;

@@ -47,7 +47,7 @@ std::string number(double value) {
   return std::to_string(value) + " ";
 }
 
-/// Shapes of all kinds in all directions, and a few planes, before a camera.
+/// Shapes of all kinds and orientations, and a few planes, in front of a camera.
 std::string random_shapes(Random& random, int count) {
   std::string xml = "<mujoco><worldbody><camera pos='0 0 0'/>"
                     "<geom type='plane' size='20 20 1' pos='0 -3 -8' euler='-80 20 0'/>";
@@ -66,7 +66,7 @@ std::string random_shapes(Random& random, int count) {
   return xml + "</worldbody></mujoco>";
 }
 
-/// Share of pixels at which depth and segmentation are what MuJoCo's own ray meets.
+/// Share of pixels whose depth and segmentation match what MuJoCo's own ray hits.
 double agreement(const Physics& physics) {
   constexpr int kSide = 64;
   RayCaster caster(caster_model(physics.compiled()), {.height = kSide, .width = kSide});
@@ -159,7 +159,7 @@ TEST_CASE("layouts, grey and row strides hold the same picture") {
       const double luma = .299 * value[0] + .587 * value[1] + .114 * value[2];
       REQUIRE(std::abs(grey[static_cast<std::size_t>(y * kWidth + x)] - luma) <= 1.5);
     }
-  CHECK(strided[60] == 77); // between rows nothing is written
+  CHECK(strided[60] == 77); // padding between rows is not written
 }
 
 TEST_CASE("pixels show what MuJoCo's own rays meet, as far away") {

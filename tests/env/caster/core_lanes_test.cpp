@@ -1,8 +1,8 @@
-// Every lane computes what one float computes, on every instruction set of this processor.
+// Each lane computes exactly what scalar code computes, on every instruction set of this processor.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tests/env/caster/core_lanes_test.cpp"
 #include <hwy/foreach_target.h>
-// After foreach_target.h.
+// Must follow foreach_target.h.
 #include "env/caster/kernels/lanes-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,7 +19,7 @@ R formula(R a, R b) {
          + to_real(whole & IntOf<R>(255)) + copysign(floor(a), b) + clamp(a / b, R(-1.0F), R(1.0F));
 }
 
-/// How many of 160 numbers differ between lanes and one float.
+/// How many of 160 results differ between lanes and scalar code.
 int differing_lanes() {
   int differing = 0;
   for (int i = 0; i < 160; i += kLanes<Real>) {
@@ -41,7 +41,7 @@ int differing_lanes() {
   return differing;
 }
 
-/// Largest errors of log2 (absolute) and exp2 (relative).
+/// Largest absolute error of log2 and largest relative error of exp2.
 void largest_errors(double errors[2]) {
   errors[0] = errors[1] = 0;
   for (float x = 1e-6F; x < 100; x *= 1.0007F) {

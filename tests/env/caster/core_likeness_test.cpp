@@ -13,7 +13,7 @@ namespace {
 
 struct Likeness {
   int frames = 0;
-  double similarity = 0; // sums
+  double similarity = 0; // sum over all pictures
   double difference = 0;
 };
 
@@ -53,7 +53,8 @@ void check_all(const std::string& folder) {
     CAPTURE(task);
     const Likeness likeness = compare(folder, task);
     REQUIRE(likeness.frames > 0);
-    // OpenGL's shadow map speckles the escape's ground at random: no two pictures are alike there.
+    // OpenGL's shadow map speckles the ground of the escape task at random: its own pictures differ
+    // from each other there.
     const double least = task == "quadruped_escape" ? .91 : .975;
     CHECK(likeness.similarity / likeness.frames >= least);
     CHECK(likeness.difference / likeness.frames <= 1.5);

@@ -18,7 +18,7 @@ void collect(const SpanSetView& set, const BlockArea& area, std::uint64_t* masks
       masks[i / 64] |= std::uint64_t{1} << (i % 64);
 }
 
-/// Tiles one after the other, as a block of threads does each.
+/// Draws tile after tile, each as one block of threads would.
 template <bool kOrthographic>
 class HostTile {
 public:

@@ -7,8 +7,8 @@
 
 namespace troupe::env::caster {
 
-/// Draws one packed frame on the processor with the functions that the kernel calls for its pixels,
-/// in plain floats.
+/// Draws one packed frame on the CPU in scalar code, with the functions that the CUDA kernel calls
+/// for each pixel.
 void draw_with_floats(const FrameView& frame, const PictureFormat& format,
                       std::span<std::uint8_t> out);
 

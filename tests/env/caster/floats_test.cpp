@@ -1,5 +1,5 @@
-// The kernel's functions on the processor: no GPU is needed to see that the shared formulas, and
-// the block of memory in which frames travel, give the pictures of the vectors.
+// The kernel's functions on the CPU. They show without a GPU that the shared formulas, and the
+// block of memory in which frames travel, give the same pictures as the vector code.
 #include <doctest/doctest.h>
 
 #include "env/caster/cuda/batch_caster.hpp"
@@ -16,7 +16,7 @@ struct alignas(64) Line {
   std::byte bytes[64];
 };
 
-/// Draws with the processor, as soon as it is asked to, what a GPU would.
+/// Stands in for a GPU: draws on the CPU as soon as a picture is requested.
 class FloatsDevice : public caster::CudaDevice {
 public:
   const std::byte* keep(std::span<const std::byte> bytes) override { return bytes.data(); }
@@ -52,7 +52,7 @@ private:
   std::vector<std::vector<Line>> pieces_;
 };
 
-/// The pictures of all states, by the functions that the kernel calls for its pixels.
+/// The pictures of all states, drawn with the functions that the kernel calls for each pixel.
 std::vector<std::uint8_t> draw_with_floats(std::shared_ptr<const CasterModel> model,
                                            const std::vector<const mjModel*>& models,
                                            const std::vector<const mjData*>& states,
@@ -177,7 +177,7 @@ TEST_CASE("several threads build the frames of several pieces, and draw the same
     std::vector<std::uint8_t> expected;
     const CastOptions options{.height = 6, .width = 7};
     const std::vector<std::uint8_t> twelve = simulations.cast(options);
-    for (int i = 0; i < 25; ++i) { // 300: two whole pieces and a part of one
+    for (int i = 0; i < 25; ++i) { // 300 pictures: two full pieces and a partial one
       models.insert(models.end(), simulations.models().begin(), simulations.models().end());
       states.insert(states.end(), simulations.states().begin(), simulations.states().end());
       expected.insert(expected.end(), twelve.begin(), twelve.end());

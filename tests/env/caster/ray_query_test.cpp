@@ -20,7 +20,7 @@ std::unique_ptr<Physics> simulate(const std::string& xml) {
   return physics;
 }
 
-/// Solids of every kind, in all directions, some around others; groups 0 to 2.
+/// Solids of every kind in all orientations, some enclosing others, in groups 0 to 2.
 std::string crowd(Random& random, int count) {
   const auto numbers = [&](int values, double low, double high) {
     std::string out;
@@ -68,9 +68,9 @@ Found cast(const Physics& physics, const std::vector<double>& origins,
   return found;
 }
 
-/// mj_ray meets a floor inside of height fields.
+/// mj_ray also hits a floor inside height fields.
 bool in_field(const Physics& physics, const double* point) {
-  constexpr int kField = 2; // of the geoms
+  constexpr int kField = 2; // index of the geom
   const mjtNum* place = physics.data().geom_xpos + 3 * kField;
   const mjtNum off[3] = {point[0] - place[0], point[1] - place[1], point[2] - place[2]};
   mjtNum local[3];
@@ -85,7 +85,7 @@ TEST_CASE("rays meet what mj_ray meets, from outside and inside, at the same dis
   const auto physics = simulate(crowd(random, 60));
   std::vector<double> origins;
   std::vector<double> directions;
-  constexpr std::size_t kRays = 3001; // no multiple of a packet
+  constexpr std::size_t kRays = 3001; // not a multiple of the packet size
   for (std::size_t i = 0; i < 3 * kRays; ++i) {
     origins.push_back(random.uniform(-4, 4));
     directions.push_back(random.uniform(-2, 2));
@@ -116,7 +116,7 @@ TEST_CASE("rays meet what mj_ray meets, from outside and inside, at the same dis
     CAPTURE(options.statics);
     CAPTURE(options.exclude_body);
     CHECK(hits > static_cast<int>(kRays) / 5);
-    CHECK(different <= 3); // along an edge
+    CHECK(different <= 3); // along edges
   }
 }
 

@@ -56,8 +56,8 @@ Rays random_rays(unsigned seed, std::size_t count) {
 using Point = std::array<double, 3>;
 using Triangle = std::array<Point, 3>;
 
-/// What MuJoCo hands to OpenGL: two triangles a cell, walls, a floor; corners turn left from
-/// outside.
+/// The triangles that MuJoCo passes to OpenGL: two per cell, the walls and a floor; corners are
+/// counterclockwise seen from outside.
 std::vector<Triangle> all_triangles(const mjModel& model) {
   const int rows = model.hfield_nrow[0];
   const int columns = model.hfield_ncol[0];

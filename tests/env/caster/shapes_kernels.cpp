@@ -3,7 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tests/env/caster/shapes_kernels.cpp"
 #include <hwy/foreach_target.h>
-// After foreach_target.h, once for each instruction set.
+// Must follow foreach_target.h, which includes it once for each instruction set.
 #include "env/caster/kernels/height_field-inl.hpp"
 #include "env/caster/kernels/mesh-inl.hpp"
 #include "env/caster/kernels/texture-inl.hpp"

@@ -8,37 +8,37 @@
 #include "env/caster/mesh.hpp"
 #include "env/caster/textures.hpp"
 
-/// The caster's parts for triangles, grids and textures, on arrays, with the vectors of any
-/// instruction set that this processor has.
+/// The caster's functions for triangles, height fields and textures, on arrays, compiled for every
+/// instruction set that this processor supports.
 namespace troupe::env::caster::test {
 
-/// Rays one after another, as many as a packet may have times some number.
+/// Any number of rays.
 struct Rays {
   std::vector<std::array<float, 3>> from;
   std::vector<std::array<float, 3>> along;
 };
 
 struct Hit {
-  float t = -1; // -1: none
+  float t = -1; // -1: no hit
   std::int32_t triangle = -1;
   std::array<float, 3> normal{};
   std::array<float, 2> uv{};
-  bool between = false; // something, either side, with 0 < t < 1
+  bool between = false; // whether anything, on either side, is hit at 0 < t < 1
   bool operator==(const Hit&) const = default;
 };
 
-std::vector<std::int64_t> targets(); // of Highway, that this processor runs
-/// One of targets() from now on; 0: the best.
+std::vector<std::int64_t> targets(); // Highway's targets that this processor supports
+/// Selects one of targets() for all later calls; 0 selects the best.
 void use_target(std::int64_t target);
 
 std::vector<Hit> cast_mesh(const MeshView& mesh, const Rays& rays);
 std::vector<Hit> cast_field(const HeightFieldView& field, const Rays& rays);
-/// The same, one ray after another by plain floats.
+/// The same in scalar code, one ray at a time.
 std::vector<Hit> cast_mesh_singly(const MeshView& mesh, const Rays& rays);
 std::vector<Hit> cast_field_singly(const HeightFieldView& field, const Rays& rays);
 
-/// Colour and alpha (0 to 1) at places (u, v, level) of a flat texture, or (x, y, z, level) of a
-/// cube.
+/// Colour and alpha (0 to 1) at points (u, v, level) of a flat texture, or (x, y, z, level) of a
+/// cube texture.
 std::vector<std::array<float, 4>> sample(const Texture& texture,
                                          const std::vector<std::array<float, 4>>& places);
 

@@ -20,7 +20,7 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Triangles without a model around them.
+/// Triangles without a model.
 struct Soup {
   std::vector<float> vertices; // [n, 4]
   std::vector<BvhTriangle> triangles;
@@ -72,12 +72,13 @@ Rays random_rays(Random& random, std::size_t count) {
     rays.along.push_back(
         {to[0] - rays.from[i][0], to[1] - rays.from[i][1], to[2] - rays.from[i][2]});
   }
-  rays.along[0] = {0, 0, -1}; // along axes, too
+  rays.along[0] = {0, 0, -1}; // along the axes, too
   rays.along[1] = {0, 1, 0};
   return rays;
 }
 
-/// Independent of the caster: plane first, then areas, in double. Near an edge it does not say.
+/// An independent reference in double precision: intersects the plane, then compares areas. `sure`
+/// is false near an edge.
 struct Plain {
   double t = -1;
   bool sure = true;
@@ -263,7 +264,7 @@ TEST_CASE("corners sharper than MuJoCo smooths have the normal of their face") {
 
 namespace {
 
-/// Two bones, one skin, `inflate` metres thicker than its vertices.
+/// A skin of two bones, inflated by `inflate` metres.
 std::string skin_xml(const std::string& inflate) {
   return R"(
   <mujoco><worldbody>
@@ -279,7 +280,7 @@ std::string skin_xml(const std::string& inflate) {
   </deformable></mujoco>)";
 }
 
-/// How far the skin is from where MuJoCo puts it: position, normal.
+/// How far the skin is from where MuJoCo puts it: largest error of positions and of normals.
 std::array<double, 2> skin_errors(Physics& physics, Skin& skin) {
   mjvScene scene;
   mjvOption option;
@@ -332,7 +333,7 @@ TEST_CASE("the dog's skin moves as MuJoCo moves it and keeps its tree around it"
     turn_joints(physics, seed);
     const auto errors = skin_errors(physics, skin);
     CHECK(errors[0] < 1e-5);
-    CHECK(errors[1] < 2e-2); // of faces of next to no area
+    CHECK(errors[1] < 2e-2); // of faces with almost no area
     const SkinBounds bounds = skin.bounds();
     for (std::size_t i = 0; i < skin.vertices().size(); i += 4)
       for (std::size_t k = 0; k < 3; ++k) {

@@ -57,8 +57,8 @@ TEST_CASE("an infinite plane's texture is OpenGL's, but for its detail far away"
   check_alike(scene("<geom type='plane' size='0 0 .2' material='flat'/>"), .975, 2.5, .25);
 }
 
-// A mesh with coordinates of its own under a cube texture shows whatever flat texture OpenGL bound
-// last: nothing to compare with.
+// A mesh that has texture coordinates and a cube texture shows whichever flat texture OpenGL bound
+// last, so there is nothing to compare with.
 TEST_CASE("cube textures lie on every shape as OpenGL lays them") {
   for (const char* material : {"cube", "uniform_cube"})
     for (const char* shape : {"type='box' size='.9 .6 .7'", "type='sphere' size='.9'",
@@ -76,7 +76,7 @@ TEST_CASE("plain meshes and height fields have OpenGL's normals, under lamps and
        {"type='mesh' mesh='plain'", "type='mesh' mesh='mapped'", "type='hfield' hfield='hills'"}) {
     check_alike(scene(std::string("<geom ") + shape + " rgba='.8 .6 .3 1'/>"), .985, .5, .01);
     check_alike(scene(lamp + "<geom " + shape + " rgba='.8 .6 .3 1'/>"), .96, 1.5,
-                .08); // edges of shadows
+                .08); // edges of shadows differ
   }
 }
 

@@ -21,7 +21,7 @@ float uniform(Random& random, float low, float high) {
   return std::uniform_real_distribution<float>(low, high)(random);
 }
 
-/// A model with one texture whose bytes the test writes.
+/// A model with one texture, whose bytes the test sets.
 std::shared_ptr<const CompiledModel> textured(const char* type, int width, int height,
                                               const std::function<void(mjtByte*)>& paint) {
   std::ostringstream xml;
@@ -32,7 +32,7 @@ std::shared_ptr<const CompiledModel> textured(const char* type, int width, int h
   return compiled;
 }
 
-/// One channel by the definition: repeat, linear in both directions, texel centres at halves.
+/// One channel by definition: repeated, bilinear, texel centres at half-integers.
 double bilinear(const mjtByte* bytes, int width, int height, double u, double v, int channel) {
   const double x = u * width - .5;
   const double y = v * height - .5;
@@ -112,14 +112,14 @@ TEST_CASE("a cube texture has each face where OpenGL puts it and no seam between
   const auto seen = test::sample(texture, middles);
   for (std::size_t face = 0; face < 6; ++face)
     CHECK(seen[face][0] == doctest::Approx(40.0 * static_cast<double>(face) / 255));
-  // On +x, across is -z and down is -y.
+  // On the +x face, across is -z and down is -y.
   CHECK(test::sample(texture, {{1, 0, -.5F, 0}})[0][1]
         > test::sample(texture, {{1, 0, .5F, 0}})[0][1]);
   CHECK(test::sample(texture, {{1, -.5F, 0, 0}})[0][2]
         > test::sample(texture, {{1, .5F, 0, 0}})[0][2]);
 
   Random random(2);
-  for (int i = 0; i < 400; ++i) { // on either side of an edge, on any level
+  for (int i = 0; i < 400; ++i) { // on both sides of an edge, at any level
     Place a{1, 1, uniform(random, -.95F, .95F), std::floor(uniform(random, 0, 4))};
     for (int turns = i % 3; turns > 0; --turns)
       a = {a[2], a[0], a[1], a[3]};
@@ -169,7 +169,7 @@ TEST_CASE("places that are no numbers give some colour") {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const auto none = [](mjtByte*) {};
   const auto flat = textured("2d", 3, 1, none);
-  const auto cube = textured("skybox", 4, 4, none); // one face for all sides
+  const auto cube = textured("skybox", 4, 4, none); // one face for all six sides
   for (const auto* compiled : {flat.get(), cube.get()}) {
     const Texture texture = make_textures(compiled->get())[0];
     for (const auto& colour :

@@ -12,7 +12,7 @@
 
 namespace troupe::env::test {
 
-/// Environments of one task in states that differ.
+/// Environments of one task, each in a different state.
 class Simulations {
 public:
   Simulations(const std::string& task, int count, int steps = 4) {
@@ -35,7 +35,7 @@ public:
   const std::vector<const mjModel*>& models() const { return models_; }
   const std::vector<const mjData*>& states() const { return states_; }
 
-  /// The pictures by RayCaster, one after the other.
+  /// The pictures drawn by RayCaster, one after another.
   std::vector<std::uint8_t> cast(const CastOptions& options) const {
     std::vector<std::uint8_t> all;
     RayCaster caster(caster_model(), options);
@@ -53,7 +53,7 @@ private:
   std::vector<const mjData*> states_;
 };
 
-/// Share of the bytes that differ by more than `levels`.
+/// Share of bytes that differ by more than `levels`.
 inline double differing(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b,
                         int levels) {
   if (a.size() != b.size() || a.empty())

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Looks at the ray caster's kernels with valgrind, which sanitizers leave out. Usage: tests/env/caster/valgrind.sh BUILD_FOLDER
-# Needs Debian's valgrind. Its processor has AVX2 and no AVX-512, so the caster takes AVX2 there. Exit code 1: something was found.
+# Checks the ray caster's kernels with valgrind, because the sanitizers leave them out. Usage: tests/env/caster/valgrind.sh BUILD_FOLDER
+# Needs Debian's valgrind, whose processor has AVX2 but not AVX-512, so the caster uses AVX2. Exit code 1: valgrind found an error.
 set -euo pipefail
 build=${1:?names the build folder, for example build/release}
 command -v valgrind >/dev/null || {

@@ -18,7 +18,7 @@ namespace {
 
 const std::string kClassicRecordings = in_source("tests/golden/classic");
 
-/// A recording replayed with other options than it was made with.
+/// Replays a recording with other options than those it was made with.
 ClassicReplay replay_as(const std::string& recording, const std::string& options) {
   const TemporaryFolder folder;
   std::filesystem::copy_file(kClassicRecordings + "/" + recording + ".npz",

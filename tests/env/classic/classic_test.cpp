@@ -14,7 +14,7 @@ using namespace troupe::env;
 
 namespace {
 
-/// A classic task with a buffer for what it shows.
+/// A classic task and a buffer for its observations.
 struct Classic {
   std::unique_ptr<Environment> environment;
   std::vector<double> observation;
@@ -33,7 +33,7 @@ struct Classic {
 TEST_CASE("classic tasks have Gymnasium's actions, observations and time limits") {
   struct Row {
     const char* name;
-    std::size_t numbers; // of an observation
+    std::size_t numbers; // size of an observation
     ActionSpec action;
     std::int64_t steps;
     double seconds;
@@ -95,7 +95,7 @@ TEST_CASE("an episode that is cut off keeps its discount, one that terminates do
   } while (step.step_type != StepType::last);
   CHECK(step.discount == 0);
   CHECK(step.reward == 1);
-  CHECK(steps < 15); // pushed to one side alone
+  CHECK(steps < 15); // when always pushed to the same side
 }
 
 TEST_CASE("-1 steps are no limit") {
@@ -141,7 +141,7 @@ TEST_CASE("what is no state of the game is not loaded") {
     std::vector<std::byte> state;
     classic->environment->save_state(state);
     for (const std::int64_t number : {std::int64_t{-1}, std::int64_t{500}}) {
-      std::memcpy(state.data(), &number, sizeof number); // a saved state begins with the game's
+      std::memcpy(state.data(), &number, sizeof number); // begins with the game's state
       CHECK_THROWS_WITH_AS(classic->environment->load_state(state),
                            doctest::Contains("no state of this game"), std::invalid_argument);
     }

@@ -25,11 +25,11 @@ using namespace classic;
 
 namespace {
 
-constexpr double kSigmas = 5; // of an estimate
+constexpr double kSigmas = 5; // standard errors of an estimate
 constexpr std::uint64_t kResets = 2000;
 
-/// NumPy squares single numbers by pow(x, 2), which differs from x * x in the last bit of one
-/// number in a thousand; everything else agrees bit for bit.
+/// NumPy computes squares of scalars as pow(x, 2), which differs from x * x in the last bit about
+/// once in a thousand. Everything else agrees bit for bit.
 struct Tolerance {
   double state = 0;
   double observation = 0;
@@ -37,14 +37,14 @@ struct Tolerance {
 };
 
 Tolerance tolerance_of(const std::string& task) {
-  if (task == "Acrobot-v1") // in its dynamics, which amplify it: 1e-12 after 500 steps
+  if (task == "Acrobot-v1") // squares in its dynamics: 1e-12 after 500 steps
     return {.state = 1e-9, .observation = 1e-6};
-  if (task == "Pendulum-v1") // in its reward, of the torque as float32: 2.4e-10
+  if (task == "Pendulum-v1") // squares the torque, a float32, in its reward: 2.4e-10
     return {.reward = 1e-9};
   return {};
 }
 
-/// A recording, its arrays as rows of numbers, and our environment with its options.
+/// A recording with its arrays as rows of numbers, and our environment with the same options.
 class Recording {
 public:
   Recording(const std::string& folder, const std::string& name)
@@ -78,7 +78,7 @@ std::span<const double> row(const std::vector<double>& numbers, std::size_t i, s
   return std::span(numbers).subspan(i * columns, columns);
 }
 
-/// The states of these games begin with their numbers.
+/// A saved state of these games begins with the game's state.
 template <class State>
 State state_of(std::span<const double> numbers) {
   State state{};
@@ -144,7 +144,7 @@ private:
         differ(at + "only one of both terminates");
       const bool last = terminated[i] != 0 || (episodes && truncated[i] != 0);
       if ((made.step_type == StepType::last) != last)
-        return differ(at + "only one of both is the last"); // the episodes have parted
+        return differ(at + "only one of both is the last"); // the episodes have diverged
       ++report_.compared;
     }
   }
@@ -159,7 +159,7 @@ private:
     }
   }
 
-  /// Gymnasium's observations are float32, as FlatState makes ours.
+  /// Gymnasium's observations are float32, like FlatState's.
   void compare_observation(const std::string& at, std::span<const double> theirs) {
     if (observation_.size() != theirs.size())
       return differ(at + "the observation has another size");
@@ -170,7 +170,7 @@ private:
     }
   }
 
-  /// Quantiles of the states in which 2000 episodes begin.
+  /// Compares the quantiles of the initial states of 2000 episodes.
   void compare_starts() {
     const NpyArray& array = recording_.array("start_quantiles");
     const auto theirs = array.as_doubles();
@@ -189,8 +189,8 @@ private:
       for (std::size_t i = 0; i < rows; ++i) {
         const double at = static_cast<double>(i) / static_cast<double>(rows - 1);
         const double ours = starts[k][static_cast<std::size_t>(at * (kResets - 1))];
-        // Of two samples' quantiles; at the ends of a range they are nearer than a normal
-        // distribution says, by 1/kResets.
+        // The error of a difference of two sample quantiles. Near the ends of the range the normal
+        // approximation fails, so 20/kResets is added.
         const double allowed =
             range * (kSigmas * std::sqrt(2 * at * (1 - at) / kResets) + 20. / kResets);
         if (!(std::abs(ours - theirs[i * columns + k]) <= allowed))
@@ -216,7 +216,7 @@ std::int64_t number_of(const Taxi::State& state) {
   return state.number;
 }
 
-/// Whether `count` of `draws` is what a probability of `share` may give.
+/// Whether `count` hits in `draws` draws are plausible for the probability `share`.
 bool is_likely(double count, double draws, double share) {
   return std::abs(count - draws * share) <= kSigmas * std::sqrt(draws * share * (1 - share));
 }
@@ -286,7 +286,7 @@ private:
       environment_.reset(seed, observation_);
       fickle += static_cast<int>(environment_.state().fickle);
     }
-    // Theirs is an estimate, too.
+    // Gymnasium's share is an estimate, too.
     const double share = starts[1] / starts[0];
     if (std::abs(fickle - kDraws * share) > kSigmas * std::sqrt(2 * kDraws * share * (1 - share)))
       differ(std::to_string(fickle) + " of " + std::to_string(kDraws) + " passengers are fickle");
@@ -299,7 +299,7 @@ private:
     for (std::size_t i = 0; i < state.size(); ++i) {
       double ours[4] = {};
       double ours_after = 0;
-      for (int k = 0; k < kDraws; ++k) { // the stream of random numbers continues
+      for (int k = 0; k < kDraws; ++k) { // the random number stream continues
         environment_.set_state({.number = static_cast<std::int64_t>(state[i]),
                                 .fickle = static_cast<std::int64_t>(flag[i])});
         environment_.step(std::span(action).subspan(i, 1), observation_);

@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from python_packages import python_with
 
 PACKAGES = ["gymnasium==1.4.0"]
-# Drawing is left out here, and maps of the user's own; the time limit is an argument of gymnasium.make(), the acrobot's dynamics an attribute.
+# Rendering and user-defined maps are left out; the time limit is an argument of gymnasium.make(), the acrobot's dynamics an attribute.
 OPTIONS = """
 import importlib, inspect, sys
 import gymnasium

@@ -41,7 +41,7 @@ TEST_CASE("a step's reward and end are the outcome of what the observation says"
       ++steps;
       std::vector<float> now = numbers(observation);
       before[static_cast<std::size_t>(action)] = 1 - before[static_cast<std::size_t>(action)];
-      CHECK(now == before); // one bit was flipped, the goal stays
+      CHECK(now == before); // one bit was flipped, the goal is unchanged
       const std::span all(now);
       const GoalOutcome outcome =
           spec.goal.outcome(all.subspan(static_cast<std::size_t>(spec.goal.achieved), 5),

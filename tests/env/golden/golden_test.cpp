@@ -14,7 +14,7 @@ namespace {
 
 void check_all(const std::string& folder) {
   const GoldenIndex index = read_golden_index(folder);
-  CHECK(index.tasks.size() == 51); // all of dm_control's suite
+  CHECK(index.tasks.size() == 51); // all tasks of dm_control's suite
   CHECK(index.not_built.empty());
   for (const std::string& task : index.tasks) {
     const GoldenReport report = check_golden(folder, task);
@@ -47,7 +47,7 @@ TEST_CASE("a recording of another task is noticed") {
   const TemporaryFolder folder;
   const std::filesystem::path golden = kRecordings;
   const auto replace = std::filesystem::copy_options::overwrite_existing;
-  // The same model and shapes, another reward.
+  // The same model and shapes, but another reward.
   std::filesystem::copy_file(golden / "walker_run.npz", folder / "walker_walk.npz", replace);
   const GoldenReport report = check_golden(folder.path().string(), "walker_walk");
   CHECK_FALSE(report.passed());

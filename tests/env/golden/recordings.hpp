@@ -9,11 +9,11 @@
 
 namespace troupe::env {
 
-/// Recordings of the real dm_control that every clone has.
+/// Recordings of the real dm_control that are part of the repository.
 inline const std::string kRecordings = in_source("tests/golden/control_suite");
 
-/// Longer recordings in the same format, which may lie beside the repository; empty after a message
-/// where they do not.
+/// Folder of longer recordings in the same format, which may exist beside the repository. Prints a
+/// message and returns "" if there is none.
 inline std::string longer_recordings() {
   if (std::filesystem::exists(in_source("../shared/golden/index.json")))
     return in_source("../shared/golden");

@@ -1,5 +1,5 @@
-// Replays a folder of recordings of Gymnasium: gym_golden_check <folder>. Exit code 1: some differ.
-// gym_golden_check --options: every task, option and default, separated by tabs.
+// gym_golden_check <folder> replays a folder of recordings of Gymnasium and exits with 1 if any
+// differs. gym_golden_check --options prints every task, option and default, separated by tabs.
 #include <cstdio>
 #include <filesystem>
 #include <string>

@@ -17,7 +17,8 @@ namespace {
 
 const std::filesystem::path kRecordings = in_source("tests/golden/gym");
 
-/// A folder with the recording `file` under another name, and an index with these options.
+/// Checks a folder that holds the recording `file` under another name and an index with these
+/// options.
 GoldenReport check_as(const std::string& file, const std::string& name,
                       const std::string& options) {
   const TemporaryFolder folder;

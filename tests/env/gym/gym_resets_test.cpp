@@ -11,7 +11,7 @@ using namespace troupe::env;
 namespace {
 
 constexpr int kResets = 4000;
-constexpr double kSigmas = 5; // of the estimate; 300 comparisons fail by chance once in 6000 runs
+constexpr double kSigmas = 5; // standard errors; 300 comparisons fail by chance once in 6000 runs
 
 /// Moments of one number over many resets.
 struct Moments {
@@ -33,7 +33,8 @@ struct Moments {
 
 enum class Kind { uniform, normal };
 
-/// Zero mean, the variance and the fourth moment of the distribution, and its bounds.
+/// Checks that the mean is zero, and compares variance, fourth moment and bounds with the
+/// distribution.
 void check_noise(const Moments& noise, Kind kind, double scale) {
   const double variance = kind == Kind::uniform ? scale * scale / 3 : scale * scale;
   const double fourth = (kind == Kind::uniform ? 9. / 5 : 3) * variance * variance;
@@ -53,7 +54,7 @@ void check_noise(const Moments& noise, Kind kind, double scale) {
 }
 
 struct Starts {
-  std::vector<Moments> qpos; // less the model's defaults
+  std::vector<Moments> qpos; // minus the model's defaults
   std::vector<Moments> qvel;
 };
 
@@ -124,7 +125,7 @@ TEST_CASE("the reacher's targets fill the disc within its reach") {
     target[0].add(data.qpos[2]);
     target[1].add(data.qpos[3]);
   });
-  CHECK(std::abs(inner - kResets / 4.) < kSigmas * std::sqrt(kResets * .25 * .75)); // by area
+  CHECK(std::abs(inner - kResets / 4.) < kSigmas * std::sqrt(kResets * .25 * .75)); // area
   for (const std::size_t joint : {0, 1}) {
     check_noise(starts.qpos[joint], Kind::uniform, .1);
     check_noise(starts.qvel[joint], Kind::uniform, .005);
@@ -145,7 +146,8 @@ TEST_CASE("the pusher's object begins behind the goal, not too near") {
     left += x < -.17 ? 1 : 0;
     across.add(y);
   });
-  // By area: all of [-0.3, -0.17) is allowed, of the rest what lies outside half a disc.
+  // Proportional to the area: all of [-0.3, -0.17) is allowed; of the rest, only what is outside a
+  // half disc.
   const double far = .13 * .4;
   const double near = .17 * .4 - .5 * 3.14159265358979 * .17 * .17;
   const double share = far / (far + near);

@@ -57,7 +57,7 @@ TEST_CASE("an episode of Gym's is a function of its seed, on any thread") {
     Played played(name);
     played.reset(seed + 1);
     Random random(5);
-    played.step_randomly(random); // whatever happened before
+    played.step_randomly(random); // the past must not matter
     played.reset(seed);
     std::vector<double> seen = played.observation;
     TimeStep last;

@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from python_packages import python_with
 
 PACKAGES = ["gymnasium[mujoco]==1.4.0", "mujoco==3.17.0"]
-# Drawing is not the environment's business here; the time limit is an argument of gymnasium.make().
+# Rendering is left out here; the time limit is an argument of gymnasium.make().
 OPTIONS = """
 import importlib, inspect, sys
 import gymnasium

@@ -11,7 +11,7 @@
 
 namespace troupe::env {
 
-/// An environment with a buffer for what it shows.
+/// An environment and a buffer for its observations.
 struct Played {
   std::unique_ptr<Environment> environment;
   std::vector<double> observation;
@@ -30,7 +30,7 @@ struct Played {
       action[i] = scale * random.uniform(spec.minimum[i], spec.maximum[i]);
     return step(action);
   }
-  /// Steps with random actions until the episode ends or `most` steps were made; returns how many.
+  /// Takes random actions until the episode ends, at most `most`. Returns the number of steps.
   int play(Random& random, int most, TimeStep& last) {
     for (int i = 1; i <= most; ++i)
       if ((last = step_randomly(random)).step_type == StepType::last)

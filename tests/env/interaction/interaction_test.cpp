@@ -1,4 +1,4 @@
-// A person's eye and hand in a simulation.
+// A person looks at a simulation and pulls its bodies.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -29,7 +29,7 @@ struct Scene {
   Physics& physics() { return *environment->physics(); }
   Viewpoint view(const OrbitCamera& camera) { return camera.viewpoint(physics(), 64.0 / 48); }
 
-  /// Takes the first thing that moves, by columns.
+  /// Grabs the first movable body, searching column by column.
   std::optional<Vector> grab(Hand& hand, const OrbitCamera& camera) {
     caster->look_through(camera.camera());
     for (double u = -0.99; u < 1; u += 2.0 / 64)
@@ -60,7 +60,7 @@ TEST_CASE(
   const Viewpoint after = scene.view(camera);
   CHECK(distance(after.eye, before.eye) > 0.1);
   CHECK(distance(after.at(0, 0, camera.camera().distance), middle) < 1e-9);
-  camera.turn(scene.physics(), 0, 10); // not over the top
+  camera.turn(scene.physics(), 0, 10); // stops short of the top
   CHECK(std::abs(camera.camera().elevation) < 90);
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("a body that is held comes to the pointer, and is free when it is let 
   REQUIRE(at);
   CHECK(hand.body_name(pulled.physics()) == "torso");
   const auto height = [](Scene& scene) { return scene.physics().data().subtree_com[3 + 2]; };
-  hand.pull(pulled.view(camera), (*at)[0], (*at)[1] + 0.5); // a quarter of the picture's height up
+  hand.pull(pulled.view(camera), (*at)[0], (*at)[1] + 0.5); // up a quarter of the picture
   for (int i = 0; i < 400; ++i) {
     hand.apply(pulled.physics());
     pulled.physics().step(1);

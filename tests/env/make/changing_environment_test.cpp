@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 7;
 
-/// Pendulum-v1 with episodes of so many steps.
+/// Pendulum-v1 with episodes of the given length.
 struct Played {
   std::shared_ptr<TaskOptions> options =
       std::make_shared<TaskOptions>(TaskOptions::List{"max_episode_steps=3"});

@@ -41,7 +41,7 @@ TEST_CASE("tags are dm_control's") {
   int benchmarking = 0;
   for (const std::string& name : task_names())
     benchmarking += std::ranges::count(describe_environment(name).tags, "benchmarking") > 0;
-  CHECK(benchmarking == 28); // of suite.BENCHMARKING
+  CHECK(benchmarking == 28); // as in suite.BENCHMARKING
 }
 
 TEST_CASE("an environment that cannot be made is described with the reason") {

@@ -128,7 +128,7 @@ TEST_CASE("MuJoCo's own errors become exceptions that name the model") {
   CHECK_THROWS_WITH_AS(
       compile_model("flat", "<mujoco><worldbody><geom size='0'/></worldbody></mujoco>"),
       doctest::Contains("'flat'"), std::runtime_error);
-  // An error from deep inside libmujoco unwinds through its frames: two balls that touch need more
+  // An error raised deep inside libmujoco unwinds through its frames: two touching balls need more
   // stack than there is.
   Physics tiny(compile_model("tiny", R"(<mujoco><size memory="4K"/><worldbody>
       <body><freejoint/><geom size="1"/></body>
@@ -149,7 +149,7 @@ TEST_CASE("MuJoCo's own errors become exceptions that name the model") {
 }
 
 TEST_CASE("full buffers of the simulation are errors, not silence") {
-  std::string balls; // all in one place: more contacts than the arena holds
+  std::string balls; // all in one place: more contacts than fit into the arena
   for (int i = 0; i < 60; ++i)
     balls += "<body><freejoint/><geom size='1'/></body>";
   const auto crowd = compile_model("crowd", "<mujoco><size memory='300K'/><worldbody>" + balls
@@ -165,7 +165,7 @@ TEST_CASE("objects and arrays that a model lacks are refused by name") {
                        std::invalid_argument);
   CHECK_THROWS_AS(physics.sensor(99), std::invalid_argument);
   CHECK_THROWS_AS(physics.own_array("no_such"), std::invalid_argument);
-  CHECK_THROWS_AS(physics.own_array("geom_type"), std::invalid_argument); // integers
+  CHECK_THROWS_AS(physics.own_array("geom_type"), std::invalid_argument); // an array of integers
 }
 
 TEST_CASE("own arrays change one simulation alone") {

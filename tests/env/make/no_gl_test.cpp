@@ -1,4 +1,4 @@
-// A machine without any OpenGL, acted out: this program's dlopen finds neither EGL nor OSMesa.
+// Simulates a machine without OpenGL: this program's dlopen finds neither EGL nor OSMesa.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
@@ -31,8 +31,8 @@ TEST_CASE("without any OpenGL one line says what was tried and what to install")
       CHECK_MESSAGE(text.find(part) != std::string::npos, part);
     CHECK(text.find('\n') == std::string::npos);
   }
-  CHECK_NOTHROW(make_environment({.task = "cartpole_balance"})); // states need none
-  // and neither does the ray caster, which draws unless another is asked for
+  CHECK_NOTHROW(make_environment({.task = "cartpole_balance"})); // observing states needs no OpenGL
+  // nor does the ray caster, the default renderer
   const auto drawn = make_environment({.task = "cartpole_balance", .pixels = PixelOptions{}});
   std::vector<std::byte> picture(drawn->spec().observation_bytes());
   CHECK_NOTHROW(drawn->reset(1, picture));

@@ -21,7 +21,7 @@ struct Player {
   }
 };
 
-/// Both play on with the same actions and must see and get the same bits.
+/// Steps both with the same actions and checks that they observe and return the same bits.
 void check_equal_future(Player& a, Player& b, int steps) {
   Random actions_a(99);
   Random actions_b(99);
@@ -48,7 +48,7 @@ TEST_CASE("a saved episode goes on bit for bit, at its beginning and in its midd
       Random random(5);
       for (int i = 0; i < played; ++i)
         a.step(random);
-      std::vector<std::byte> state{std::byte{42}}; // appended to what is there
+      std::vector<std::byte> state{std::byte{42}}; // save_state() appends to it
       a.environment->save_state(state);
       state.push_back(std::byte{43});
       const auto rest = b.environment->load_state(std::span(state).subspan(1));
@@ -85,5 +85,5 @@ TEST_CASE("a truncated or foreign state is refused") {
   CHECK_THROWS_AS(walker.environment->load_state(state), std::invalid_argument);
   Player stacked({.task = "cheetah_run", .frame_stack = 2});
   CHECK_THROWS_AS(stacked.environment->load_state(state), std::invalid_argument);
-  CHECK(cheetah.environment->load_state(state).empty()); // still usable after the refusals
+  CHECK(cheetah.environment->load_state(state).empty()); // still usable after rejected states
 }

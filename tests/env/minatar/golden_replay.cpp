@@ -22,7 +22,7 @@ using namespace minatar;
 
 namespace {
 
-/// What MinAtar drew, one number after another.
+/// Returns the random numbers that MinAtar drew, in order.
 class RecordedChance final : public Chance {
 public:
   RecordedChance(std::vector<double> drawn, std::vector<double> range)
@@ -33,7 +33,7 @@ public:
 
   std::size_t position() const { return position_; }
   void seek(std::size_t position) { position_ = position; }
-  /// "": every number was there, and of the kind that was asked for.
+  /// "" if every request found a number of the right kind.
   std::string take_problem() { return std::exchange(problem_, ""); }
 
 private:

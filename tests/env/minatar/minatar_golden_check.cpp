@@ -1,6 +1,6 @@
-// Replays a folder of recordings of MinAtar: minatar_golden_check <folder>. Exit code 1: some
-// differ. minatar_golden_check --tasks: every task, its number of actions and of channels, and its
-// options with their defaults, separated by tabs.
+// minatar_golden_check <folder> replays a folder of recordings of MinAtar and exits with 1 if any
+// differs. minatar_golden_check --tasks prints every task, its number of actions and of channels,
+// and its options with their defaults, separated by tabs.
 #include <cstdio>
 #include <exception>
 #include <string>

@@ -18,7 +18,7 @@ namespace {
 
 const std::string kMinAtarRecordings = in_source("tests/golden/minatar");
 
-/// A recording replayed with other options than it was made with, or as another task's.
+/// Replays a recording with other options than those it was made with, or as another task.
 MinAtarReplay replay_as(const std::string& recording, const std::string& options,
                         const std::string& task = "") {
   const TemporaryFolder folder;
@@ -44,7 +44,7 @@ TEST_CASE("recordings of MinAtar's games come out the same") {
     CHECK(replay.compared >= 250);
     CHECK(replay.episodes >= 1);
     if (recording.ends_with("v0") || recording.ends_with("v1"))
-      CHECK(std::ranges::count(replay.actions, 0) == 0); // every action was given
+      CHECK(std::ranges::count(replay.actions, 0) == 0); // every action was applied
     tasks.insert("MinAtar/" + recording.substr(0, recording.find('.')));
   }
   const auto names = minatar_names();

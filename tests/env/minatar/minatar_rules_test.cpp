@@ -1,4 +1,5 @@
-// What recordings seldom meet; the package was seen to do the same from the same states.
+// Situations that recordings rarely contain. The MinAtar package behaves the same from the same
+// states.
 #include <doctest/doctest.h>
 
 #include <utility>
@@ -14,7 +15,7 @@ using namespace troupe::env::minatar;
 
 namespace {
 
-/// Gives these numbers in their order and counts them.
+/// Returns these numbers in order and counts the draws.
 class ScriptedChance final : public Chance {
 public:
   explicit ScriptedChance(std::vector<double> numbers = {}) : numbers_(std::move(numbers)) {}

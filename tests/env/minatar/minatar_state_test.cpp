@@ -17,14 +17,15 @@ using namespace troupe::env::minatar;
 
 namespace {
 
-/// Plays on until `steps` steps are made, with new episodes where one ends.
+/// Makes `steps` steps, with a new episode whenever one ends.
 void play(PlayedGame& game, Random& random, int steps) {
   for (int i = 0; i < steps; ++i)
     if (game.step(game.some_action(random)).step_type == StepType::last)
       game.reset(random.bits());
 }
 
-/// Every bit of a state flipped, one after another, is refused or plays on.
+/// Flips each bit of a saved state in turn; the result is refused or can be played. Returns how
+/// many were refused.
 int refused_flips(const std::string& name) {
   PlayedGame game(name);
   Random random(5);
@@ -59,7 +60,7 @@ void refuses(const std::string& name,
     CAPTURE(what);
     std::vector<std::byte> saved = game.saved();
     State state;
-    std::memcpy(&state, saved.data(), sizeof state); // a saved state begins with the game's
+    std::memcpy(&state, saved.data(), sizeof state); // begins with the game's state
     change(state.board);
     std::memcpy(saved.data(), &state, sizeof state);
     CHECK_THROWS_WITH_AS(game.environment->load_state(saved),

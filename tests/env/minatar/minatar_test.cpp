@@ -99,7 +99,7 @@ TEST_CASE("a sticky action replaces the given one with the probability of the op
     constexpr int kEpisodes = 2000;
     for (int seed = 0; seed < kEpisodes; ++seed) {
       asterix.reset(static_cast<std::uint64_t>(seed));
-      asterix.step(1); // left; the last action is none
+      asterix.step(1); // left; sticky actions repeat the no-op
       moved += asterix.observation[54] == std::byte{255};
     }
     const double expected = kEpisodes * (1 - probability);

@@ -13,7 +13,7 @@
 
 namespace troupe::env {
 
-/// One of MinAtar's games with a buffer for what it shows.
+/// A MinAtar game and a buffer for its observations.
 struct PlayedGame {
   std::unique_ptr<Environment> environment;
   std::vector<std::byte> observation;

@@ -12,7 +12,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from python_packages import python_with
 
-# The package's other dependencies are for drawing.
+# The package's other dependencies are only needed for rendering.
 PACKAGES = [["gymnasium==1.4.0"], ["--no-deps", "minatar==1.0.15"]]
 TASKS = """
 import inspect, sys

@@ -7,7 +7,7 @@ using namespace troupe::env;
 
 namespace {
 
-/// Every `parts`-th task from number `part` on.
+/// Checks every `parts`-th task, starting with number `part`.
 void check_part(std::size_t part, std::size_t parts) {
   const auto tasks = environment_names();
   for (std::size_t i = part; i < tasks.size(); i += parts) {

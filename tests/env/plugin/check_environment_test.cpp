@@ -15,18 +15,18 @@ using namespace troupe::env;
 
 namespace {
 
-/// Sound unless one of its faults is switched on.
+/// Each fault is off by default.
 struct Faults {
   bool ignores_seed = false;
   bool ignores_actions = false;
-  bool keeps_old_state = false; // reset() forgets a part
+  bool keeps_old_state = false; // reset() does not clear part of the state
   bool reads_past_bounds = false;
   bool leaves_bytes = false;
   bool never_ends = false;
   bool ends_early = false;
   bool forgets_steps = false; // in save_state()
   bool nan_late = false;
-  bool takes_anything = false; // buffers and actions
+  bool takes_anything = false; // accepts any buffers and actions
   bool first_reward = false;
   bool zero_discount = false;
   bool throws_at_reset = false;
@@ -100,7 +100,7 @@ std::vector<CheckFinding> check(Faults faults) {
   return check_environment([faults] { return std::make_unique<Faulty>(faults); });
 }
 
-/// Moves by its continuous number times its choice of 0, 1 or 2.
+/// Its position changes by the continuous number times the choice (0, 1 or 2).
 class Chooser final : public Environment {
 public:
   explicit Chooser(Faults faults) : faults_(faults) {

@@ -1,4 +1,4 @@
-// Environments linked into a test program by the same line as in a plug-in.
+// Environments linked into a test program, registered by the same line as in a plug-in.
 #include "tests/env/fake_environment.hpp"
 
 #include "env/plugin/plugin.hpp"

@@ -1,4 +1,4 @@
-// Plug-ins that go wrong in one way each; SAMPLE says which. Compiled once per way.
+// Plug-ins that fail in one way each. This file is compiled once per way; SAMPLE selects it.
 #include <cstring>
 #include <limits>
 #include <stdexcept>

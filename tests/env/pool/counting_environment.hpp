@@ -22,7 +22,7 @@ inline EnvironmentPool::Clock::time_point no_time() {
   return EnvironmentPool::Clock::time_point::min();
 }
 
-/// Opens for good; who waits gives up after a minute and fails.
+/// Stays open once opened. pass() waits for that and throws after a minute.
 class Gate {
 public:
   void open() { open_ = true; }
@@ -43,8 +43,8 @@ struct CountingHooks {
                                                                        std::int64_t) {};
 };
 
-/// Its observation [3] is the seed of its episode, the steps made in it and the sum of its actions;
-/// its reward is the first action.
+/// The observation [3] holds the seed of the episode, its number of steps and the sum of its
+/// actions; the reward is the first action.
 class CountingEnvironment final : public Environment {
 public:
   using Hooks = CountingHooks;
@@ -100,7 +100,7 @@ private:
   double sum_ = 0;
 };
 
-/// The seeds by which tests know an episode again: environment * 1000 + episode.
+/// A seed that identifies an episode: environment * 1000 + episode.
 inline std::uint64_t plain_seed(int environment, std::uint64_t episode) {
   return static_cast<std::uint64_t>(environment) * 1000 + episode;
 }

@@ -8,7 +8,7 @@ using namespace troupe::env;
 
 TEST_CASE("a sleeper that waits for several rings never sleeps until its deadline") {
   constexpr int kRounds = 50'000;
-  constexpr int kRings = 4; // of a round; only the last one is what the sleeper waits for
+  constexpr int kRings = 4; // per round; the sleeper waits for the last one
   constexpr std::chrono::seconds kFarAway{20};
   Doorbell bell;
   std::atomic<int> round = 0;

@@ -8,7 +8,7 @@ using namespace troupe::env;
 
 namespace {
 
-/// One environment's results in order, as asynchronous play gave them.
+/// The results of one environment, in the order of asynchronous play.
 struct Story {
   std::vector<std::vector<double>> observations;
   std::vector<double> rewards;

@@ -33,7 +33,7 @@ TEST_CASE("steps go on while the next episode's reset takes its time") {
       REQUIRE(pool.step(actions, rows.batch(), patience()));
     for (std::size_t i = 0; i < 4; ++i)
       CHECK(rows.episode_steps[i] == before + 500);
-    CHECK(resetting.load() == 1); // never all threads at once
+    CHECK(resetting.load() == 1); // never on all threads at once
     gate.open();
   }
 }
@@ -60,7 +60,7 @@ TEST_CASE("a pool with spares resets each episode of each environment once, in a
     for (int environment = 0; environment < 4; ++environment)
       for (std::uint64_t episode = 0; episode < 100; ++episode)
         CHECK(seeds.count(plain_seed(environment, episode)) == 1);
-    CHECK(seeds.size() <= 404); // and at most the coming one of each
+    CHECK(seeds.size() <= 404); // and at most the prepared next one of each
   }
 }
 
@@ -123,7 +123,7 @@ TEST_CASE(
     for (int episode = 0; episode < 4; ++episode) {
       seen.push_back(seed_of(rows, 0));
       seen.push_back(seed_of(rows, 2));
-      for (int step = 0; step < 6; ++step) // 5 to the end, 1 to begin again
+      for (int step = 0; step < 6; ++step) // 5 to the end, 1 to restart
         REQUIRE(pool.step(actions, rows.batch(), patience()));
     }
     return seen;

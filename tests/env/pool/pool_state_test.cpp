@@ -29,7 +29,7 @@ bool same(const PoolRows& a, const PoolRows& b) {
 } // namespace
 
 TEST_CASE("a pool goes on from a saved state to the last bit, whatever its threads") {
-  for (const int until : {300, 1000, 1001, 1300}) { // within an episode, between two
+  for (const int until : {300, 1000, 1001, 1300}) { // within an episode and between two
     CAPTURE(until);
     const EnvironmentConfig config{.task = "cheetah_run", .frame_stack = 2};
     EnvironmentPool first({.environments = 3, .threads = 1, .seed = 5}, config);
@@ -41,7 +41,7 @@ TEST_CASE("a pool goes on from a saved state to the last bit, whatever its threa
     for (const int threads : {1, 3}) {
       EnvironmentPool second({.environments = 3, .threads = threads, .seed = 5}, config);
       PoolRows others(second.spec(), 3);
-      if (threads == 3) { // one that has played before, with spares on the way
+      if (threads == 3) { // one that has been played before, with spares in preparation
         REQUIRE(second.reset(all_of(second), others.batch(), patience()));
         play(second, others, 0, 10);
       }
@@ -54,7 +54,7 @@ TEST_CASE("a pool goes on from a saved state to the last bit, whatever its threa
         REQUIRE(third.step(actions_at(third, step), expected.batch(), patience()));
         REQUIRE(same(others, expected));
       }
-      if (threads == 1) { // and so does the one that was saved
+      if (threads == 1) { // and so does the pool that was saved
         EnvironmentPool again({.environments = 3, .threads = 2, .seed = 5}, config);
         CHECK(again.load_state(state).empty());
         play(again, others, until, until + 200);

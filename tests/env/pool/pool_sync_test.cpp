@@ -33,7 +33,7 @@ double action_of(int environment, int step, std::size_t k) {
   return Random(static_cast<std::uint64_t>(environment * 100'000 + step * 10) + k).uniform(-1, 1);
 }
 
-/// Plays the pool and, beside it, each environment alone with the same seeds and actions.
+/// Plays the pool and, separately, each environment alone with the same seeds and actions.
 void check_equals_playing_alone(const PoolOptions& options, const std::string& task, int steps) {
   const EnvironmentConfig config{.task = task};
   PoolOptions seeded = options;
@@ -161,7 +161,7 @@ TEST_CASE("a bound environment is played by one thread alone, whoever idles") {
     for (int step = 0; step < 100; ++step)
       REQUIRE(pool.step(actions, rows.batch(), patience()));
     std::set<std::thread::id> all;
-    const std::scoped_lock lock(mutex); // a spare may be in preparation
+    const std::scoped_lock lock(mutex); // a spare may be in preparation on another thread
     for (const auto& [environment, ids] : threads) {
       CHECK(ids.size() == 1);
       all.insert(ids.begin(), ids.end());
@@ -258,6 +258,6 @@ TEST_CASE("options and sizes that make no sense are refused by name") {
   CHECK_THROWS_WITH_AS(pool.reset(std::vector<std::int32_t>{0, 2}, rows.batch(), patience()),
                        doctest::Contains("environment 2 of the pool does not exist"),
                        std::invalid_argument);
-  REQUIRE(pool.step(actions, rows.batch(), patience())); // none of it did harm
+  REQUIRE(pool.step(actions, rows.batch(), patience())); // the pool is still usable
   CHECK(numbers(rows, 0) == std::vector<double>{0, 1, 0});
 }

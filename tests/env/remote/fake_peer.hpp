@@ -10,8 +10,8 @@
 
 namespace troupe::tests {
 
-/// A peer whose every answer a test makes up: called with each question, gives what to send back,
-/// or nothing. Two environments of one float64 and one action, unless the test says otherwise.
+/// A peer whose answers are supplied by a test: the callback gets each question and returns the
+/// answer to send, or nothing. By default it has two environments with one float64 and one action.
 class FakePeer {
 public:
   using Answer = std::optional<env::wire::Message>;
@@ -40,7 +40,7 @@ public:
     return spec;
   }
 
-  /// What an honest peer answers; rewards of 1.
+  /// What an honest peer answers, with rewards of 1.
   static Answer usual(const env::remote::message::Envelope& question) {
     using namespace env::remote;
     message::Envelope answer;

@@ -1,5 +1,6 @@
-// libFuzzer target of what peers of remote environments say to each other, either way. The first
-// byte chooses who reads; the header follows its length, two bytes, the rest is one frame.
+// libFuzzer target of the messages between remote environments and their clients, in both
+// directions. The first byte selects the reader; then come the length of the header (two bytes),
+// the header and one frame.
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -27,10 +27,10 @@ void print(const RemoteEnvironments& remote, const std::vector<TimeStep>& steps,
 
 } // namespace
 
-/// play_remote ENDPOINT COUNT STEPS [SECRET_KEY SERVER_KEY]: plays environments of float64 with
-/// actions that the caller can compute, too: with x = 7 i + 3 t + 5 k of environment i, step t,
-/// dimension k, a choice of n is x mod n and a continuous number (x mod 17) / 8 - 1. Prints a line
-/// per environment and step: type, reward, discount, observation, failure.
+/// play_remote ENDPOINT COUNT STEPS [SECRET_KEY SERVER_KEY]: plays float64 environments with
+/// actions that the caller can compute, too. With x = 7 i + 3 t + 5 k for environment i, step t and
+/// dimension k, a choice of n is x mod n and a continuous number is (x mod 17) / 8 - 1. Prints one
+/// line per environment and step: type, reward, discount, observation, failure.
 int main(int argc, char** argv) {
   if (argc != 4 && argc != 6)
     return 2;

@@ -26,7 +26,7 @@ RemoteOptions impatient(const std::string& endpoint) {
           .retry_interval = 500ms};
 }
 
-/// What a client says of a peer whose every answer to a step passes through `change`.
+/// The client's complaint about a peer whose every answer to a step is altered by `change`.
 std::string says_of_step(const std::function<void(Envelope&, wire::Message&)>& change) {
   wire::Context context;
   FakePeer peer(context, [&](const Envelope& question, Answer usual) {
@@ -43,7 +43,7 @@ std::string says_of_step(const std::function<void(Envelope&, wire::Message&)>& c
   reset_all(remote, batch, 1);
   const std::string text = complaint([&] { remote.step(std::vector<double>(2), batch.results()); });
   CHECK(text.find(text.empty() ? "" : peer.endpoint()) != std::string::npos);
-  // The next reset of all connects anew.
+  // The next reset of all environments reconnects.
   CHECK(complaint([&] { reset_all(remote, batch, 1); }).empty());
   return text;
 }
@@ -64,7 +64,7 @@ std::string says_of_welcome(const std::function<void(Envelope&, wire::Message&)>
   return text;
 }
 
-/// A client that checks nothing before it sends.
+/// A client that sends without checking anything.
 class BareClient {
 public:
   BareClient(wire::Context& context, const std::string& endpoint)
@@ -136,7 +136,7 @@ TEST_CASE("A peer that lies about its spec is told so by name") {
         s.clear_action_maximum();
       }),
       "0 action dimensions");
-  // The fake's one action is bounded by -1 and 1.
+  // The fake peer's one action is bounded by -1 and 1.
   const auto choices = [&](std::vector<std::int64_t> counts, double low, double high) {
     return spec([=](auto& s) {
       s.mutable_action_choices()->Assign(counts.begin(), counts.end());
@@ -226,7 +226,7 @@ TEST_CASE("Numbers that are not finite fail their environment only") {
     const double bad = std::numeric_limits<double>::infinity();
     std::memcpy(m.frames[1].bytes().data(), &bad, sizeof bad);
   });
-  CHECK(observation.empty()); // told by failure(), not thrown
+  CHECK(observation.empty()); // reported by failure(), not thrown
 }
 
 TEST_CASE("A peer that stalls is given up at the deadline, with the key that sets it") {
@@ -244,7 +244,7 @@ TEST_CASE("A peer that stalls is given up at the deadline, with the key that set
   CHECK(text.find("no answer to a turn of 2 environments within 60 ms (deadline)")
         != std::string::npos);
   CHECK(took >= 60ms);
-  CHECK(took < 1000ms); // of a machine with other things to do
+  CHECK(took < 1000ms); // leaves room for a busy machine
 }
 
 TEST_CASE("Nobody there is told at the connect deadline, with the way out") {
@@ -259,7 +259,7 @@ TEST_CASE("Nobody there is told at the connect deadline, with the way out") {
 
 TEST_CASE("A peer whose heart stops is given up before the deadline") {
   wire::Context context;
-  // Its heartbeats are said to be at a port where nothing answers: its own, which only listens.
+  // The peer announces a heartbeat port at which nothing answers.
   FakePeer peer(context, [&](const Envelope& question, Answer usual) {
     if (question.has_ping() || question.has_play())
       return Answer();

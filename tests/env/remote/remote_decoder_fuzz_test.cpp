@@ -20,7 +20,7 @@ public:
     return limit == 0 ? 0 : static_cast<std::size_t>(random_.bits() % limit);
   }
 
-  /// One to four flipped bytes, cuts, or copies of a piece.
+  /// One to four random edits: flipped bytes, cuts or copies of a piece.
   std::string bytes(std::string text) {
     for (std::size_t edits = 1 + below(4); edits > 0; --edits) {
       const std::size_t at = below(text.size() + 1);
@@ -204,7 +204,7 @@ TEST_CASE("A server outlives a storm of garbage, and plays on for others") {
   const auto greeting = remote::encode(hello);
   for (int i = 0; i < 2000; ++i) {
     auto message = mutate.message(i % 8 == 0 ? greeting : play);
-    if (i % 5 == 0) { // of the session, with a request of its own
+    if (i % 5 == 0) { // within the session, with a new request
       Envelope next = a_play();
       next.set_request(static_cast<std::uint64_t>(i) + 10);
       message.header = next.SerializeAsString();
@@ -217,7 +217,8 @@ TEST_CASE("A server outlives a storm of garbage, and plays on for others") {
     if (batch.steps[0].step_type == StepType::last)
       reset_all(remote, batch, 1);
   }
-  // The server reads both peers' messages by turns, so it may answer while part of the storm waits.
+  // The server reads from both peers in turn, so it may answer while part of the storm is still
+  // queued.
   for (int i = 0; i < 100'000 && server.counters().garbage <= 100; ++i) {
     CHECK(remote.step(std::vector<double>(2, .5), batch.results()) <= 1);
     if (batch.steps[0].step_type == StepType::last)

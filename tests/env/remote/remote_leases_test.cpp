@@ -10,11 +10,11 @@ TEST_CASE("Environments are lent, given back and lent again, the lowest first") 
   const Leases::Time now{};
   CHECK(leases.take(1, 3, now).environments == std::vector<std::size_t>{0, 1, 2});
   CHECK(leases.take(2, 2, now).environments.empty()); // too few
-  CHECK(leases.take(1, 1, now).environments.empty()); // has some
+  CHECK(leases.take(1, 1, now).environments.empty()); // already has some
   CHECK(leases.take(2, 0, now).environments.empty());
   CHECK(leases.take(2, 1, now).environments == std::vector<std::size_t>{3});
   leases.give_back(1);
-  leases.give_back(7); // not known
+  leases.give_back(7); // unknown peer
   CHECK(leases.free() == 3);
   CHECK(leases.take(3, 2, now).environments == std::vector<std::size_t>{0, 1});
 }
@@ -26,7 +26,7 @@ TEST_CASE("The silent lose theirs, and only to those who need them") {
   leases.take(2, 1, start);
   CHECK(leases.seen(2, start + 90ms));
   CHECK_FALSE(leases.seen(5, start));
-  CHECK(leases.take(3, 1, start + 150ms).forgotten.empty()); // one was free
+  CHECK(leases.take(3, 1, start + 150ms).forgotten.empty()); // one was still free
   const auto taken = leases.take(4, 2, start + 150ms);
   CHECK(taken.forgotten == std::vector<std::uint64_t>{1});
   CHECK(taken.environments == std::vector<std::size_t>{0, 1});

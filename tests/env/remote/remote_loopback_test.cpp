@@ -73,7 +73,7 @@ TEST_CASE("A batch steps all and resets some in one message, over ipc as over tc
     const std::vector<Turn> turns{
         {.kind = Turn::Kind::keep}, {.kind = Turn::Kind::reset, .seed = 7}, {}};
     CHECK(remote.play(turns, std::vector<double>(6, 0.5), batch.results()) == 0);
-    CHECK(batch.count(0) == 1); // kept
+    CHECK(batch.count(0) == 1); // the choice is kept as it is
     CHECK(batch.x(1) == 7);
     CHECK(batch.count(2) == 2);
     CHECK(server.counters().turns == 3 + 3 + 2);
@@ -235,7 +235,7 @@ TEST_CASE("Clients have their own environments, who comes too late is told how m
   CHECK(full.find(server.endpoint()) != std::string::npos);
   RemoteEnvironments third(options_for(server, 1));
   CHECK(server.counters().clients == 2);
-  first.reset(); // says good-bye
+  first.reset(); // says goodbye to the server
   RemoteEnvironments second(options_for(server, 2));
   Batch batch(second);
   reset_all(second, batch, 1);
@@ -256,7 +256,7 @@ TEST_CASE("A restarted server is found again by the next reset, and another spec
   reset_all(remote, batch, 1);
   server.reset();
   const auto restart = [&](const EnvironmentServer::Make& make) {
-    // Its port is free again when ZeroMQ has closed the old socket, at a time of its own.
+    // The port becomes free some time later, when ZeroMQ has closed the old socket.
     const auto deadline = std::chrono::steady_clock::now() + 10s;
     while (!server) {
       try {
@@ -335,7 +335,7 @@ TEST_CASE("With keys a client that is allowed plays, and others do not come in")
     }
     CHECK(server.counters().clients == 1);
   }
-  // Where nothing is encrypted, another host is refused; with keys it may be named.
+  // Without encryption another host is refused; with keys it is allowed.
   RemoteOptions far{.endpoint = "tcp://192.0.2.1:5555"};
   CHECK_THROWS_AS(check(far), std::invalid_argument);
   far.keys = wire::ClientKeys{allowed, own.public_key};

@@ -12,7 +12,7 @@ using namespace troupe;
 
 namespace {
 
-/// The tests' own tasks, and those of env/.
+/// The tests' own tasks and the tasks of env/.
 std::unique_ptr<env::Environment> make(const std::string& task) {
   if (task == "toy")
     return tests::make_toy();
@@ -28,8 +28,8 @@ std::unique_ptr<env::Environment> make(const std::string& task) {
 
 } // namespace
 
-/// As `troupe serve environment TASK --endpoint E --count N --end-with-input [--secret-key FILE
-/// --allowed-keys FILE]`, for tests of env/ alone.
+/// Works like `troupe serve environment TASK --endpoint E --count N --end-with-input [--secret-key
+/// FILE --allowed-keys FILE]`, for tests that use env/ alone.
 int main(int argc, char** argv) {
   if (argc != 9 && argc != 13) {
     std::fprintf(stderr,

@@ -16,8 +16,8 @@ namespace troupe::tests {
 
 using namespace std::chrono_literals;
 
-/// Adds its actions up: position float32 [2] and count int64 []. Ten steps an episode. Explodes
-/// where the first action is 1.
+/// Sums up its actions: position float32 [2] and count int64 []. Episodes have ten steps. Throws if
+/// the first action is 1.
 class Toy : public env::Environment {
 public:
   Toy() {
@@ -73,8 +73,8 @@ inline std::unique_ptr<env::Environment> make_toy() {
   return std::make_unique<Toy>();
 }
 
-/// Observes the action it was given, float64 [size]; the reward is the sum. Ten steps an episode.
-/// Takes any number for a choice: whoever plays it must have checked.
+/// Observes the action that it received, float64 [size]; the reward is the sum. Episodes have ten
+/// steps. Accepts any number as a choice: the caller must have checked it.
 class Chooser : public env::Environment {
 public:
   explicit Chooser(env::ActionSpec action) {
@@ -111,7 +111,7 @@ private:
   std::int64_t count_ = 0;
 };
 
-/// A continuous number between a choice of 3 and one of 2.
+/// A continuous number between a choice of 3 and a choice of 2.
 inline env::ActionSpec mixed_action() {
   return {.minimum = {0, -1, 0}, .maximum = {2, 1, 1}, .choices = {3, 0, 2}};
 }
@@ -143,7 +143,7 @@ inline void reset_all(env::RemoteEnvironments& remote, Batch& batch, std::uint64
   remote.play(turns, {}, batch.results());
 }
 
-/// The text of what `work` throws, "" when it does not.
+/// The message of the exception that `work` throws, "" if it throws none.
 template <typename Work>
 std::string complaint(Work work) {
   try {

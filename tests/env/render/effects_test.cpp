@@ -1,6 +1,6 @@
-// One effect at a time on small scenes: the caster's pixels against OpenGL's. Each case has a scene
-// without the effect, too: the effect must move OpenGL's picture several times further than the
-// caster is from it, so that a caster without the effect fails.
+// Tests one effect at a time on small scenes: compares the caster's pixels with OpenGL's. Each case
+// also has a scene without the effect. The effect must change OpenGL's picture several times more
+// than the caster differs from OpenGL, so that a caster without the effect fails.
 #include "tests/env/render/two_renderers.hpp"
 
 using namespace troupe::env;
@@ -38,12 +38,12 @@ struct Effect {
   std::string name;
   std::string with;
   std::string without;
-  double similarity = .985; // least
-  double share_off = .01;   // most colours away from edges that are off by more than 4 levels
-  double difference = 1.5;  // levels
-  double times = 4;         // how much further OpenGL without the effect is, at least
-  bool depths = true;       // compared; OpenGL's depth buffer holds the haze, too
-  bool fog = false;         // in the scene with the effect
+  double similarity = .985; // at least
+  double share_off = .01;   // at most, of colours away from edges: off by more than 4 levels
+  double difference = 1.5;  // at most, in levels
+  double times = 4;         // at least: the effect in OpenGL's picture over `difference`
+  bool depths = true;       // compare depths; OpenGL's depth buffer also holds the haze
+  bool fog = false;         // the scene with the effect has fog
 };
 
 const std::string kChecker =
@@ -222,7 +222,8 @@ std::vector<Effect> fogs() {
   return all;
 }
 
-/// A sphere before and glass in and out of a mirror: that of a floor, or of a box's top.
+/// Reflections: a sphere in front of a mirror, and glass on both sides of it. The mirror is a floor
+/// or the top of a box.
 std::vector<Effect> images() {
   const auto over = [](const std::string& mirror, const std::string& more) {
     return scene(kCamera + kLight
@@ -246,7 +247,7 @@ std::vector<Effect> images() {
       {"panes and glass over a box", over(slab, pane + glass), over(slab, ""), .97, .03, 2, 2},
   };
   for (Effect& effect : all)
-    effect.depths = false; // the sky is behind the glass, in OpenGL's depth buffer alone
+    effect.depths = false; // only OpenGL's depth buffer has the sky behind the glass
   return all;
 }
 
@@ -271,7 +272,7 @@ std::vector<Effect> shapes() {
       R"(<geom type="plane" size=".6 .8 .1" rgba=".8 .4 .2 1" zaxis="0 1 -.2"/>)");
   add("a mesh", geom(R"(type="mesh" mesh="wedge")"));
   add("a height field", R"(<geom type="hfield" hfield="hills" rgba=".8 .4 .2 1" pos="0 0 -.5"/>)");
-  all.back().similarity = .975; // OpenGL lights its few corners and blends between them
+  all.back().similarity = .975; // OpenGL lights its few vertices only and interpolates between them
   all.back().share_off = .25;
   all.back().difference = 2.5;
   add("a sphere site", R"(<site type="sphere" size=".5" rgba=".2 .8 .2 1"/>)");

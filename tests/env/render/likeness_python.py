@@ -1,4 +1,4 @@
-"""Structural similarity beside the real scikit-image, in a virtual environment inside the build tree.
+"""Compares our structural similarity with that of the real scikit-image, in a virtual environment inside the build tree.
 
 Usage: likeness_python.py <similarity_writer> <folder for the virtual environment>; exit code 77: skipped.
 """

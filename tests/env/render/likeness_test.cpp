@@ -32,7 +32,7 @@ Bytes disturbed(const Bytes& picture, double levels, std::uint64_t seed) {
   return out;
 }
 
-/// Word by word from the definition: two passes over each window.
+/// Straight from the definition: two passes over each window.
 double slow_similarity(const Bytes& a, const Bytes& b, const PictureShape& shape) {
   double sum = 0;
   int windows = 0;
@@ -128,13 +128,13 @@ TEST_CASE("depths and objects are compared away from edges only") {
   ShapeLikeness likeness = compared(depth, objects);
   CHECK(likeness.inner_pixels == 6 * kHeight); // all but the two columns at the edge
   CHECK(likeness.agreement() == 1);
-  CHECK(likeness.depth_pixels == 3 * kHeight); // not those where nothing is
+  CHECK(likeness.depth_pixels == 3 * kHeight); // pixels that show nothing do not count
   CHECK(likeness.depth_share_within() == 1);
 
   auto other = objects;
-  other[2 * 3] = 8; // at the edge: does not count
+  other[2 * 3] = 8; // at an edge: is not counted
   CHECK(compared(depth, other).agreement() == 1);
-  other[2 * 1] = 8; // away from it: does
+  other[2 * 1] = 8; // away from the edge: is counted
   CHECK(compared(depth, other).same_object == likeness.inner_pixels - 1);
 
   auto farther = depth;

@@ -1,11 +1,11 @@
-// A program of its own: a process draws with one OpenGL for life.
+// A separate program, because a process can use only one OpenGL library.
 #include <doctest/doctest.h>
 
 #include "env/golden/golden.hpp"
 #include "env/render/gl_context.hpp"
 #include "tests/env/golden/recordings.hpp"
 
-// OSMesa keeps a little of every context for itself.
+// OSMesa leaks a little memory of every context.
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:libOSMesa";
 }

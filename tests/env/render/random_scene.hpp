@@ -8,8 +8,8 @@
 
 namespace troupe::env {
 
-/// A model of random shapes, materials, textures of odd sizes, lights and cameras, a function of
-/// its seed. Camera 0 stands outside of most of it.
+/// A model of random shapes, materials, textures of odd sizes, lights and cameras, determined by
+/// its seed. Camera 0 is outside most of it.
 class RandomScene {
 public:
   explicit RandomScene(std::uint64_t seed) : random_(seed) {}
@@ -64,7 +64,7 @@ private:
       out += (i > 0 ? " " : "") + number(low, high);
     return out;
   }
-  /// From a hair to a house.
+  /// From 0.1 mm to 4 m.
   std::string sizes(int count) {
     std::string out;
     for (int i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
-// Random models and states: whatever the caster is given, its three pictures are whole, agree with
-// each other and are the same again.
+// Random models and states: whatever the caster draws, its three pictures are complete, consistent
+// with each other and reproducible.
 #include "tests/env/render/random_scene.hpp"
 
 #include <doctest/doctest.h>
@@ -109,7 +109,7 @@ TEST_CASE("states that are not finite, or far away, are drawn without a crash") 
     mjData& data = physics.data();
     const mjModel& model = physics.model();
     for (const double value : bad) {
-      // The drawn poses themselves: forward() would refuse such a state.
+      // Changes the drawn poses themselves, because forward() would refuse such a state.
       const int geom = static_cast<int>(random.uniform(0, static_cast<double>(model.ngeom)));
       data.geom_xpos[3 * geom + static_cast<int>(random.uniform(0, 3))] = value;
       data.geom_xmat[9 * geom + static_cast<int>(random.uniform(0, 9))] = value;
@@ -118,7 +118,7 @@ TEST_CASE("states that are not finite, or far away, are drawn without a crash") 
       check_whole(draw(*renderer), model);
     }
     physics.forward();
-    check_equal(draw(*renderer), before); // nothing of it stayed behind
+    check_equal(draw(*renderer), before); // nothing of it was left behind
   }
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("the picture does not depend on the width of the processor's vectors")
     try {
       draw_with_vectors(vectors);
     } catch (const std::invalid_argument&) {
-      continue; // not this processor's
+      continue; // not supported by this processor
     }
     ++widths;
     CAPTURE(vectors);
@@ -169,8 +169,8 @@ TEST_CASE("the picture does not depend on the width of the processor's vectors")
                        std::invalid_argument);
 }
 
-// MuJoCo's list of what is drawn follows the camera that its scene has: infinite planes are centred
-// by it and transparent things sorted.
+// MuJoCo's list of visible geoms depends on the camera that its scene has: infinite planes are
+// centred on it, and transparent geoms are sorted by their distance to it.
 TEST_CASE("the first picture of a renderer is its second") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);

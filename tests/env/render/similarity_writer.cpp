@@ -1,4 +1,4 @@
-// Writes pairs of pictures and what structural_similarity() says of each, for likeness_python.py:
+// Writes pairs of pictures and their structural_similarity(), for likeness_python.py:
 // <folder>/<n>.a and .b (raw bytes), and on standard output "n height width channels similarity".
 #include <algorithm>
 #include <cstdio>

@@ -13,7 +13,7 @@
 
 namespace troupe::env {
 
-/// What a renderer says of one state.
+/// What a renderer draws of one state.
 struct Seen {
   std::vector<std::uint8_t> rgb; // [height, width, 3]
   std::vector<float> metres;
@@ -31,8 +31,8 @@ inline Seen look(Renderer& renderer) {
 
 constexpr int kSide = 96; // pixels
 
-/// A scene of a few lines of XML, drawn by the caster and by OpenGL with round shapes of many
-/// facets. Depth and segmentation of OpenGL are those of pixel centres, as the caster's.
+/// A scene of a few lines of XML, drawn by the caster and by OpenGL with finely tessellated round
+/// shapes. OpenGL's depth and segmentation are sampled at pixel centres, like the caster's.
 class TwoRenderers {
 public:
   explicit TwoRenderers(const std::string& xml, const std::string& camera = "0", bool fog = false)
@@ -60,7 +60,7 @@ public:
     return structural_similarity(theirs.rgb, ours.rgb, {kSide, kSide, 3});
   }
 
-  /// The share of colours away from edges that are off by more than `levels`.
+  /// Share of colours away from edges that differ by more than `levels`.
   double share_off(int levels) const {
     std::size_t inner = 0;
     std::size_t off = 0;

@@ -14,7 +14,7 @@
 #include "tests/temporary_folder.hpp"
 #include <doctest/doctest.h>
 
-// Ports of this host without keys, and processes of other users of it.
+// Ports of this host without keys, and processes of other users on it.
 namespace troupe::env::wire {
 namespace {
 
@@ -25,7 +25,7 @@ Descriptor accept_at(const Listener& listener) {
   return Descriptor(::accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC));
 }
 
-/// Nothing was said before the end.
+/// True if the connection was closed without any data.
 bool is_cut_off(const Descriptor& socket) {
   char byte = 0;
   return ::recv(socket.number(), &byte, 1, 0) <= 0;
@@ -52,7 +52,7 @@ TEST_CASE("the kernel names the user at the other end, over tcp and at a path") 
     CHECK(is_own_user(server_user(client.number())));
     CHECK(is_own_user(server_user(listener.endpoint())));
     client = Descriptor();
-    CHECK_FALSE(peer_user(accepted.number()).has_value()); // it might be anybody's by now
+    CHECK_FALSE(peer_user(accepted.number()).has_value()); // might be another process's by now
   }
   CHECK_FALSE(peer_user(-1).has_value());
 }
@@ -79,7 +79,7 @@ TEST_CASE("the table in /proc tells what the kernel answers") {
       CHECK((!answer || (answer->user == found->user && answer->state == found->state)));
     }
     TcpEnd nobody = peer;
-    nobody.port = server.port; // nothing is connected to itself
+    nobody.port = server.port; // a listening port is not connected to itself
     CHECK_FALSE(find_socket(nobody, server));
   }
 }

@@ -10,17 +10,18 @@
 #include <string>
 #include <vector>
 
-/// Statistical tests of one number drawn many times, for tests with fixed seeds. The thresholds
-/// let a correct distribution fail about once in 10^4 quantities.
+/// Statistical tests of the distribution of a number, for tests with fixed seeds. The thresholds
+/// let a correct distribution fail about once in 10^4 checks.
 namespace troupe::env::testing {
 
 using Sample = std::vector<double>;
 using Cdf = std::function<double(double)>; // of a continuous distribution
 
-inline constexpr double kKolmogorov = 2.2; // sqrt(n) times the largest distance, p = 1.3e-4
-inline constexpr double kDeviations = 4.2; // of a mean or variance, in its standard deviations
+inline constexpr double kKolmogorov = 2.2; // sqrt(n) times the largest distance; p = 1.3e-4
+inline constexpr double kDeviations = 4.2; // standard deviations of a mean or a variance
 
-/// The largest distance between the empirical and the exact distribution, times sqrt(n).
+/// Kolmogorov-Smirnov statistic: the largest distance between the empirical and the exact
+/// distribution, times sqrt(n).
 inline double kolmogorov(Sample sample, const Cdf& cdf) {
   std::sort(sample.begin(), sample.end());
   const auto n = static_cast<double>(sample.size());
@@ -33,7 +34,7 @@ inline double kolmogorov(Sample sample, const Cdf& cdf) {
   return worst * std::sqrt(n);
 }
 
-/// The same of two samples, normalised alike.
+/// The two-sample statistic, normalised in the same way.
 inline double kolmogorov(Sample a, Sample b) {
   std::sort(a.begin(), a.end());
   std::sort(b.begin(), b.end());
@@ -72,7 +73,7 @@ inline void check_same(const std::string& what, const Sample& ours, const Sample
   CHECK(kolmogorov(ours, theirs) < kKolmogorov);
 }
 
-/// Uniform in [low, high], filled to its ends.
+/// Checks that the sample is uniform in [low, high] and reaches both ends.
 inline void check_uniform(const std::string& what, const Sample& sample, double low, double high) {
   check_cdf(what, sample, [&](double x) { return (x - low) / (high - low); });
   CAPTURE(what);
@@ -101,13 +102,13 @@ inline void check_normal(const std::string& what, const Sample& sample, double c
   CHECK(std::abs(squares / n - 1) < kDeviations * std::sqrt(2 / n));
 }
 
-/// A value that is no draw.
+/// Checks a value that is not random.
 inline void check_constant(const std::string& what, const Sample& sample, double value) {
   CAPTURE(what);
   CHECK(std::all_of(sample.begin(), sample.end(), [&](double x) { return x == value; }));
 }
 
-/// How often something of known probability happens.
+/// Checks how often an event of known probability happens.
 inline void check_probability(const std::string& what, std::span<const bool> happened, double p) {
   CAPTURE(what);
   const auto n = static_cast<double>(happened.size());
@@ -115,7 +116,7 @@ inline void check_probability(const std::string& what, std::span<const bool> hap
   CHECK(std::abs(count / n - p) < kDeviations * std::sqrt(p * (1 - p) / n));
 }
 
-/// Two quantities drawn apart.
+/// Checks two quantities that are drawn independently.
 inline void check_uncorrelated(const std::string& what, const Sample& a, const Sample& b) {
   CAPTURE(what);
   const double mean_a = mean(a);
@@ -131,7 +132,7 @@ inline void check_uncorrelated(const std::string& what, const Sample& a, const S
   CHECK(std::abs(ab / std::sqrt(aa * bb)) < 4.5 / std::sqrt(static_cast<double>(a.size())));
 }
 
-/// Mean of `f` under the standard normal distribution, by the trapezoidal rule.
+/// Mean of `f` under the standard normal distribution, computed by the trapezoidal rule.
 inline double normal_mean(const std::function<double(double)>& f) {
   constexpr double kStep = 1.0 / 64;
   double sum = 0;
@@ -140,8 +141,9 @@ inline double normal_mean(const std::function<double(double)>& f) {
   return sum * kStep / std::sqrt(2 * std::numbers::pi);
 }
 
-/// Of one coordinate of a direction uniform on the sphere in `dimensions` (2 to 10): its density is
-/// proportional to (1 - x^2)^((dimensions - 3) / 2), so of the angle with the axis sin^(d - 2).
+/// Distribution of one coordinate of a random direction, uniform on the sphere in `dimensions` (2
+/// to 10) dimensions. Its density is proportional to (1 - x^2)^((dimensions - 3) / 2); the density
+/// of the angle to the axis is proportional to sin^(dimensions - 2).
 inline Cdf sphere_coordinate_cdf(int dimensions) {
   const auto below = [dimensions](double x) { // integral of sin^(d - 2) from acos(x) to pi
     const double from = std::acos(std::clamp(x, -1.0, 1.0));
@@ -156,7 +158,7 @@ inline Cdf sphere_coordinate_cdf(int dimensions) {
   return [below](double x) { return below(x) / below(1); };
 }
 
-/// Columns of a table of draws: everything that `read` writes after each of `resets` resets.
+/// A table of draws, one column per number that `read` writes after each of `resets` resets.
 class Draws {
 public:
   Draws(std::size_t columns, std::size_t rows) : columns_(columns, Sample(rows)) {}

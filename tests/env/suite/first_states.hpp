@@ -13,7 +13,7 @@ inline constexpr double kPi = std::numbers::pi;
 
 using Read = std::function<std::vector<double>(const Physics&)>;
 
-/// What `read` sees after each of many resets of one environment.
+/// What `read` returns after each of many resets of one environment.
 inline Draws draw(const std::string& task, std::size_t resets, const Read& read) {
   const auto environment = make_task(task);
   std::vector<std::byte> observation(environment->spec().observation_bytes());
@@ -35,7 +35,7 @@ inline std::vector<double> state(const Physics& physics) { // positions, then ve
   return all;
 }
 
-/// Columns that dm_control draws apart, from `from` up to before `to`.
+/// Checks the columns [from, to), which dm_control draws independently.
 inline void check_all_uncorrelated(const std::string& task, const Draws& draws, std::size_t from,
                                    std::size_t to) {
   for (std::size_t a = from; a < to; ++a)
@@ -44,7 +44,8 @@ inline void check_all_uncorrelated(const std::string& task, const Draws& draws, 
                          draws[b]);
 }
 
-/// Every hinge and slide as dm_control's randomizer draws it; everything at rest.
+/// Checks that every hinge and slide joint is drawn as by dm_control's randomizer, and that all
+/// velocities are 0.
 inline void check_joints(const std::string& task, std::size_t resets) {
   const auto environment = make_task(task);
   const mjModel& model = environment->physics()->model();
@@ -63,7 +64,7 @@ inline void check_joints(const std::string& task, std::size_t resets) {
     check_constant(task + " velocity", draws[i], 0);
 }
 
-/// Draws of a generator that has nothing to do with ours.
+/// A random number generator independent of ours.
 class Other {
 public:
   double uniform(double low = 0, double high = 1) {

@@ -1,5 +1,5 @@
-// The first states of the domains whose models are generated and of those with free bodies, against
-// the exact distributions of dm_control 1.0.50. Seeds are fixed: a run passes always or never.
+// Initial states of the domains with generated models and of those with free bodies, compared with
+// the exact distributions of dm_control 1.0.50. Seeds are fixed, so the results are reproducible.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -107,7 +107,7 @@ TEST_CASE("a swimmer draws its joints and a target that is close once in five ti
 
 namespace {
 
-/// Turn about the vertical, root velocities, activations.
+/// Heading and tilt, root velocities, activations.
 std::vector<double> dog_state(const Physics& physics) {
   const mjData& data = physics.data();
   const double turn = 2 * std::atan2(data.qpos[6], data.qpos[3]);
@@ -117,8 +117,8 @@ std::vector<double> dog_state(const Physics& physics) {
   return all;
 }
 
-/// How a ball that flies towards the middle was thrown: angle, distance, height of its place,
-/// height to which it rises, speed towards the middle, and that aside as a part of it.
+/// How a ball that flies towards the middle was thrown: angle, distance, height at the start, peak
+/// height, speed towards the middle, and sideways speed relative to it.
 std::vector<double> ball_state(const Physics& physics) {
   const mjModel& model = physics.model();
   const int joint = physics.id(mjOBJ_JOINT, "ball_root");
@@ -169,7 +169,7 @@ TEST_CASE("the dog's ball is thrown from the edge to the middle") {
     REQUIRE(distance == doctest::Approx(7.5)); // three quarters of the floor's half width
   check_constant("place", draws[2], .05);
   check_uniform("rise", draws[3], 0, 3);
-  check_cdf("speed", draws[4], [](double x) { // uniform up to 5, with a noise of a twentieth
+  check_cdf("speed", draws[4], [](double x) { // uniform up to 5, with 5 % noise
     return normal_mean([x](double n) { return std::clamp(x / (5 * (1 + .05 * n)), 0.0, 1.0); });
   });
   check_cdf("aside", draws[5], [](double x) { return normal_cdf(x / .05 / std::sqrt(1 + x * x)); });

@@ -1,7 +1,7 @@
-// The first states of the humanoids, manipulators, stackers and quadrupeds against the
-// distributions of dm_control 1.0.50. Where it draws until nothing touches, the other side is drawn
-// here, with another generator and MuJoCo's whole forward pass. Seeds are fixed: a run passes
-// always or never.
+// Initial states of the humanoids, manipulators, stackers and quadrupeds, compared with the
+// distributions of dm_control 1.0.50. Where dm_control redraws until nothing touches, the reference
+// is drawn here, with another generator and MuJoCo's whole forward pass. Seeds are fixed, so the
+// results are reproducible.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -25,8 +25,7 @@ int qvel(const Physics& physics, const std::string& joint) {
   return physics.model().jnt_dofadr[physics.id(mjOBJ_JOINT, joint)];
 }
 
-/// What `read` sees after each of many calls of `draw_one`, which is repeated until nothing
-/// touches.
+/// What `read` returns after each of `count` draws. `draw_one` is repeated until nothing touches.
 Draws draw_free(Physics& physics, std::size_t count, const std::function<void()>& draw_one,
                 const Read& read) {
   physics.reset();
@@ -50,7 +49,7 @@ void check_same_columns(const std::string& task, const Draws& ours, const Draws&
     check_same(task + ", column " + std::to_string(k), ours[k], theirs[k]);
 }
 
-/// Joints of the arms as dm_control draws them.
+/// Draws the arm joints as dm_control does.
 void draw_arm(Physics& physics, Other& other) {
   const mjModel& model = physics.model();
   for (const char* name : kArmJoints) {
@@ -63,7 +62,7 @@ void draw_arm(Physics& physics, Other& other) {
   physics.data().qpos[qpos(physics, "finger")] = physics.data().qpos[qpos(physics, "thumb")];
 }
 
-/// The angle about y of a body's place in the model.
+/// The rotation about y of a body relative to its parent, in the model.
 double body_angle(const Physics& physics, int body) {
   const double* quaternion = physics.model().body_quat + 4 * body;
   CHECK(quaternion[1] == 0);
@@ -94,7 +93,7 @@ struct Manipulator {
     if (!receptacle.empty())
       place(physics, receptacle, x, z, angle);
     const double kind = other.uniform();
-    if (kind < .1) { // in the hand
+    if (kind < .1) { // probability .1: in the hand
       physics.forward_without_actuation();
       const int grasp = physics.id(mjOBJ_SITE, "grasp");
       x = physics.data().site_xpos[3 * grasp];
@@ -102,7 +101,7 @@ struct Manipulator {
       angle = kPi
               - std::atan2(physics.data().site_xmat[9 * grasp + 6],
                            physics.data().site_xmat[9 * grasp]);
-    } else if (kind >= .2) { // else at the target
+    } else if (kind >= .2) { // probability .8: anywhere; the rest stays at the target
       x = other.uniform(-.5, .5);
       z = other.uniform(0, .7);
       angle = other.uniform(0, 2 * kPi);
@@ -127,7 +126,7 @@ struct Manipulator {
     const double* place = physics.data().xpos + 3 * physics.id(mjOBJ_BODY, object);
     const double* goal = physics.data().xpos + 3 * physics.id(mjOBJ_BODY, target());
     const double* hand = physics.data().site_xpos + 3 * physics.id(mjOBJ_SITE, "grasp");
-    all.push_back(std::hypot(place[0] - goal[0], place[2] - goal[2])); // 0: it is at the target
+    all.push_back(std::hypot(place[0] - goal[0], place[2] - goal[2])); // 0: at the target
     all.push_back(std::hypot(place[0] - hand[0], place[2] - hand[2]) < 1e-9 ? 1 : 0); // in hand
     return all;
   }
@@ -137,7 +136,8 @@ double height_of(const Physics& physics) {
   return physics.data().qpos[qpos(physics, "root") + 2];
 }
 
-/// A quadruped stands on the lowest whole centimetre at which nothing touches, its legs at rest.
+/// Checks that a quadruped stands at the lowest whole centimetre at which nothing touches, with its
+/// legs at rest.
 void check_lowest_place(const std::string& task, int episodes) {
   CAPTURE(task);
   const auto environment = make_task(task);
@@ -176,7 +176,7 @@ TEST_CASE("humanoids begin in the air with every joint drawn, until nothing touc
     const auto draw_joints = [&] {
       double* root = physics.data().qpos;
       double squares = 0;
-      for (int i = 3; i < 7; ++i) { // uniform numbers, not normal ones: what the suite always did
+      for (int i = 3; i < 7; ++i) { // uniform, not normal numbers, as in the suite
         root[i] = other.uniform();
         squares += root[i] * root[i];
       }
@@ -217,7 +217,7 @@ TEST_CASE("manipulators draw arm, target and object until nothing touches") {
     check_same_columns(task, ours, theirs);
     const auto& finger = ours[static_cast<std::size_t>(qpos(physics, "finger"))];
     CHECK(finger == ours[static_cast<std::size_t>(qpos(physics, "thumb"))]);
-    // Draws that could move nothing into or out of a contact stay as they were drawn.
+    // Draws that cannot affect contacts keep their original distribution.
     if (domain.receptacle.empty()) {
       const auto target = static_cast<std::size_t>(physics.model().nq + physics.model().nv);
       check_uncorrelated(task, ours[target], ours[target + 2]);
@@ -258,7 +258,7 @@ TEST_CASE("stackers draw arm, boxes and target until nothing touches") {
       }
     };
     check_same_columns(task, ours, draw_free(physics, 4000, draw_boxes, read));
-    // The target touches nothing, so nothing conditions it.
+    // The target touches nothing, so its distribution is unconditional.
     check_uniform(task, ours[ours.columns() - 2], -.37, .37);
     const Sample& heights = ours[ours.columns() - 1];
     for (int level = 0; level < boxes; ++level) {
@@ -300,7 +300,7 @@ TEST_CASE("fetching quadrupeds begin anywhere upright, the ball above them with 
     return all;
   });
   for (const std::size_t place : {0U, 1U, 3U, 4U})
-    check_uniform("place", draws[place], -13.5, 13.5); // .9 of the floor's 15 metres
+    check_uniform("place", draws[place], -13.5, 13.5); // .9 of the floor's half width of 15 metres
   check_uniform("azimuth", draws[2], 0, 2 * kPi);
   check_normal("push x", draws[5], 0, 5);
   check_normal("push y", draws[6], 0, 5);
@@ -316,7 +316,7 @@ TEST_CASE("the terrain to escape from has bumps from 0.15 to below 1, all alike 
           "every episode") {
   constexpr int kSize = 201;
   constexpr std::size_t kEpisodes = 600;
-  // Where the bowl is 1, half way out, and where it is half as high.
+  // Three places half way out, where the bowl's height is 1, and one where it is .5.
   constexpr std::pair<int, int> kPlaces[] = {{100, 50}, {50, 100}, {150, 100}, {100, 125}};
   const Draws ours = draw("quadruped_escape", kEpisodes, [&](const Physics& physics) {
     std::vector<double> heights;

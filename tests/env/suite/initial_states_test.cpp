@@ -1,5 +1,5 @@
-// The first states of episodes against the exact distributions of dm_control 1.0.50, for each
-// quantity that it draws. Seeds are fixed: a run passes always or never.
+// Initial states compared with the exact distributions of dm_control 1.0.50, for each quantity that
+// it draws. Seeds are fixed, so the results are reproducible.
 #include <doctest/doctest.h>
 
 #include <cmath>

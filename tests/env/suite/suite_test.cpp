@@ -25,7 +25,7 @@ std::vector<double> reset(Environment& environment, std::uint64_t seed) {
   return observation;
 }
 
-/// The smallest and largest of one number over many resets.
+/// The minimum and maximum of one number over many resets.
 struct Range {
   double low = 1e300;
   double high = -1e300;
@@ -61,7 +61,7 @@ TEST_CASE("an episode is a function of its seed") {
     std::vector<double> seen(first.size());
     for (int i = 0; i < 30; ++i)
       a->step(action, std::as_writable_bytes(std::span(seen)));
-    CHECK(first == reset(*a, 7)); // whatever happened before
+    CHECK(first == reset(*a, 7)); // whatever happened in between
   }
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("an episode has 1000 steps, rewards in [0, 1] and ends by truncation")
   for (const std::string& name : task_names()) {
     CAPTURE(name);
     const auto environment = make_task(name);
-    if (name.starts_with("lqr_")) // has no end but one, see below
+    if (name.starts_with("lqr_")) // has only one way to end, see below
       continue;
     CHECK(environment->spec().episode_steps == 1000);
     std::vector<double> observation = reset(*environment, 3);
@@ -109,7 +109,7 @@ TEST_CASE("an LQR goes on until it is at rest, which is a termination") {
     REQUIRE(step.discount == 1);
     REQUIRE(step.reward < 1);
   }
-  CHECK(environment->physics()->data().ctrl[0] == -3); // no bounds
+  CHECK(environment->physics()->data().ctrl[0] == -3); // the control is not clipped
   mjData& data = environment->physics()->data();
   for (int i = 0; i < 2; ++i) {
     data.qpos[i] = 1e-7;
@@ -189,7 +189,7 @@ TEST_CASE("initial states fill the suite's ranges") {
   fills(spread("walker_walk", 2), -pi, pi);
   fills(spread("walker_walk", 3), -20 * pi / 180, 100 * pi / 180);
   fills(spread("ball_in_cup_catch", 2), -.2, .2);
-  const Range pole = spread("cartpole_swingup", 1); // normal about pi, deviation .01
+  const Range pole = spread("cartpole_swingup", 1); // mean pi, standard deviation .01
   CHECK(pole.low > pi - .06);
   CHECK(pole.high < pi + .06);
   CHECK(pole.high - pole.low > .03);
@@ -199,7 +199,7 @@ TEST_CASE("the reacher's target lies on its ring and has the task's size") {
   for (const auto& [name, size] :
        {std::pair("reacher_easy", .05), std::pair("reacher_hard", .015)}) {
     const auto environment = make_task(name);
-    const auto other = make_task(name); // shares the compiled model, not the target
+    const auto other = make_task(name); // shares the compiled model, but not the target
     Physics& physics = *environment->physics();
     const auto target = static_cast<std::size_t>(3 * physics.id(mjOBJ_GEOM, "target"));
     Range distance;

@@ -27,7 +27,7 @@ TEST_CASE("each environment draws the terrain of its own episode") {
     alone.push_back(first_picture(*make_escape(), seed));
   CHECK(alone[0] != alone[1]);
 
-  const auto a = make_escape(); // share one OpenGL context, and the textures and shapes in it
+  const auto a = make_escape(); // both share one OpenGL context with its textures and shapes
   const auto b = make_escape();
   for (int round = 0; round < 2; ++round) {
     CHECK(first_picture(*a, 1) == alone[0]);
@@ -40,7 +40,7 @@ TEST_CASE("a saved episode goes on over its own terrain") {
   const Picture first = first_picture(*a, 5);
   std::vector<std::byte> state;
   a->save_state(state);
-  const auto b = make_escape(); // has never had a terrain
+  const auto b = make_escape(); // has not generated a terrain yet
   b->load_state(state);
   const std::vector<double> action(a->spec().action.size(), .2);
   Picture from_a(first.size());

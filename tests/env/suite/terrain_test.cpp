@@ -56,7 +56,7 @@ TEST_CASE("an enlarged grid is linear in its values, smooth, and level at its bo
   for (std::size_t i = 0; i < big_sum.size(); ++i)
     worst = std::max(worst, std::abs(big_sum[i] - 2 * big_a[i] + 3 * big_b[i]));
   CHECK(worst < 1e-12);
-  double steepest = 0; // a cubic spline's second derivative has no jump
+  double steepest = 0; // the second derivative of a cubic spline is continuous
   const auto second = [&](int row, int column) {
     return at(big_sum, kNew, row, column - 1) - 2 * at(big_sum, kNew, row, column)
            + at(big_sum, kNew, row, column + 1);
@@ -67,7 +67,7 @@ TEST_CASE("an enlarged grid is linear in its values, smooth, and level at its bo
     largest = std::max(largest, std::abs(second(77, column)));
   }
   CHECK(steepest < largest / 20);
-  for (int row = 0; row < kNew; row += 50) // mirrored there
+  for (int row = 0; row < kNew; row += 50) // mirrored at the edge
     CHECK(std::abs(at(big_sum, kNew, row, 1) - at(big_sum, kNew, row, 0)) < largest);
   const std::vector<double> flat = enlarge_grid(std::vector<double>(16, .7), 4, 11);
   for (const double value : flat)

@@ -13,7 +13,7 @@
 #include "env/wire/deployment_keys.hpp"
 #include "env/wire/socket.hpp"
 
-// An encrypted port, and peers that do not keep to ZeroMQ's protocol.
+// An encrypted port and peers that violate ZeroMQ's protocol.
 namespace troupe::env::wire {
 namespace {
 
@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// The first bytes of ZeroMQ's protocol, version 3.1, with the mechanism named.
+/// The greeting of ZeroMQ's protocol, version 3.1, with the given mechanism.
 std::string greeting(const std::string& mechanism) {
   std::string bytes("\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01", 12);
   bytes += mechanism;
@@ -45,13 +45,13 @@ void say(const Descriptor& socket, const std::string& bytes) {
     const auto sent =
         ::send(socket.number(), bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
     if (sent <= 0)
-      return; // closed in the middle of it
+      return; // closed during the handshake
     done += static_cast<std::size_t>(sent);
   }
 }
 
 bool is_closed(const Descriptor& socket) {
-  const auto end = Clock::now() + seconds(25); // ZeroMQ alone would wait for 30
+  const auto end = Clock::now() + seconds(25); // ZeroMQ itself would wait for 30 seconds
   std::array<char, 4096> bytes{};
   while (Clock::now() < end) {
     pollfd item{socket.number(), POLLIN, 0};
@@ -64,7 +64,7 @@ bool is_closed(const Descriptor& socket) {
   return false;
 }
 
-/// A server off the loopback interface (everywhere) and an honest client's question.
+/// A server that is bound to all interfaces, and an honest client that sends it a question.
 struct Port {
   std::mutex mutex;
   std::vector<std::string> told;
@@ -115,23 +115,23 @@ TEST_CASE("garbage, oversized frames and broken handshakes at an encrypted port 
       "GET / HTTP/1.1\r\nHost: here\r\n\r\n" + std::string(200, ' '),
       greeting("NULL") + std::string("\x04\x05READY", 7), // no encryption
       greeting("CURVE")
-          + std::string("\x06\xff\xff\xff\xff\xff\xff\xff\xff", 9),       // of 2^64 - 1 bytes
-      greeting("CURVE") + std::string("\x06\0\0\0\0\x7f\xff\xff\xff", 9), // of 2 GiB
-      greeting("CURVE") + hello + std::string(64, 'x'), // too short for what it says
+          + std::string("\x06\xff\xff\xff\xff\xff\xff\xff\xff", 9),       // claims 2^64 - 1 bytes
+      greeting("CURVE") + std::string("\x06\0\0\0\0\x7f\xff\xff\xff", 9), // claims 2 GiB
+      greeting("CURVE") + hello + std::string(64, 'x'),                   // shorter than it claims
       greeting("CURVE") + std::string("\x04\xc8\x05HELLO\x01\0", 10)
-          + std::string(192, 'x'),                                  // no box
-      greeting("CURVE") + std::string("\x04\x0a\x08INITIATEx", 12), // out of turn
-      greeting("CURVE") + std::string("\0\x05hello", 7),            // a message before all
+          + std::string(192, 'x'),                                  // without a valid box
+      greeting("CURVE") + std::string("\x04\x0a\x08INITIATEx", 12), // out of order
+      greeting("CURVE") + std::string("\0\x05hello", 7),            // before the handshake
   };
   for (std::size_t i = 0; i < attacks.size(); ++i) {
     CAPTURE(i);
     const Descriptor socket = connected_to(port.address);
     say(socket, attacks[i]);
-    if (i != 5) // waits for the rest, and is closed when its time is over
+    if (i != 5) // the server waits for the rest, then closes the connection when its time is over
       CHECK(is_closed(socket));
     port.check_served();
   }
-  CHECK_LE(port.lines(), 1); // told once, if at all
+  CHECK_LE(port.lines(), 1); // reported at most once
 }
 
 TEST_CASE("silent peers of an encrypted port are closed in time, and nobody waits for them") {

@@ -14,7 +14,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// What strangers do shows in a refusal counted; until then we wait.
+/// Waits until the server has counted the refusals of unknown peers.
 void wait_for_strangers(Socket& server, std::int64_t count) {
   const auto end = Clock::now() + seconds(20);
   while (server.strangers() < count) {
@@ -59,7 +59,7 @@ TEST_CASE("peers with the right keys talk and share memory") {
                  .client_keys = ClientKeys{client_keys, server_keys.public_key}});
   client.connect(endpoint);
   for (int i = 0; i < 1000 && server.shared_counters().frames_received == 0; ++i) {
-    ask(client, "question", 100000); // the largest that is allowed
+    ask(client, "question", 100000); // the largest size that is allowed
     Message got = receive(server);
     CHECK_EQ(got.frames.at(0).size(), 100000);
     CHECK(std::as_const(got.frames[0]).bytes()[99999] == std::byte{5});

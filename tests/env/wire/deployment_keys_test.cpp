@@ -14,7 +14,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// No interface but the loopback one can be relied on here; 0.0.0.0 counts as off it all the same.
+// A test can rely on no interface but the loopback one; 0.0.0.0 counts as outside the loopback,
+// too.
 constexpr const char* kEverywhere = "tcp://0.0.0.0:*";
 
 std::shared_ptr<const DeploymentKeys> made(std::vector<KeyPair> retired = {}) {
@@ -22,7 +23,7 @@ std::shared_ptr<const DeploymentKeys> made(std::vector<KeyPair> retired = {}) {
       DeploymentKeys{.own = make_key_pair(), .retired = std::move(retired)});
 }
 
-/// The endpoint as a process on this host reaches it.
+/// The endpoint as processes on this host can reach it.
 std::string reached(const std::string& bound) {
   std::string endpoint = bound;
   return endpoint.replace(endpoint.find("0.0.0.0"), 7, "127.0.0.1");
@@ -107,7 +108,7 @@ TEST_CASE("without keys nothing binds off the loopback interface") {
 }
 
 TEST_CASE("an endpoint is of the loopback interface by its numbers, not by its name") {
-  const std::string key = "2M3+]@*#WxAtyFYmLOdnfh1!KiG.6I0IX7:O-503"; // with # and :
+  const std::string key = "2M3+]@*#WxAtyFYmLOdnfh1!KiG.6I0IX7:O-503"; // contains # and :
   for (const char* near : {"tcp://127.0.0.1:7400", "tcp://127.1.2.3:*", "tcp://localhost:7400",
                            "tcp://[::1]:7400", "ipc:///run/x", "inproc://x"})
     CHECK(is_loopback(near));
@@ -143,7 +144,8 @@ TEST_CASE("another deployment's keys are a stranger's") {
   Context other(1, made());
   Socket server(context, SocketType::router);
   const std::string endpoint = reached(server.bind(kEverywhere));
-  // One believes the address to be its own deployment's, the other has learned the server's key.
+  // One client assumes that the address belongs to its own deployment, the other has learned the
+  // server's key.
   Socket mistaken(other, SocketType::dealer);
   Socket informed(other, SocketType::dealer);
   mistaken.connect(with_server_key(split_endpoint(endpoint).address, other.keys()->own.public_key));

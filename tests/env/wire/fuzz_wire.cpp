@@ -1,5 +1,5 @@
-// libFuzzer target of what peers' sockets say to each other, of a connection to a port without
-// keys, and of endpoints. The first byte chooses the decoder.
+// libFuzzer target of what sockets exchange with their peers, of connections to a port without
+// keys, and of endpoints. The first byte selects the decoder.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace {
 
-/// Any number of messages over one connection, in pieces of at most so many bytes.
+/// Reads any number of messages from one connection, in pieces of at most `piece` bytes.
 void read_connection(std::span<const std::byte> bytes, std::size_t piece) {
   using namespace troupe::env::wire;
   constexpr ZmtpLimits kLimits{.max_part_bytes = 1000, .max_parts = 4, .max_message_bytes = 2000};
@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (data[0] % 2 == 0) {
     const auto decoded = decode_control(std::as_bytes(std::span(text)));
-    // What is taken says no more than its bytes.
+    // A decoded message cannot have more references than its bytes allow.
     if (decoded && decoded->references.size() * sizeof(Reference) > text.size())
       __builtin_trap();
     return 0;

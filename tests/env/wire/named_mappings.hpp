@@ -6,7 +6,7 @@
 
 namespace troupe::env::wire {
 
-/// Mappings of this process that have a name in /dev/shm. Other processes' files there do not
+/// Number of this process's mappings that have a name in /dev/shm. Files of other processes do not
 /// count.
 inline std::size_t named_mappings() {
   std::ifstream maps("/proc/self/maps");

@@ -15,7 +15,7 @@
 #include "tests/temporary_folder.hpp"
 #include <doctest/doctest.h>
 
-// A port without keys, and strangers who try to make it hold what they like.
+// A port without keys, and strangers who try to make it hold unlimited memory or descriptors.
 namespace troupe::env::wire {
 namespace {
 
@@ -24,7 +24,7 @@ using std::chrono::seconds;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-/// Of this process.
+/// Resident memory of this process.
 std::size_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   std::size_t pages = 0;
@@ -69,7 +69,7 @@ TEST_CASE("a message that never ends costs its sender alone, over tcp and ipc") 
     Message message;
     REQUIRE(server.wait(Clock::now() + seconds(20)));
     CHECK(server.try_receive(message) == Socket::Received::oversized);
-    CHECK_FALSE(message.peer.empty()); // so that it can be told
+    CHECK_FALSE(message.peer.empty()); // for the log message
   }
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("an owner that takes no messages holds no more than the limit") {
   PlainPort port({.limits = {.max_message_bytes = 4 * kMiB}, .max_waiting_bytes = 32 * kMiB});
   const std::string endpoint = port.bind("tcp://127.0.0.1:*");
   std::vector<Descriptor> strangers;
-  std::size_t taken = 0; // by the port, or by the system on its way
+  std::size_t taken = 0; // by the port or by the system's buffers
   const std::string block = part_of(std::string(kMiB, 'x'), false);
   for (int i = 0; i < 32; ++i) {
     strangers.push_back(dial(endpoint));
@@ -85,7 +85,7 @@ TEST_CASE("an owner that takes no messages holds no more than the limit") {
     ::fcntl(strangers.back().number(), F_SETFL, O_NONBLOCK);
   }
   const std::size_t before = resident_bytes();
-  std::vector<std::size_t> said(strangers.size()); // of the block
+  std::vector<std::size_t> said(strangers.size()); // bytes of the block that each has sent
   for (int round = 0; round < 40; ++round)
     for (std::size_t i = 0; i < strangers.size(); ++i)
       if (const auto sent = ::send(strangers[i].number(), block.data() + said[i],
@@ -95,7 +95,7 @@ TEST_CASE("an owner that takes no messages holds no more than the limit") {
         said[i] = (said[i] + static_cast<std::size_t>(sent)) % block.size();
       }
   CHECK_LT(resident_bytes(), before + 128 * kMiB);
-  // What it has read it gives, and then reads the rest.
+  // When its messages are taken, the port reads the rest.
   std::size_t messages = 0;
   CHECK(testing::comes_true([&] {
     while (port.try_receive())
@@ -168,7 +168,7 @@ TEST_CASE("nothing is read from a peer that reads its answers late, and it misse
     }
     if (heard == expected)
       continue;
-    const std::size_t most = heard < 4 * kMiB ? 16 : buffer.size(); // slowly, at first
+    const std::size_t most = heard < 4 * kMiB ? 16 : buffer.size(); // slowly at first
     const auto count = ::recv(peer.number(), buffer.data(), most, 0);
     REQUIRE(count > 0);
     heard += static_cast<std::size_t>(count);
@@ -192,7 +192,7 @@ TEST_CASE("more connections than descriptors wait, the server lives and serves a
       strangers.push_back(dial(endpoint));
     const auto lowest = static_cast<rlim_t>(strangers.back().number());
     strangers.clear();
-    // Now clients take half of the descriptors, and the server's ends do not fit.
+    // Now clients use half of the descriptors, so that not all of the server's ends fit.
     const rlimit few{lowest + 1, kept.rlim_max};
     REQUIRE_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
     for (int i = 0; i < 40; ++i)
@@ -215,14 +215,14 @@ TEST_CASE("a path is taken over from no living server and from no file, but from
                          std::runtime_error);
     check_served(context, first, "ipc://" + path);
   }
-  CHECK_FALSE(std::filesystem::exists(path)); // it left with its server
+  CHECK_FALSE(std::filesystem::exists(path)); // removed together with its server
   std::ofstream(path) << "precious";
   Socket third(context, SocketType::router);
   CHECK_THROWS_WITH_AS(third.bind("ipc://" + path), doctest::Contains("no socket"),
                        std::runtime_error);
   CHECK_EQ(read_text(path), "precious");
   std::filesystem::remove(path);
-  { // a socket nobody listens at, as after kill -9
+  { // a socket file without a listener, as after kill -9
     const Descriptor left(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;

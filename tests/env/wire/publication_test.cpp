@@ -17,7 +17,7 @@ std::vector<float> values(std::size_t size, float first) {
   return made;
 }
 
-/// What the subscriber gets while the publisher repeats itself: subscribing takes a moment.
+/// What the subscriber gets while the publisher repeats itself, because subscribing takes a moment.
 std::optional<Received> next(Publisher& publisher, Subscriber& subscriber) {
   for (int i = 0; i < 2000; ++i) {
     publisher.repeat();
@@ -92,7 +92,7 @@ TEST_CASE("a subscriber may come before the publisher, and outlives it") {
   Context context;
   std::string endpoint;
   {
-    Context there; // as of another process: ending it frees the port
+    Context there; // stands for another process: destroying it frees the port
     Publisher first(there, "tcp://127.0.0.1:*");
     endpoint = first.endpoint();
   }

@@ -72,7 +72,7 @@ TEST_CASE("no two frames in use overlap whatever the order of their ends") {
   const auto heap = SharedHeap::make(kBytes);
   const auto mapping = mapping_of(*heap);
   struct Live {
-    std::shared_ptr<SharedBlock> block; // leased here, or held by the receiver
+    std::shared_ptr<SharedBlock> block; // held by the sender or by the receiver
     std::size_t offset = 0;
     std::size_t size = 0;
   };
@@ -103,7 +103,7 @@ TEST_CASE("no two frames in use overlap whatever the order of their ends") {
   CHECK_GT(refused, 0);
   live.clear();
   CHECK_EQ(heap->in_use(), 0);
-  CHECK(heap->allocate(kBytes)); // one piece again
+  CHECK(heap->allocate(kBytes)); // all free space is one piece again
 }
 
 TEST_CASE("a heap has a bounded number of frames") {

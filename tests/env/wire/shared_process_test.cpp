@@ -25,7 +25,8 @@ const SocketOptions kShared{.max_frame_bytes = std::size_t{64} << 20,
                             .shared_memory = SharedMemory{.bytes_per_peer = std::size_t{4} << 20}};
 constexpr std::size_t kFrame = 1'000'000;
 
-/// A process of its own that begins when it is told an endpoint. Made before any thread is.
+/// A separate process that starts its work when it gets an endpoint. Must be created before any
+/// thread.
 class Child {
 public:
   explicit Child(const std::function<void(const std::string&)>& body) {
@@ -83,7 +84,7 @@ bool is_frame_of(const Message& message) {
   return std::memcmp(message.frames[0].bytes().data(), expected.data(), kFrame) == 0;
 }
 
-/// A dealer that sends frames for ever, a few unanswered at a time.
+/// A dealer that sends frames forever, with only a few unanswered at a time.
 void send_for_ever(const std::string& endpoint) {
   Context context;
   Socket socket(context, SocketType::dealer, kShared);
@@ -99,7 +100,7 @@ void send_for_ever(const std::string& endpoint) {
   }
 }
 
-/// A dealer that asks for frames and keeps all that it gets.
+/// A dealer that requests frames and keeps all of them.
 void keep_for_ever(const std::string& endpoint) {
   Context context;
   Socket socket(context, SocketType::dealer, kShared);
@@ -116,7 +117,7 @@ void keep_for_ever(const std::string& endpoint) {
   }
 }
 
-/// Until the socket has learned that `links` peers are left.
+/// Waits until the socket has only `links` peers left.
 void wait_for_links(Socket& socket, std::int64_t links) {
   const auto end = Clock::now() + seconds(20);
   while (socket.shared_counters().links != links) {
@@ -165,7 +166,7 @@ TEST_CASE("a receiver that keeps everything gets messages and its death frees th
       REQUIRE_LT(i, 1000);
       send_frame(router, receive(router).peer, i % 100);
     }
-    CHECK_EQ(router.shared_counters().frames_sent - before.frames_sent, 4); // of 1 MB in 4 MiB
+    CHECK_EQ(router.shared_counters().frames_sent - before.frames_sent, 4); // 1 MB each, in 4 MiB
     child->kill();
     wait_for_links(router, 0);
   }

@@ -22,9 +22,9 @@ using std::chrono::seconds;
 const SocketOptions kWholeHeap{.max_frame_bytes = std::size_t{128} << 20,
                                .shared_memory = SharedMemory{}};
 
-constexpr std::size_t kPiece = 4096; // bytes: sanitizers take their time over single ones
+constexpr std::size_t kPiece = 4096; // bytes; checking single bytes is slow under sanitizers
 
-/// Pieces of a frame that differ by their place and by the seed of the frame.
+/// Content of a piece of a frame, which depends on its place and on the frame's seed.
 std::array<std::byte, kPiece> piece(std::size_t seed, std::size_t at) {
   std::array<std::byte, kPiece> bytes;
   std::memset(bytes.data(), static_cast<int>(seed * 31 + at), kPiece);
@@ -61,7 +61,7 @@ void send_header(Socket& socket, const std::string& header, const std::string& p
   REQUIRE(socket.send(std::move(message), Clock::now() + seconds(5)));
 }
 
-/// Both sides have a turn until they share memory; gives the dealer's address at the router.
+/// Polls both sides until they share memory. Returns the dealer's address at the router.
 std::string link(Socket& router, Socket& dealer) {
   send_header(dealer, "who am I?");
   const std::string peer = receive(router).peer;
@@ -110,7 +110,7 @@ TEST_CASE("frames of every size arrive whole both ways") {
 
 TEST_CASE("frames keep their order whichever way each of them goes") {
   SocketOptions options = kWholeHeap;
-  options.shared_memory->bytes_per_peer = std::size_t{1} << 20; // full now and then
+  options.shared_memory->bytes_per_peer = std::size_t{1} << 20; // fills up now and then
   Context context;
   Socket router(context, SocketType::router, options);
   Socket dealer(context, SocketType::dealer, options);

@@ -23,7 +23,7 @@ Control decoded(const std::optional<std::string>& text) {
   return *control;
 }
 
-/// Control parts moved by hand; the connection between the two is a real one.
+/// Two sockets whose control messages the test moves by hand, over a real connection.
 struct Two {
   explicit Two(const SharedMemory& options = kSmall)
       : dealer(options, false), router(options, true) {
@@ -49,7 +49,7 @@ std::vector<Frame> frames_of(std::initializer_list<std::size_t> sizes) {
   return frames;
 }
 
-/// A peer with descriptors of its own making.
+/// A peer that sends descriptors of its choice.
 struct Stranger {
   explicit Stranger(Sharing& router)
       : offer(decoded(router.answer({.kind = Control::Kind::hello, .token = make_token()}, "x"))),
@@ -90,7 +90,7 @@ TEST_CASE("memory that is not sealed or not of the announced size makes no link"
       router.pump();
     CHECK_EQ(router.counters().refused, ++refused);
     CHECK_EQ(router.counters().links, 0);
-    Packet packet; // and the connection is closed
+    Packet packet; // and the router closes the connection
     CHECK(receive_packet(stranger.connection, sizeof(Join), packet) == Arrival::end);
   };
   attempt(kBytes, {can_shrink.number(), ledger.number()});
@@ -126,7 +126,7 @@ TEST_CASE("packets that are no packets of this version or name no offer end thei
     router.pump();
   CHECK_EQ(router.counters().refused, 5);
   CHECK_EQ(router.counters().links, 0);
-  // The router goes on.
+  // The router still serves others.
   Stranger good_one(router);
   good_one.join({.bytes = kBytes}, files);
   for (int i = 0; i < 2; ++i)
@@ -160,7 +160,7 @@ TEST_CASE("references beyond the memory lose their message and nothing else") {
   altered([](Reference& r) { r.size = 0xffffffff; });
   altered([](Reference& r) { r.slot = kSlots; });
   altered([](Reference& r) { r.slot = 0xffff; });
-  altered([](Reference& r) { r.place = 3; }); // there is no frame to stand at place 2
+  altered([](Reference& r) { r.place = 3; }); // there is no frame that could be at place 2
   Control foreign = good;
   foreign.token = make_token();
   refuses(foreign);
@@ -192,13 +192,13 @@ TEST_CASE("a receiver that releases nothing gets frames in messages from then on
 
 TEST_CASE("messages that never arrive do not use up the memory") {
   Two two;
-  for (int i = 0; i < 12; ++i) { // all lost
+  for (int i = 0; i < 12; ++i) { // all of them are lost
     std::vector<Frame> frames = frames_of({100'000});
     two.router.move_out("peer", frames);
   }
   REQUIRE_EQ(two.router.counters().full, 2);
   std::vector<Frame> frames = frames_of({100'000});
-  const std::string control = two.router.move_out("peer", frames); // arrives; its frame is inline
+  const std::string control = two.router.move_out("peer", frames); // arrives with an inline frame
   REQUIRE_EQ(frames.size(), 1);
   REQUIRE(two.dealer.move_in(decoded(control), "", frames));
   CHECK_EQ(frames.size(), 1);
@@ -250,7 +250,7 @@ TEST_CASE("a dealer connects to nothing but what a router of ours may offer it")
   for (const std::string& name : {other, std::string("troupe-nobody-has-this")})
     dealer.answer({.kind = Control::Kind::offer, .token = hello.token, .address = name}, "");
   dealer.answer({.kind = Control::Kind::offer, .token = make_token(), .address = "troupe-x"}, "");
-  CHECK_EQ(dealer.counters().refused, 1); // nobody has this
+  CHECK_EQ(dealer.counters().refused, 1); // the dealer has no such block
   CHECK_EQ(dealer.counters().links, 0);
   CHECK_FALSE(accept_from(listener));
 }
@@ -258,7 +258,7 @@ TEST_CASE("a dealer connects to nothing but what a router of ours may offer it")
 TEST_CASE("a router that ends every link at once is greeted once a second at most") {
   Sharing dealer(kSmall, false);
   int greetings = 0;
-  for (int i = 0; i < 400; ++i) { // of 25 ms each
+  for (int i = 0; i < 400; ++i) { // 25 ms each
     const auto hello = dealer.greeting(kBegin + std::chrono::milliseconds(3'600'000 + 25 * i));
     if (!hello)
       continue;

@@ -101,7 +101,7 @@ TEST_CASE("messages beyond the limits are dropped whole") {
   CHECK_EQ(oversized, 2);
   CHECK_EQ(message.header, "fine");
   CHECK_EQ(message.frames.size(), 3);
-  // A frame that is too large ends the connection before it is allocated; a new one serves on.
+  // A frame that is too large ends the connection before it is allocated; a new connection works.
   send(message_of("x", {std::string(2000, 'l')}));
   Socket other(context, SocketType::dealer);
   std::string endpoint;

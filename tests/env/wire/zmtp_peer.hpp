@@ -10,10 +10,10 @@
 
 #include "env/sockets/descriptor.hpp"
 
-/// A stranger that speaks ZeroMQ's protocol by hand.
+/// A peer that implements ZeroMQ's protocol by hand.
 namespace troupe::env::wire {
 
-/// What a dealer says first.
+/// The greeting and READY command of a dealer.
 inline std::string dealer_hello() {
   std::string text("\xff\0\0\0\0\0\0\0\x01\x7f\x03\0NULL", 16);
   text.resize(64);
@@ -23,7 +23,7 @@ inline std::string dealer_hello() {
                        2 + 6 + 12 + 4 + 6);
 }
 
-/// A part of a message, of less than 2^31 bytes.
+/// One part of a message, of less than 2^31 bytes.
 inline std::string part_of(const std::string& bytes, bool more) {
   std::string head(1, static_cast<char>(2 | (more ? 1 : 0)));
   for (int shift = 56; shift >= 0; shift -= 8)
@@ -31,7 +31,7 @@ inline std::string part_of(const std::string& bytes, bool more) {
   return head + bytes;
 }
 
-/// -1 where nobody accepts.
+/// Connects to the endpoint; holds -1 if nothing accepts there.
 inline Descriptor dial(const std::string& endpoint) {
   sockaddr_in tcp{};
   sockaddr_un path{};
@@ -54,7 +54,7 @@ inline Descriptor dial(const std::string& endpoint) {
   return made;
 }
 
-/// False: the peer has cut this side off.
+/// Returns false if the peer has closed the connection.
 inline bool say_all(const Descriptor& socket, const std::string& bytes) {
   for (std::size_t done = 0; done < bytes.size();) {
     const auto sent =

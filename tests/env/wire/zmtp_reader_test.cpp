@@ -102,10 +102,10 @@ TEST_CASE("what is not ZMTP 3 without security ends the connection") {
   for (const std::string& text :
        {std::string(64, 'x'), old, curve,
         hello.substr(0, 64) + part_of("a message before READY", false),
-        hello + std::string("\x02\x7f\xff\xff\xff\xff\xff\xff\xff", 9), // 2^63 - 1 bytes
+        hello + std::string("\x02\x7f\xff\xff\xff\xff\xff\xff\xff", 9), // claims 2^63 - 1 bytes
         hello + std::string("\x02\xff\xff\xff\xff\xff\xff\xff\xff", 9),
         hello + std::string("\x08\0", 2),                          // an unknown flag
-        hello + std::string("\x05\0", 2),                          // a command that goes on
+        hello + std::string("\x05\0", 2),                          // a command with the "more" flag
         hello + std::string("\x06\0\0\0\0\0\1\0\0", 9),            // a command of 64 KiB
         hello + part_of("x", true) + std::string("\x04\1x", 3)}) { // a command within a message
     ZmtpReader reader({});

@@ -16,7 +16,7 @@ using namespace troupe::env;
 namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Any action bounds; keeps what it was given.
+/// One action without bounds, one between -4 and 4. Observes the action that it received.
 class Unbounded final : public Environment {
 public:
   Unbounded() {
@@ -37,8 +37,8 @@ private:
   EnvironmentSpec spec_;
 };
 
-/// A continuous number of the bounds -4 and 4 between a choice of 9 and one of 2; observes what it
-/// was given.
+/// Actions are a continuous number between -4 and 4, between a choice of 9 and one of 2. Observes
+/// the action that it received.
 class Choosing final : public Environment {
 public:
   Choosing() {
@@ -179,7 +179,7 @@ TEST_CASE("wrappers that change actions leave choices as they are, and refuse ba
   CHECK(scaled.first.minimum == std::vector<double>{0, -1, 0});
   CHECK(scaled.second == 1);
   const auto clipped = wrapped([](auto inner) {
-    return std::make_unique<ActionClip>(std::move(inner), -.125, .125); // no choice is left in it
+    return std::make_unique<ActionClip>(std::move(inner), -.125, .125); // excludes every choice
   });
   CHECK(clipped.first.minimum == std::vector<double>{0, -.125, 0});
   CHECK(clipped.second == .125);
@@ -195,7 +195,7 @@ TEST_CASE("rewards are scaled, shifted and clipped, discounts and step types sta
   scaled.step({0, 0});
   CHECK(scaled.last.reward == 3);
   CHECK(scaled.last.discount == .5);
-  CHECK(scaled.reset(0).last.reward == 0); // of a first step
+  CHECK(scaled.reset(0).last.reward == 0); // a first step has no reward
   Played clipped(std::make_unique<RewardClip>(std::make_unique<Counting>(), -2, 2));
   clipped.reset(0);
   for (const double expected : {1., 2., 2., 2., 2.})
@@ -225,7 +225,7 @@ TEST_CASE("a time limit truncates: the last step keeps its discount, and only re
     CHECK_THROWS_WITH_AS(limited.step({0, 0}), doctest::Contains("reset()"), std::invalid_argument);
   }
   Played longer(std::make_unique<TimeLimit>(std::make_unique<Counting>(), 100));
-  CHECK(longer.environment->spec().episode_steps == 5); // the inner one comes first
+  CHECK(longer.environment->spec().episode_steps == 5); // the limit of the inner one applies first
   longer.reset(0);
   for (int i = 0; i < 5; ++i)
     longer.step({0, 0});

@@ -94,7 +94,7 @@ TEST_CASE("frames of a dictionary are stacked array by array") {
 TEST_CASE("running statistics are the mean and variance of all that was seen") {
   Played played(std::make_unique<Normalize>(flat(), NormalizeOptions{.clip = 1e6}));
   Random random(5);
-  std::vector<double> seen; // the third element: action 0 of the step, 0 at a reset
+  std::vector<double> seen; // the third element: action 0 of the step, or 0 after a reset
   played.reset(100);
   seen.push_back(0);
   for (int i = 0; i < 4; ++i) {

@@ -1,4 +1,4 @@
-// Wrappers that draw.
+// Wrappers that render.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -37,7 +37,8 @@ std::vector<std::uint8_t> picture(Environment& environment, const PixelOptions& 
   return pixels;
 }
 
-/// One task of each domain: the tasks of a domain look alike, and OpenGL in software is slow.
+/// One task of each domain, because the tasks of a domain look alike and OpenGL in software is
+/// slow.
 std::vector<std::string> task_per_domain(const std::string& folder) {
   std::vector<std::string> tasks;
   std::set<std::string> domains;
@@ -101,7 +102,7 @@ TEST_CASE("the top row comes first: the sky is above the floor's bright grid") {
   const auto environment = started("cartpole_balance");
   auto& data = environment->physics()->data();
   const auto upright = picture(*environment, {});
-  data.qpos[1] = 3.14159265; // the pole hangs: below the cart, which is in the middle
+  data.qpos[1] = 3.14159265; // the pole hangs down from the cart, which is in the middle
   environment->physics()->forward();
   const auto hanging = picture(*environment, {});
   double above = 0;
@@ -111,7 +112,7 @@ TEST_CASE("the top row comes first: the sky is above the floor's bright grid") {
       (y < 42 ? above : below) += std::abs(upright[y * 84 + x] - hanging[y * 84 + x]);
   CHECK(above > 0);
   CHECK(below > 0);
-  double pole_above = 0; // the pole is redder than what is behind it
+  double pole_above = 0; // the pole is redder than its background
   for (std::size_t y = 0; y < 42; ++y)
     for (std::size_t x = 0; x < 84; ++x)
       pole_above += upright[y * 84 + x] - hanging[y * 84 + x];
@@ -188,7 +189,7 @@ TEST_CASE("an environment made and destroyed here may play on another thread") {
     environment->step(std::vector<double>{0}, observation);
   }).join();
   const std::vector<std::byte> there = observation;
-  environment->reset(1, observation); // its thread has ended: the context is free
+  environment->reset(1, observation); // its thread has ended, so the context is free
   environment->step(std::vector<double>{0}, observation);
   CHECK(there == observation);
 }

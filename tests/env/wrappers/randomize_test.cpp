@@ -44,13 +44,13 @@ TEST_CASE("masses follow the seed, keep to their range, and the bare model stays
       CHECK(drawn[i] >= .7 * nominal[i]);
       CHECK(drawn[i] <= 1.3 * nominal[i]);
       total += drawn[i];
-      if (nominal[i] > 0) // inertia goes with the mass
+      if (nominal[i] > 0) // inertia scales with the mass
         CHECK(m.body_inertia[3 * i] / bare->physics()->model().body_inertia[3 * i]
               == doctest::Approx(drawn[i] / nominal[i]));
     }
     CHECK(m.body_subtreemass[0] == doctest::Approx(total));
   }
-  CHECK(different.size() == 3); // the same seed again is the same again
+  CHECK(different.size() == 3); // the same seed gives the same model again
   CHECK(masses(*bare) == nominal);
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("a randomised episode is a function of its seed, whatever was played b
   CHECK(a.observation == b.observation);
   for (int i = 0; i < 50; ++i)
     REQUIRE(a.step({1, -1, 1, -1, 1, -1}).observation == b.step({1, -1, 1, -1, 1, -1}).observation);
-  Played other(make_task("cheetah_run")); // and another than the model's own
+  Played other(make_task("cheetah_run")); // and differs from the unmodified model
   other.reset(9);
   for (int i = 0; i < 50; ++i)
     other.step({1, -1, 1, -1, 1, -1});
@@ -103,7 +103,7 @@ TEST_CASE("colours, lights, cameras and friction move within their range") {
     CHECK(within(m.light_pos, nominal.light_pos, 3 * lights, .5));
     CHECK(within(m.light_diffuse, nominal.light_diffuse, 3 * lights, .5));
     CHECK(within(m.geom_friction, nominal.geom_friction, 3 * geoms, .4));
-    for (std::size_t i = 0; i < materials; ++i) // alpha stays
+    for (std::size_t i = 0; i < materials; ++i) // alpha is unchanged
       CHECK(m.mat_rgba[4 * i + 3] == nominal.mat_rgba[4 * i + 3]);
   }
 }
