@@ -8,7 +8,8 @@
 
 namespace troupe::experiments {
 
-/// One to four random edits: flipped bytes, cuts, copies of a piece, tokens of the language.
+/// Applies one to four random edits: flipped bytes, cuts, copies of a piece, tokens of the
+/// language.
 inline std::string mutated(std::string text, env::Random& random) {
   static const std::vector<std::string> kTokens = {"{",
                                                    "}",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The board of a sweep beside published results: its numbers on runs made by hand, and a real sweep that is stopped and continued.
+"""Tests the board of a sweep beside published results: its numbers for runs made by hand, and a real sweep that is stopped and continued.
 
 Usage: board_test.py TROUPE SOURCE numbers|continued"""
 import csv
@@ -75,13 +75,13 @@ def make_run(runs, task, seed, evaluations, cores=2):
 
 def numbers(place):
     runs = place.folder / "three"
-    # The best published at 100,000 steps: cartpole_balance 999.8, pendulum_swingup 830.4; 90 % are 899.8 and 747.4.
+    # The best published results at 100,000 steps are 999.8 (cartpole_balance) and 830.4 (pendulum_swingup); 90 % of them are 899.8 and 747.4.
     make_run(runs, "cartpole_balance", 1, [("evaluation", 20000, 100, 2400, 500), ("evaluation", 40000, 200, 5400, 950),
                                            ("final", 100000, 500, 14400, 980)])  # 1.5 h at 40,000; 4 h
-    # Resumed from 3000 s: the evaluation at 50,000 does not count, the processor time before it does. 1.833 h at 60,000; 3 h in all.
+    # Resumed from 3000 s: the evaluation at 50,000 does not count, but the processor time before it does. 1.833 h at 60,000; 3 h in all.
     make_run(runs, "cartpole_balance", 2, [("evaluation", 20000, 100, 1440, 300), ("evaluation", 50000, 250, 3600, 970), ("evaluation", 42000, 210, 3000, 860),
                                            ("evaluation", 60000, 300, 6000, 960), ("final", 100000, 500, 10200, 1000)])
-    # Not measured: 1800 s and 3600 s of wall-clock time on two cores; the first reaches its goal at the end.
+    # Processor time is not measured: 1800 s and 3600 s of wall-clock time on two cores. The first run reaches the goal at its end.
     make_run(runs, "pendulum_swingup", 1, [("evaluation", 50000, 900, "", 10), ("final", 100000, 1800, "", 800)])
     make_run(runs, "pendulum_swingup", 2, [("evaluation", 50000, 1800, "", 10), ("final", 100000, 3600, 9, 700)])
     make_run(runs, "walker_walk", 1, [("evaluation", 20000, 100, 60, 77)])  # begun
@@ -100,7 +100,7 @@ def numbers(place):
     check([task for task, _ in figures] == ["cartpole_balance", "pendulum_swingup", "walker_walk"], figures)
     for task, figure in figures:
         has(figure, "<title>DR.Q</title>", "<title>D4PG</title>", "<title>best published at 100,000: ", "<title>Troupe, mean of ")
-    # The mean of both seeds ends at 990 of 1000, in a picture of 480 x 300 with margins of 44, 10, 26 and 30.
+    # The mean of both seeds ends at 990 of 1000, in a picture of 480 x 300 pixels with margins of 44, 10, 26 and 30.
     has(figures[0][1], '<circle cx="470.0" cy="28.4" ', "<title>Troupe, seed 2</title>")
     has(page, "Without a finished run", "walker_walk.</p>", "tiny_task=walker_walk_seed=1", "Abacus, 2 cores", "arXiv 2501.16142")
     outside = re.findall(r"<script|<link|<iframe|<img|https?:|//\w|url\(|@import|\b(?:src|href)=", page)
@@ -148,7 +148,7 @@ def continued(place):
         seconds = [float(row["processor_seconds"]) for row in csv.DictReader(file)]
     check(seconds == sorted(seconds) and 0 < seconds[0] < seconds[-1], seconds)  # also where it was stopped and continued
 
-    # On two hosts, by a stand-in of ssh that runs their commands here.
+    # Runs on two hosts, through a stand-in for ssh that executes their commands here.
     stand_in = place.folder / "ssh"
     stand_in.write_text('#!/bin/sh\nwhile [ "$1" = -o ]; do shift 2; done\necho "$1" >> hosts\nshift\nexec sh -c "$*"\n')
     stand_in.chmod(0o755)

@@ -42,7 +42,7 @@ std::string tf_config(const std::string& type, int index, const std::string& hos
          + "\", \"index\": " + std::to_string(index) + "}}";
 }
 
-/// Where its actors are, of an experiment with a parameter server.
+/// Where the actors of an experiment with a parameter server are placed.
 std::map<std::string, std::string> places(const Cluster& cluster, const std::string& strategy) {
   auto overrides = cluster_overrides(cluster);
   overrides.push_back("learner.strategy=" + strategy);
@@ -89,7 +89,7 @@ TEST_CASE("Without a chief worker 0 has the head, and on the loopback interface 
   CHECK(found->cluster.head().node() == "worker-0");
   CHECK(found->cluster.head().listen() == "localhost:5001");
   CHECK(places(found->cluster, "multi_worker")["learner 1"] == "worker-1");
-  // An evaluator need not be listed.
+  // The cluster file need not list an evaluator.
   const auto evaluator =
       cluster_from_environment(of({{"TF_CONFIG", tf_config("evaluator", 0, hosts)}}));
   CHECK(evaluator->node == "evaluator-0");

@@ -41,7 +41,7 @@ TEST_CASE("A mutated cluster file is read completely or refused in one line, and
       }
     }
   }
-  CHECK(refused > 100); // the edits do reach the rules,
+  CHECK(refused > 100); // some edits break the rules,
   CHECK(read > 100);    // some are harmless,
-  CHECK(placed > 100);  // and can be used
+  CHECK(placed > 100);  // and some leave a cluster that can be used
 }

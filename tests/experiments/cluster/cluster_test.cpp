@@ -19,7 +19,7 @@ namespace {
 
 const fs::path kClusters = in_source("experiments/clusters");
 
-/// All complaints, a line each.
+/// All error messages, one per line.
 std::string complaints(const std::string& text) {
   std::string out;
   try {
@@ -55,7 +55,7 @@ TEST_CASE(
     actors::Placer placer = make_placer(cluster, what, kHere);
     CHECK(placer.place_all(role_counts(what)) == "");
     CHECK(has(placement_table(placer), "evaluator"));
-    // What is written out reads back as the same, also in another folder.
+    // The resolved text parses back to the same cluster, also in another folder.
     const Cluster again = parse_cluster(resolved_text(cluster), "again.textproto");
     CHECK(google::protobuf::util::MessageDifferencer::Equals(cluster, again));
     ++count;
@@ -102,7 +102,7 @@ TEST_CASE(
   const auto part =
       cluster_nodes(parse_cluster("local {} node { name: \"a\" cores: 3 }", "c"), kHere);
   CHECK(actors::cores_of(part[0]) == actors::CoreSet{0, 1, 2});
-  // Nodes of one host have cores of their own while there are as many.
+  // Nodes of one host get separate cores while there are enough.
   const auto two = cluster_nodes(
       parse_cluster("local {} node { name: \"a\" count: 2 cores: 2 } node { name: \"b\" cores: 1 }",
                     "c"),
@@ -122,7 +122,7 @@ TEST_CASE("Roles need what the experiment says where the cluster does not") {
   auto needs = role_needs(parse_cluster("local {}", "c"), what);
   CHECK(needs.at("learner").cores == 3);
   CHECK(needs.at("learner").pack);
-  CHECK(needs.at("environment").cores == 1); // one environment has no use for two threads
+  CHECK(needs.at("environment").cores == 1); // one environment cannot use two threads
   CHECK(needs.at("replay").memory_bytes == 2097152);
   CHECK(needs.at("head").cores == 1);
   needs = role_needs(parse_cluster(R"(local {} node { name: "n" label: "zone=a=b" }

@@ -67,7 +67,7 @@ TEST_CASE("Kubernetes gets a Job for each block, one for the head, and what belo
 TEST_CASE("Pods find the cluster as it was planned, with keys that no manifest has") {
   for (const char* block : {"kubernetes.textproto"}) {
     Cluster cluster = load_cluster(kClusterFiles / block);
-    cluster.mutable_node()->DeleteSubrange(1, 1); // alike: an MPIJob, too
+    cluster.mutable_node()->DeleteSubrange(1, 1); // nodes that are all alike also make an MPIJob
     cluster.mutable_role()->Clear();
     const auto files = kubernetes_manifests(cluster, small_experiment());
     for (const char* folder : {"", "mpi/", "ray/"}) {

@@ -1,5 +1,5 @@
-// What goes wrong at a user's, acted out with the real program: one clear line, an exit code that
-// is not 0, and no existing run harmed.
+// User mistakes and failures, tried with the real program: each gives one clear line and an exit
+// code other than 0, and harms no existing run.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <sys/socket.h>
@@ -21,7 +21,8 @@ Outcome run_words(const std::vector<std::string>& words, const fs::path& folder)
   return {exit_code, program.output(), program.last_line()};
 }
 
-/// A script as root of namespaces of its own, so that it may mount; 125 where that is forbidden.
+/// Runs a script as root in its own user and mount namespaces, so that it may mount; the exit code
+/// is 125 where that is forbidden.
 Outcome in_own_mounts(const std::string& script, const fs::path& folder) {
   return run_words({"sh", "-c",
                     "unshare --user --map-root-user --mount true 2>/dev/null || exit 125\n"

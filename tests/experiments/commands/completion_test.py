@@ -30,7 +30,7 @@ LOAD = {
     "zsh": "unsetopt zle_bracketed_paste; autoload -U compinit; compinit -u -D; source <(troupe completion zsh)",
     "fish": "function fish_prompt; echo -n '> '; end; troupe completion fish | source",
 }
-# Typed words, where ^ is a tab, and a part of what the whole command then prints.
+# Typed text, where ^ is a tab, and a part of what the completed command then prints.
 STORIES = [
     ("troupe resu^--hel^", "Resumes a run from its latest"),
     ("troupe replay inf^--hel^", "troupe replay info"),

@@ -1,4 +1,4 @@
-// An actor that joins a run, in a program that embeds it.
+// An actor that joins a run in a program that embeds it.
 #include "tests/experiments/commands/program.hpp"
 
 #include <doctest/doctest.h>

@@ -37,7 +37,7 @@ loss=$(awk '$1 == "loss" { print $2 }' out)
 awk -v loss="$loss" -v known="$(final_loss "$run")" 'BEGIN { exit (known - loss) ^ 2 >= 1e-9 }' ||
   fail "evaluated again the loss is $loss, not that of the run"
 
-# Measured are the pictures themselves, normalised as in training: no crop, and one that can move nothing, are the same.
+# The loss is measured on the uncropped pictures, normalised as in training: no crop and a crop that cannot move anything give the same.
 measured() { # crop and a key
   "$troupe" train small.textproto --runs runs --quiet --set name="$1" --set data.crop="$1" --set "$2" --set data.epochs=1 \
     --set classifier.warmup_epochs=0 --set classifier.mean=0.2 >out 2>&1 && final_loss "runs/$1"/*
@@ -45,7 +45,7 @@ measured() { # crop and a key
 loss=$(measured none data.size=0)
 [ -n "$loss" ] && [ "$loss" = "$(measured padded data.padding=0)" ] || fail 'validation pictures are not those that training sees'
 
-# Two replicas in processes of their own train; half the way and the rest after a resumption ends where all of it at once ends, bit for bit.
+# Two replicas train in separate processes. A run stopped half-way and resumed ends with the same parameters as an uninterrupted one, bit for bit.
 "$troupe" train small.textproto --runs runs --quiet --processes --set name=two --set learner.replicas=2 >out 2>&1 || fail 'two replicas did not train'
 "$troupe" train small.textproto --runs runs --quiet --set name=half --set stop.minutes=0.0001 >out 2>&1 || fail 'half a run did not train'
 half=$(echo runs/half/*)

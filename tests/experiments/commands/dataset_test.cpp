@@ -1,4 +1,4 @@
-// `troupe dataset`, run as users do.
+// `troupe dataset`, used as from a shell.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -86,7 +86,7 @@ TEST_CASE("every layout holds the same scenes and is read by its looks") {
     CHECK(troupe_program("dataset check " + out + " --threads 2").exit_code == 0);
   }
   CHECK(fs::exists(folder / "tar" / "train" / "000002.tar"));
-  // Grey levels as bytes, behind 16 of header, and as text are the same.
+  // Grey levels stored as bytes (after a header of 16 bytes) and as text are the same.
   const auto bytes = read_text(folder / "idx" / "train-images-idx3-ubyte").substr(16);
   std::istringstream lines(read_text(folder / "csv" / "train" / "train.csv"));
   std::string field;

@@ -1,4 +1,4 @@
-// A policy on recorded episodes, before it plays: as a user asks for it.
+// `troupe evaluate` of a policy on recorded episodes, before it plays.
 #include "tests/experiments/commands/program.hpp"
 
 #include <fstream>
@@ -17,7 +17,7 @@ using nlohmann::json;
 
 namespace {
 
-/// A small run, and episodes of random actions in its environment.
+/// A small run, and recorded episodes of random actions in its environment.
 struct RecordedRun : SmallRun {
   std::string run;
 

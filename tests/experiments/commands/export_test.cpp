@@ -1,4 +1,4 @@
-// Exporting a trained policy, as a user does it. export_checks.py compares what is written.
+// Exporting a trained policy as a user does. export_checks.py compares the results.
 #include "tests/experiments/commands/program.hpp"
 
 #include <doctest/doctest.h>
@@ -40,7 +40,7 @@ TEST_CASE("A run's policy is exported whole, measured, and again for the same co
   CHECK(contract.at("control_period_seconds") == 0.02);
   CHECK(contract.at("updates") == made.at("updates"));
 
-  // Deployed policies are replaced by those of the same contract.
+  // A deployed policy is only replaced by one with the same contract.
   const fs::path next = place.folder / "next";
   const auto again = [&](const std::string& file) {
     return run_troupe({"export", run, "--out", next.string(), "--samples", "16", "--format", "onnx",
@@ -68,7 +68,7 @@ TEST_CASE("A run's policy is exported whole, measured, and again for the same co
   CHECK(has(last_words({"--checkpoint", "7"}, 2), "7"));
   CHECK(has(last_words({"--namespace", "my-policy"}, 2), "my-policy"));
   CHECK(has(last_words({"--weights", "int4"}, 2), "int4"));
-  // A damaged checkpoint leaves nothing behind.
+  // Exporting a damaged checkpoint leaves no files behind.
   for (const auto& checkpoint : fs::directory_iterator(fs::path(run) / "checkpoints")) {
     const fs::path file = checkpoint.path() / "learner.safetensors";
     fs::resize_file(file, fs::file_size(file) / 2);

@@ -35,7 +35,7 @@ stop { environment_steps: 3000 }
   }
   REQUIRE(videos.size() == 3);
   CHECK(videos[".mp4"].width == 480);
-  CHECK(videos[".mp4"].frames == 126); // an episode of 1000 steps in steps of 8, and its beginning
+  CHECK(videos[".mp4"].frames == 126); // the beginning, and an episode of 1000 steps in steps of 8
   CHECK(videos[".gif"].width == 240);
   CHECK(videos[".gif"].frames == 42); // every third
   CHECK(videos[".png"].width == 480);

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Two nodes and a role that fills them, whatever this host has.
+/// A cluster of two nodes and a role that fills them, whatever hardware this host has.
 void write_cluster(const fs::path& file, const std::string& more = "") {
   std::ofstream(file) << "node { name: \"n\" count: 2 cores: 4 memory_bytes: 17179869184 }\n"
                       << more;
@@ -106,7 +106,7 @@ TEST_CASE("A mistake in a launch ends with 2 and says which") {
   std::ofstream(folder / "none.textproto") << "runs: \"r\"";
   struct Mistake {
     std::vector<std::string> words;
-    std::string part; // of the last line
+    std::string part; // part of the last line
   };
   for (const Mistake& mistake : std::vector<Mistake>{
            {{"launch"}, "troupe launch --help"},

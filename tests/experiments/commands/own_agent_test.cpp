@@ -1,4 +1,4 @@
-// An agent from a plug-in, as a user meets it: the example, listed and trained from a plug-in.
+// The example agent, listed and trained from a plug-in as a user would.
 #include "tests/experiments/commands/program.hpp"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ namespace {
 
 const std::string kAgentPlugin = in_build("libown_agent.so");
 
-/// The example's experiment in a folder, with the plug-in that was built.
+/// The example's experiment file in a folder, with the plug-in from the build.
 struct Example {
   TemporaryFolder folder;
 

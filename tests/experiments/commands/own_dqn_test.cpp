@@ -1,4 +1,4 @@
-// The agent of the guide "Write an agent"; guide_test.py follows the guide itself.
+// The agent of the guide "Write an agent"; guide_test.py follows the page itself.
 #include "tests/experiments/commands/program.hpp"
 
 #include <doctest/doctest.h>

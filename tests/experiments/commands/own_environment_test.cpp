@@ -1,4 +1,4 @@
-// An environment of one's own, as a user meets it: the example, checked and trained.
+// The example environment, checked and trained as a user would.
 #include "tests/experiments/commands/program.hpp"
 
 #include <doctest/doctest.h>
@@ -94,7 +94,7 @@ TEST_CASE("A mistake about a plug-in is told in the last line, with exit code 2"
 }
 
 TEST_CASE("The check's findings make exit code 1, and are one line each in JSON") {
-  // Statistics that run on make an observation depend on what was played before.
+  // With running statistics an observation depends on what was played before.
   const Outcome outcome = run_troupe({"check", "environment", "pendulum_swingup", "--json", "--set",
                                       "environment.normalization.mode=running"});
   CAPTURE(outcome.output);

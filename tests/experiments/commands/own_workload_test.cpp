@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The number behind the last "accuracy ".
+/// The number after the last "accuracy ".
 double accuracy(const std::string& output) {
   return std::stod(output.substr(output.rfind("accuracy ") + 9));
 }
@@ -31,7 +31,7 @@ TEST_CASE("Two replicas of an own workload learn, and the checkpoint continues t
   const fs::path checkpoint = folder.path() / "spirals/checkpoints/600";
   CHECK(has(training.output(), "checkpoint spirals/checkpoints/600"));
   CHECK(has(read_text(checkpoint / "learner.safetensors"), "second.weight"));
-  CHECK(fs::exists(checkpoint / "optimizer-1.safetensors")); // of the second replica
+  CHECK(fs::exists(checkpoint / "optimizer-1.safetensors")); // the second replica's
   Program resumed({in_build("experiments/own_workload"), "spirals", checkpoint.string(), "800"},
                   folder.path());
   const int continued = resumed.wait();

@@ -21,7 +21,8 @@
 
 namespace troupe::experiments {
 
-/// The real program (or a shell) in a process of its own: its output as it comes, its exit code.
+/// The real program (or a shell) in a separate process, with its output as it arrives and its exit
+/// code.
 class Program {
 public:
   static constexpr std::chrono::seconds kDeadline{100};
@@ -64,7 +65,8 @@ public:
   const std::string& output() const { return text_; }
   void send(int signal) const { ::kill(process_, signal); }
 
-  /// Reads until `done` holds of the whole output, or it ends; false at its end or the deadline.
+  /// Reads until `done` is true of the output so far. Returns false if the program ends or the
+  /// deadline passes first.
   bool read_until(const std::function<bool(const std::string&)>& done) {
     const auto limit = std::chrono::steady_clock::now() + kDeadline;
     while (!done(text_)) {
@@ -84,7 +86,8 @@ public:
     return true;
   }
 
-  /// Reads all and gives the exit code; minus the signal when one ended it.
+  /// Reads the remaining output and returns the exit code, or minus the signal that ended the
+  /// program.
   int wait() {
     read_until([](const std::string&) { return false; });
     int status = 0;

@@ -65,7 +65,7 @@ TEST_CASE("A mistake of the user's ends with 2 and one line that says which") {
       << "environment { task: \"cartpole_balance\"\nstop { minutes: 1 }";
   struct Mistake {
     std::vector<std::string> words;
-    std::string part; // of the last line
+    std::string part; // part of the last line
   };
   const std::string here = folder.path().string();
   for (const Mistake& mistake : std::vector<Mistake>{
@@ -107,7 +107,7 @@ TEST_CASE("A mistake of the user's ends with 2 and one line that says which") {
     CHECK(has(outcome.last_line, "troupe: "));
     CHECK(has(outcome.last_line, mistake.part));
   }
-  CHECK_FALSE(fs::exists(folder.path() / "runs")); // no mistake left anything behind
+  CHECK_FALSE(fs::exists(folder.path() / "runs")); // no refused command left anything behind
 }
 
 TEST_CASE("What fails for another reason than a mistake ends with 1") {
@@ -228,7 +228,7 @@ TEST_CASE("A deployment's keys are made, shown, checked and rotated, and no secr
     printed += outcome.output;
     return outcome;
   };
-  const auto secrets = [&] { // every long word of the files that are secret, as it may be printed
+  const auto secrets = [&] { // all long words of the secret files, which must not be printed
     std::vector<std::string> found;
     for (const char* name : {"ca.key", "node.pem", "curve.secret", "token"}) {
       std::istringstream text(read_text(keys / name));

@@ -1,4 +1,4 @@
-// Recording episodes and learning from them, as a user does it.
+// Recording episodes and learning from them, as a user does.
 #include "tests/experiments/commands/program.hpp"
 
 #include <cmath>
@@ -70,7 +70,7 @@ TEST_CASE("A run's policy is recorded: its returns are those of the run, and ste
   CAPTURE(recorded.output);
   REQUIRE(recorded.exit_code == 0);
   const replay::Recording recording(out);
-  CHECK(recording.steps() == 1500); // the second episode of 1000 is cut
+  CHECK(recording.steps() == 1500); // the second episode of 1000 steps is truncated
   REQUIRE(recording.episodes().size() == 2);
   CHECK_FALSE(recording.episodes()[1].terminated);
   CHECK(recording.spec().about.at("policy") == "exploring");
@@ -83,7 +83,7 @@ TEST_CASE("A run's policy is recorded: its returns are those of the run, and ste
           .exit_code
       == 0);
   CHECK(replay::Recording(other).spec().about.at("policy") == "best actions");
-  CHECK_FALSE(replay::Recording(other).spec().log_probability); // certain continuous actions
+  CHECK_FALSE(replay::Recording(other).spec().log_probability); // deterministic continuous actions
   CHECK(replay::Recording(other).spec().about.at("seed") == "9");
 }
 

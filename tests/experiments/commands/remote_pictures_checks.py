@@ -107,7 +107,7 @@ def picture_with_numbers(agent):
             for more in ((), ("--processes",)):
                 summary = trained(folder, *train, *more)
                 returns[more] = sum(summary["returns"]) / len(summary["returns"])
-            # 20 at most; 10 for a player who sees the picture or the number alone
+            # The maximum is 20; a player who sees the picture or the number alone gets 10.
             assert min(returns.values()) > 15, returns
             equal = []
             for _ in range(2):

@@ -1,4 +1,4 @@
-"""Trains environments of the real Gymnasium and dm_control, served from Python, and the same tasks of ours; both must reach the score.
+"""Trains on environments of the real Gymnasium and dm_control, served from Python, and on our versions of the tasks; both must reach the score.
 
 Usage: remote_training_checks.py <troupe>
 """
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-# task of ours, arguments of `python -m troupe_env serve`, return to reach, keys that are not those of COMMON
+# our task, arguments of `python -m troupe_env serve`, return to reach, keys that differ from COMMON
 CASES = [
     ("InvertedPendulum-v5", ["gymnasium", "InvertedPendulum-v5"], 900, {"d4pg.value_maximum": 100, "stop.environment_steps": 60000}),
     ("cartpole_balance", ["dm_control", "cartpole", "balance"], 900, {"d4pg.value_maximum": 100, "stop.environment_steps": 60000}),

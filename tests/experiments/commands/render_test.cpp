@@ -1,4 +1,4 @@
-// `troupe render` and `troupe check likeness`, run as users do.
+// `troupe render` and `troupe check likeness`, used as from a shell.
 #include "tests/experiments/commands/program.hpp"
 
 #include <doctest/doctest.h>

@@ -41,7 +41,7 @@ table {
 }
 )";
 
-/// `troupe replay serve` with what it serves at.
+/// `troupe replay serve` and its endpoint.
 struct Served {
   explicit Served(std::vector<std::string> flags) : program(words(std::move(flags))) {
     const auto whole_line = [](const std::string& text) { return text.find('\n') != text.npos; };
@@ -88,7 +88,7 @@ TEST_CASE("Tables of a file are served to clients that learn what they are, told
   replay::Writer writer(client.signature(), 5);
   REQUIRE(client.insert(steps(writer, 8), soon()));
   REQUIRE(client.flush(soon()));
-  CHECK_FALSE(client.sample(4, Clock::now() + std::chrono::milliseconds(50))); // it waits on
+  CHECK_FALSE(client.sample(4, Clock::now() + std::chrono::milliseconds(50))); // it keeps waiting
   const Outcome told = run_troupe({"replay", "info", served.endpoint, "--json", "--seconds", "0"});
   REQUIRE(told.exit_code == 0);
   const json info = json::parse(told.output);
@@ -233,7 +233,7 @@ TEST_CASE("What is wrong with tables is said with place, key, value and rule") {
   }
   struct Flags {
     std::vector<std::string> words;
-    std::string part; // of the last line
+    std::string part; // part of the last line
   };
   for (const Flags& mistake : std::vector<Flags>{
            {{}, "give either --config FILE or the columns"},

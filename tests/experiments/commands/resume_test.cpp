@@ -98,7 +98,7 @@ TEST_CASE("A run goes on with other numbers, its config says so, and what is ref
   CHECK(read_text(run / "config.textproto") == config);
   CHECK(entries(run) == before);
 
-  without_last_column(run / "metrics.csv"); // as if an earlier version had trained it
+  without_last_column(run / "metrics.csv"); // as if trained by an earlier version
   const Outcome more = run_troupe({"resume", run.string(), "--set", "replay.shards=2", "--set",
                                    "learner.replicas=2", "--set", "actors.environment=3", "--set",
                                    "stop.environment_steps=8000", "--json"});
@@ -122,7 +122,7 @@ TEST_CASE("A run goes on with other numbers, its config says so, and what is ref
   CHECK(read_curve(run / "metrics.csv").back().environment_steps >= 8000);
   CHECK(run_troupe({"report", run.string()}).exit_code == 0);
 
-  const Outcome done = run_troupe({"resume"}, place.folder.path()); // the newest run
+  const Outcome done = run_troupe({"resume"}, place.folder.path()); // continues the newest run
   CAPTURE(done.output);
   CHECK(done.exit_code == 0);
   CHECK(has(

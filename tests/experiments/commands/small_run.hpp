@@ -12,7 +12,8 @@
 
 namespace troupe::experiments {
 
-/// A folder with the experiment file of a run of seconds: small networks, few updates.
+/// A folder with an experiment file for a run of a few seconds, with small networks and few
+/// updates.
 struct SmallRun {
   TemporaryFolder folder;
 

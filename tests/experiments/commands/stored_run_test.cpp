@@ -1,4 +1,4 @@
-// Checkpoints in a real object store, as a user of a cluster has them.
+// Checkpoints in a real object store, as on a cluster.
 #include "tests/experiments/commands/program.hpp"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ namespace {
 
 const std::string kStore = "s3://bucket/my/runs";
 
-/// The words of a program that finds the keys of the test's store.
+/// Command line of the program, run so that it finds the keys of the test's store.
 std::vector<std::string> with_store(const std::string& endpoint, std::vector<std::string> words,
                                     const std::string& secret = "testing") {
   std::vector<std::string> all = {"/usr/bin/env",
@@ -91,7 +91,7 @@ TEST_CASE("A run that is lost with its disk resumes from the store as from its o
   const std::string manifest = read_text(run / "checkpoints" / number / "manifest.json");
   CHECK(store.get_bytes(below(there, "checkpoints/" + number + "/manifest.json"), 1 << 20)
         == manifest);
-  for (const auto& entry : fs::recursive_directory_iterator(run)) // links of copies are gone
+  for (const auto& entry : fs::recursive_directory_iterator(run)) // no links of copies are left
     CHECK(entry.path().extension() != ".partial");
   for (const char* file : {"config.textproto", "log.txt", "origin.json"})
     CHECK(!has(read_text(run / file), "testing"));
@@ -198,7 +198,7 @@ TEST_CASE("A store that is away costs a count and lines of the log, and the run 
     if (!swift.runs())
       return;
     endpoint = swift.endpoint();
-  } // nobody listens there any more
+  } // nothing listens there any more
   const json summary = finished(with_store(endpoint, train_into_store()), place.folder.path());
   CHECK(summary.at("failed_copies") >= 1);
   CHECK(summary.at("returns").size() == 2);

@@ -53,7 +53,7 @@ TEST_CASE("A sweep is stopped by a signal, goes on with the same command, and re
   const Outcome rest = run(place, words);
   CAPTURE(rest.output);
   CHECK(rest.exit_code == 0);
-  CHECK(count(rest.output, " is done") == 3 - done); // some ends may fall together
+  CHECK(count(rest.output, " is done") == 3 - done); // runs may end at the same time
   CHECK(has(rest.output, "small       3 of 3  evaluation_return"));
   const fs::path sweep = place.folder / "runs/small_sweep";
   for (const char* seed : {"1", "2", "3"}) {
@@ -62,7 +62,7 @@ TEST_CASE("A sweep is stopped by a signal, goes on with the same command, and re
     CHECK(fs::is_regular_file(part / "result.json"));
     CHECK_FALSE(fs::exists(part / "result.partial"));
     const auto begun = std::distance(fs::directory_iterator(part / "small"), {});
-    CHECK(begun <= 2); // stopped before its first checkpoint: from the beginning
+    CHECK(begun <= 2); // stopped before their first checkpoint, so they start again
   }
   CHECK(count(read_text(sweep / "sweep.csv"), ",done,") == 3);
   CHECK(count(read_text(sweep / "curves.csv"), "small_seed=2,") >= 2);
@@ -71,7 +71,7 @@ TEST_CASE("A sweep is stopped by a signal, goes on with the same command, and re
   const Outcome again = run(place, words);
   CHECK(again.exit_code == 0);
   CHECK_FALSE(has(again.output, "starts"));
-  // More seeds are more runs of the same sweep; other values are another sweep.
+  // More seeds add runs to the same sweep; other values make another sweep.
   auto more = words;
   more[4] = "1,4";
   const Outcome wider = run(place, more);

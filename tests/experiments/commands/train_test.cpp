@@ -61,7 +61,8 @@ TEST_CASE("A first signal stops a run with a checkpoint and exit code 0, and res
   CHECK(before > 0);
 
   Program resumed({in_build("troupe"), "resume", run.string(), "--json"});
-  // The first evaluation may have been due when the run was stopped; updates come before a second.
+  // The first evaluation may have been due when the run was stopped; before a second one there are
+  // updates.
   REQUIRE(resumed.read_until([](const std::string& text) {
     return text.find("evaluation: ", text.find("evaluation: ") + 1) != std::string::npos;
   }));
@@ -78,7 +79,7 @@ TEST_CASE("A second signal ends a run at once with 130") {
   REQUIRE(program.read_until([](const std::string& text) { return has(text, "stopping after"); }));
   program.send(SIGINT);
   const int exit_code = program.wait();
-  // The run may have ended between the two.
+  // The run may have ended between the two signals.
   CHECK((exit_code == 130 || exit_code == 0));
 }
 
@@ -124,9 +125,9 @@ TEST_CASE("A run continues from the checkpoint before one of which a bit is wron
 TEST_CASE("With --processes the same run does the same work, and no process outlives it") {
   const SmallRun place;
   Program program(train_small({"--processes", "--json"}), place.folder.path());
-  const int exit_code = program.wait(); // reads to the end: no child holds the pipe open any more
+  const int exit_code = program.wait(); // reads to the end, when no child holds the pipe any more
   CAPTURE(program.output());
   REQUIRE(exit_code == 0);
-  CHECK_FALSE(has(program.output(), "***")); // CAF's complaints about its settings
+  CHECK_FALSE(has(program.output(), "***")); // CAF's warnings about its settings
   CHECK(last_json(program.output()).at("returns").size() == 2);
 }

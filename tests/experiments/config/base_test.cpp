@@ -54,11 +54,11 @@ environment { task: "walker_walk" } d4pg { policy_layers: [16] })");
   CHECK(e.environment().pixels().width() == 64);
   CHECK(e.replay().n_step() == 3);
   CHECK(e.replay().discount() == 0.5);
-  REQUIRE(e.d4pg().policy_layers_size() == 1); // a list replaces the base's
+  REQUIRE(e.d4pg().policy_layers_size() == 1); // a list replaces that of the base
   CHECK(e.d4pg().policy_layers(0) == 16);
   CHECK(e.d4pg().critic_layers(0) == 32);
   CHECK_FALSE(e.has_base());
-  // The text that a run's folder keeps needs none of the files.
+  // The text in a run's folder does not depend on any of these files.
   CHECK(google::protobuf::util::MessageDifferencer::Equals(
       e, parse_experiment(resolved_text(e), "elsewhere")));
 }

@@ -26,7 +26,7 @@ TEST_CASE("Every experiment that comes with the program is complete and keeps to
     CHECK(experiment.name() == name);
     const std::string text = read_text(file);
     CHECK(text.starts_with("# "));
-    CHECK(text.find("#   troupe train " + name + "\n") != std::string::npos); // how it is run
+    CHECK(text.find("#   troupe train " + name + "\n") != std::string::npos); // how to run it
   }
 }
 

@@ -206,10 +206,10 @@ TEST_CASE("--set reaches every key: its default is accepted and changes nothing"
     const Experiment plain = parse_experiment(text, "x");
     if (key.name == "environment.task" || key.name == "name" || key.name == "data.path"
         || key.name == "recording.path" || key.name == "base" || key.name.starts_with("agent.")) {
-      continue; // have no usable default
+      continue; // they have no usable default
     }
     if (key.name == "environment.pixels.grey") {
-      continue; // is set already, to something else
+      continue; // already set to another value
     }
     CAPTURE(key.name);
     const Experiment set = parse_experiment(text, "x", {key.name + "=" + default_text(*key.field)});
@@ -222,7 +222,7 @@ TEST_CASE("The agent is the one whose block a file has, or the first of the list
   const Experiment e = parse_experiment(kGood + "sac { temperature: 0.5 }", "x");
   CHECK_FALSE(e.has_d4pg());
   CHECK(e.sac().temperature() == 0.5);
-  CHECK(e.sac().policy_layers_size() == 2); // the other keys have their defaults
+  CHECK(e.sac().policy_layers_size() == 2); // the other keys keep their defaults
   CHECK(google::protobuf::util::MessageDifferencer::Equals(
       e, parse_experiment(resolved_text(e), "x")));
   CHECK(parse_experiment(kGood + "td3 { }", "x").td3().policy_period() == 2);

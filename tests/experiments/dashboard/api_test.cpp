@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// Notes what it is asked for.
+/// Records the requests that it gets.
 class NotingOperator : public RunOperator {
 public:
   explicit NotingOperator(std::vector<std::string>& asked) : asked_(asked) {}
@@ -95,7 +95,7 @@ TEST_CASE_FIXTURE(
   CHECK(runs[2]["task"] == "cartpole_balance");
   CHECK(runs[2]["agent"] == "d4pg");
   CHECK(runs[2]["environment_steps"] == 200);
-  CHECK(runs[1]["group"] == runs[2]["group"]); // the seed alone differs
+  CHECK(runs[1]["group"] == runs[2]["group"]); // they differ only in the seed
   const FolderLock lock(folder / second, "this run");
   CHECK(get("/api/runs")["runs"][1]["state"] == "running");
 }

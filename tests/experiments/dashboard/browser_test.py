@@ -35,7 +35,7 @@ class Runs:
             self.run("train", "cartpole_balance", "--runs", folder, "--set", f"seed={seed}", "--set", f"evaluation.video={str(seed == 2).lower()}", *short)
         self.run("sweep", "cartpole_balance", "--runs", folder, "--name", "steps", "--seeds", "1", "--vary", "replay.n_step=1,5", "--vary",
                  "learner.publish_period=5,20", "--jobs", "2", "--set", "evaluation.video=false", *[word for word in short if word != "--quiet"])
-        # Slow enough to last for the test, fast enough that each look finds something new.
+        # Slow enough to last for the whole test, fast enough that there is something new at each look.
         self.live = subprocess.Popen([troupe, "train", "cartpole_balance", "--processes", "--runs", folder, "--set", "name=live", "--set", "actors.environment=2",
                                       "--set", "stop.environment_steps=100000000", "--set", "evaluation.period=2000", "--set", "evaluation.video=false", *QUICK])
         self.dashboard = subprocess.Popen([troupe, "dashboard", folder, "--json"], stdout=subprocess.PIPE, text=True)
@@ -177,7 +177,7 @@ class Checks(WatchedPage):
         page.fill("#scale-count", "70000")
         page.get_by_role("button", name="Scale", exact=True).click()
         page.wait_for_selector(".done.problem")
-        # A refusal is an answer that Chromium prints as an error.
+        # A refusal is a normal answer, which Chromium reports as an error.
         self.problems = [line for line in self.problems if "400 (Bad Request)" not in line]
         page.get_by_role("button", name="Stop the run").click()
         page.get_by_role("button", name="Cancel").click()
@@ -233,7 +233,7 @@ def main():
     runs = Runs(options.troupe, folder)
     try:
         with sync_playwright() as playwright:
-            # Its own sandbox needs privileges that containers lack.
+            # Chromium's own sandbox needs privileges that containers lack.
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
             checks = Checks(browser, runs, options.screenshots)
             checks.all()

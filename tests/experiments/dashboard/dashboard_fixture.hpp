@@ -10,7 +10,7 @@
 
 namespace troupe::experiments {
 
-/// Writes a run as `troupe train` leaves it: configuration, metrics of `rows` reports, an
+/// Writes a run folder as `troupe train` leaves it: configuration, metrics of `rows` reports, an
 /// evaluation, log and live.json.
 inline void write_run(const std::filesystem::path& folder, int seed, int rows,
                       const std::string& more = "") {

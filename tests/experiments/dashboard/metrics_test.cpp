@@ -141,7 +141,7 @@ TEST_CASE("Reading a long file stops at the deadline and goes on with the next c
   RunMetrics metrics(file);
   int calls = 0;
   for (; !metrics.complete(); ++calls) {
-    metrics.read(RunMetrics::Deadline::min()); // one part each
+    metrics.read(RunMetrics::Deadline::min()); // one part of the file each
     CHECK(metrics.bytes_read() <= metrics.bytes());
   }
   CHECK(calls == static_cast<int>((text.size() + (1 << 20) - 1) >> 20));
@@ -169,7 +169,7 @@ TEST_CASE("The scanner and the reader of CSV agree, quotes and cuts included") {
     };
     const std::size_t used = scan_csv(text.substr(0, cut), take);
     REQUIRE(used <= cut);
-    scan_csv(text.substr(used), take); // goes on where it stopped
+    scan_csv(text.substr(used), take); // continues where it stopped
     CHECK(found == records);
   }
 }

@@ -1,5 +1,5 @@
-// What an exported header promises, without any library of ours: compiled by export_checks.py with
-// -DPOLICY=<namespace> and -Wl,--wrap=malloc. Exit code 0: it keeps its promises.
+// Checks what an exported header guarantees, without any of our libraries. export_checks.py
+// compiles this file with -DPOLICY=<namespace> and -Wl,--wrap=malloc. Exit code 0: all checks pass.
 #include "policy.hpp"
 
 #include <cstdio>
@@ -44,7 +44,7 @@ bool same() {
 
 void check_steps() {
   fill(1);
-  // The first frame is repeated at the beginning of an episode.
+  // At the beginning of an episode the first frame is repeated.
   for (int i = Policy::kFrameSize; i < Policy::kHistory * Policy::kFrameSize; ++i)
     frames[i] = frames[i - Policy::kFrameSize];
   check(one.step(frames, vectors, action), "a step acts");

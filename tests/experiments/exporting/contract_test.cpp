@@ -1,4 +1,4 @@
-// What an exported policy promises, and what is refused.
+// The contract of an exported policy, and the contracts that are refused.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -59,7 +59,7 @@ TEST_CASE("Bounds of the environment, and a part of them, are the scale of an ac
   REQUIRE(pendulum.scales.size() == 1);
   CHECK(pendulum.actions[0].maximum == 2);
   CHECK(pendulum.scales[0](0.25) == doctest::Approx(0.5));
-  CHECK(pendulum.scales[0](1) == doctest::Approx(1)); // clipped to half of the range
+  CHECK(pendulum.scales[0](1) == doctest::Approx(1)); // clipped to half the range
   const auto rescaled =
       contract_of({.task = "Pendulum-v1", .action_clip = 0.5, .action_rescale = true});
   CHECK(rescaled.scales[0](1) == doctest::Approx(1));
@@ -101,7 +101,7 @@ TEST_CASE("Another contract is refused by the name of what differs") {
   other.erase("control_period_seconds");
   CHECK(has(refusal(made, other.dump()), "control_period_seconds"));
   other = whole;
-  other["updates"] = 12; // another policy for the same machine
+  other["updates"] = 12; // another policy with the same contract
   other["agent"] = "sac";
   CHECK(refusal(made, other.dump()).empty());
   CHECK(has(refusal(made, "{}"), "is no contract"));

@@ -1,5 +1,6 @@
-// Exports policies with random parameters, of every kind of agent, observation and action, for
-// export_test.py: one folder each. Usage: export_cases FOLDER SAMPLES [float|bfloat16|int8 [NAME…]]
+// Exports policies with random parameters for every kind of agent, observation and action, for
+// export_test.py. Each goes to a separate folder. Usage: export_cases FOLDER SAMPLES
+// [float|bfloat16|int8 [NAME…]]
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -77,7 +78,7 @@ std::vector<Case> cases(const fs::path& statistics) {
   };
 }
 
-/// Of a mean that is not 0 and deviations that differ.
+/// Statistics with a mean other than 0 and different deviations.
 void write_some_statistics(const fs::path& file) {
   const auto environment = env::make_environment({.task = "walker_walk"});
   env::ObservationStatistics made = env::empty_statistics(environment->spec());
@@ -129,7 +130,7 @@ void write_case(const fs::path& folder, const Case& one, std::int64_t samples,
   const auto policy = config.agent->make_policy(transitions);
   learner::PolicyGraph graph;
   PolicySamples recorded;
-  for (std::uint32_t seed = 1; seed < 100; ++seed) { // until its actions depend on what it sees
+  for (std::uint32_t seed = 1; seed < 100; ++seed) { // until its actions depend on the observations
     load_random(*policy, seed, 0.1F * (1 + 0.1F * static_cast<float>(seed)));
     graph = policy->graph().value();
     contract.state_size = graph.state_size();

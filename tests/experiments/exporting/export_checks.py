@@ -1,4 +1,4 @@
-"""Exported policies of every agent with the real onnx and ONNX Runtime, and their headers with the compilers that are there.
+"""Checks exported policies of every agent with the real onnx and ONNX Runtime, and their headers with the compilers of this machine.
 
 Usage: export_checks.py <export_cases> <check_header.cpp> <examples/realtime_loop>
 """
@@ -70,7 +70,7 @@ def check_header(folder, compiler, check_source, allowed=ALLOWED):
     assert said.stdout, (name, said.stderr)
     result = json.loads(said.stdout)
     assert said.returncode == 0 and result["allocations"] == 0, (name, compiler, result)
-    # Without the processor's vectors, and a whole program: contract, history, memory, numbers that are not finite, malloc.
+    # Compiled without vector instructions, as a whole program: checks contract, history, memory, non-finite numbers and malloc.
     subprocess.run([compiler, *FLAGS, "-O1", f"-DPOLICY={name}", "-I", folder, "-Wl,--wrap=malloc", "-o", program, check_source], check=True)
     said = subprocess.run([program], capture_output=True, text=True)
     assert said.returncode == 0, (name, compiler, said.stdout, said.stderr)

@@ -4,7 +4,7 @@
 Usage: pages_test.py BUILD SOURCE PAGE
 
 All ```sh blocks are one shell script, so a folder that a block enters is that of the next one; ```language FILE writes a file; all ```python blocks are one program.
-```sh gpu and ```sh gpus run where one, or several, NVIDIA GPUs are. A block without a language is no command."""
+```sh gpu and ```sh gpus run where one, or several, NVIDIA GPUs are. A block without a language is not run."""
 import os
 import pathlib
 import re

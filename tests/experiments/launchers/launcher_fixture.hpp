@@ -16,7 +16,7 @@
 
 namespace troupe::experiments::launchers {
 
-/// What nodes said, and what became of them.
+/// The output of the nodes, and how they ended.
 class Watched {
 public:
   static constexpr std::chrono::seconds kDeadline{60};
@@ -30,7 +30,7 @@ public:
             }};
   }
 
-  /// Waits for a part of what "node: line" says, so many times.
+  /// Waits until the output, as lines "node: line", contains `part` at least `times` times.
   bool says(const std::string& part, int times = 1) {
     std::unique_lock lock(mutex_);
     return said_.wait_for(lock, kDeadline, [&] {
@@ -54,7 +54,7 @@ public:
     return at == std::string::npos ? "" : std::to_string(std::stol(all.substr(at + 8)));
   }
 
-  /// Polls until so many have ended.
+  /// Polls until `count` nodes have ended.
   std::map<std::string, NodeEnd> ends(Launcher& launcher, std::size_t count) {
     std::map<std::string, NodeEnd> ends;
     testing::comes_true(
@@ -73,7 +73,7 @@ private:
   std::string text_;
 };
 
-/// What a command of bash says.
+/// The output of a bash command.
 inline std::string shell(const std::string& command) {
   std::FILE* pipe = ::popen(("exec bash -c '" + command + "' 2>&1").c_str(), "r");
   std::string text;
@@ -84,7 +84,7 @@ inline std::string shell(const std::string& command) {
   return text;
 }
 
-/// Whether a command says what is expected, at last.
+/// Waits until the command prints `expected`; false after the deadline.
 inline bool comes_to(const std::string& command, const std::string& expected) {
   std::string said;
   const bool came =

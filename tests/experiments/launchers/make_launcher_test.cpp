@@ -23,7 +23,7 @@ std::vector<std::string> hosts_of(const Cluster& cluster) {
   return hosts;
 }
 
-/// A cluster whose head others reach.
+/// A cluster whose head can be reached from other hosts.
 Cluster cluster(const std::string& text) {
   return parse_cluster("keys: \"keys\" head { listen: \"10.0.0.9:4000\" } " + text, "c");
 }

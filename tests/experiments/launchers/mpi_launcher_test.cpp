@@ -27,7 +27,7 @@ NodeStart on(int host, std::vector<std::string> arguments = {}) {
   return {.name = "node-" + std::to_string(host), .host = name, .arguments = std::move(arguments)};
 }
 
-/// mpirun's daemons end a moment after mpirun.
+/// mpirun's daemons end shortly after mpirun.
 const char* const kRuns = "processes_on_hosts";
 
 } // namespace

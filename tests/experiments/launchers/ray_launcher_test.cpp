@@ -24,7 +24,7 @@ NodeStart node(int number, std::vector<std::string> arguments = {}, int cores = 
       .name = "node-" + std::to_string(number), .arguments = std::move(arguments), .cores = cores};
 }
 
-/// Of the nodes' processes and what they share; Ray's own stay.
+/// Lists the processes of the nodes and their shared memory, but not Ray's, which stay.
 const char* const kNodes = "pgrep -af [s]tand_in_node; on_host 0 find /dev/shm -name \"troupe*\"";
 
 } // namespace
@@ -77,7 +77,7 @@ TEST_CASE("nodes for which Ray has no room, that do not go, or whose program is 
   CHECK(ends.at("node-0").how.find("Ray had not reserved node-0 {\"CPU\": 99}")
         != std::string::npos);
 
-  launcher.start({node(0)}); // what it reserves now
+  launcher.start({node(0)}); // it reserves resources from now on
   launcher.start({node(1)});
   REQUIRE(watched.says("node-0: works"));
   REQUIRE(watched.says("node-1: works"));
@@ -113,7 +113,7 @@ TEST_CASE("nodes for which Ray has no room, that do not go, or whose program is 
 TEST_CASE("a Ray node that is lost loses its nodes, which start again on another host") {
   Watched watched;
   RayLauncher launcher(watched.settings(), ray());
-  launcher.start({node(0, {}, 4), node(1, {}, 4)}); // of three hosts with four each
+  launcher.start({node(0, {}, 4), node(1, {}, 4)}); // on three hosts with four cores each
   REQUIRE(watched.says("node-0: works"));
   REQUIRE(watched.says("node-1: works"));
   const auto host_of = [&](const std::string& name) {

@@ -21,7 +21,7 @@ NodeStart on(int host, std::vector<std::string> arguments = {}) {
   return {.name = "node-" + number, .host = "here" + number, .arguments = std::move(arguments)};
 }
 
-/// An allocation of the three nodes, as a batch script or salloc has it.
+/// An allocation of the three nodes, as in a batch script or from salloc.
 class Allocation {
 public:
   Allocation() {
@@ -38,7 +38,7 @@ private:
   ScopedVariable hosts_{"SLURM_JOB_NODELIST", "here[0-2]"};
 };
 
-/// The nodes of the jobs of this Slurm that live: other tests have nodes of the same name.
+/// Lists the nodes of this Slurm's running jobs, because other tests have nodes of the same name.
 const char* const kRuns =
     "for process in $(pgrep -x stand_in_node); do "
     "grep -qz ^SLURM_JOB_ID= /proc/$process/environ && ps -o pid=,ppid=,stat=,args= $process; "
@@ -114,7 +114,7 @@ TEST_CASE("a job is submitted, followed over a preemption, and read to its end")
   const auto until = [&](auto holds) {
     bool held = false;
     comes_true(
-        [&] { // Slurm signals nothing
+        [&] { // Slurm sends no signal
           const auto state = job.state();
           for (const std::string& line : job.new_output())
             said += line + "\n";
@@ -130,7 +130,7 @@ TEST_CASE("a job is submitted, followed over a preemption, and read to its end")
     return held;
   };
   CHECK(until([&](const auto& state) { return state.name == "RUNNING" && said == "life 0\n"; }));
-  shell("scontrol requeue " + job.id()); // what a preemption does
+  shell("scontrol requeue " + job.id()); // as at a preemption
   CHECK(
       until([&](const auto& state) { return state.restarts == 1 && said.ends_with("life 1\n"); }));
   std::ofstream(folder / "go") << "";

@@ -12,7 +12,7 @@ mkdir -p /run/hosts/remote
 cd /run/hosts # the build folder is not on the hosts
 "$program"
 
-# A launcher that is killed: nothing of its nodes is left.
+# A killed launcher leaves nothing of its nodes behind.
 "$program" --no-skip --test-case="holds nodes until it is killed" >/run/hosts/holder &
 holder=$!
 wait_for 60 grep -q 'host1: works' /run/hosts/holder

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the project's papers: the real cffconvert takes CITATION.cff, all name one version and one licence.
+"""Checks the project's papers: the real cffconvert accepts CITATION.cff, and all name the same version and licence.
 
 Usage: papers_test.py SOURCE FOLDER_FOR_THE_VIRTUAL_ENVIRONMENT; exit code 77: skipped"""
 import pathlib

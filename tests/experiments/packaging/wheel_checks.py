@@ -17,7 +17,7 @@ import numpy as np
 BUILD = pathlib.Path(sys.argv.pop(1))
 START_SECONDS = 30
 DEADLINE_SECONDS = 240
-# `import torch` where all that it requires is installed; else LibTorch as it loads it, for all to see.
+# Imports torch where its dependencies are installed; otherwise loads LibTorch as `import torch` does, with global symbols.
 IMPORT_TORCH = """
 import ctypes, importlib.util, pathlib
 if importlib.util.find_spec("nvidia.cudnn"):

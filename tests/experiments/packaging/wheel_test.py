@@ -18,7 +18,7 @@ from python_packages import python_with
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
 PACKAGING = SOURCE / "experiments" / "packaging"
 PACKAGES = ["numpy==2.4.6", "gymnasium==1.4.0", "mujoco==3.17.0", "pip==25.3"]
-# The rest of what `torch` requires is not needed by the CPU's part of LibTorch, and takes gigabytes.
+# The other dependencies of `torch` take gigabytes, and LibTorch's CPU part does not need them.
 ALONE = ["torch", "nvidia-cuda-runtime", "nvidia-cuda-cupti"]
 LICENCES = {"LICENSE": "Apache License", "dm_control.txt": "Apache License", "gymnasium.txt": "The MIT License", "libcaf-core0.17.txt": "BSD-3-clause"}
 
@@ -82,7 +82,7 @@ def check_binaries(site):
         linked = output("ldd", path)
         if missing := re.findall(r"(\S+) => not found", linked):
             fail(path, "does not find", *missing)
-        # All else is the C and C++ runtimes', which every system of the tag has.
+        # The others are C and C++ runtime libraries, which every system of the platform tag has.
         for name, found in re.findall(r"(\S+) => (/\S+)", linked):
             if not pathlib.Path(found).resolve().is_relative_to(site) and not re.match(
                     r"lib(c|m|dl|rt|pthread|util|resolv|z|stdc\+\+|gcc_s)\.so", name):

@@ -140,7 +140,7 @@ def main():
     try:
         address = json.loads(played.stdout.readline())["address"]
         with sync_playwright() as playwright:
-            # Its own sandbox needs privileges that containers lack.
+            # Chromium's own sandbox needs privileges that containers lack.
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
             page = Page(browser, address)
             page.moves()

@@ -45,7 +45,7 @@ struct Watching {
     REQUIRE(player.obey(commands));
     return state();
   }
-  /// The first state of which it holds.
+  /// The first state for which `holds` is true.
   Json until(const std::function<bool(const Json&)>& holds) {
     for (;;)
       if (Json seen = state(); holds(seen))
@@ -135,7 +135,7 @@ TEST_CASE("No more than 32 may wait, and no more than 1,024 commands") {
   {
     Watching crowded("cartpole_balance");
     int waiting = 0;
-    // Requests are answered in between, so that more than 32 may get a place.
+    // Some requests are answered in the meantime, so more than 32 may be accepted.
     crowded.player.obey({{Command::Kind::pause}});
     while (waiting < 10'000
            && crowded.player.next_picture(never, [&](const PlayedPicturePtr&) { ++unseen; }))

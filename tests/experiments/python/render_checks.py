@@ -1,4 +1,4 @@
-"""Checks of troupe.render beside mujoco.Renderer (OpenGL in software); started by tests/env/remote/python_test.py with
+"""Checks troupe.render against mujoco.Renderer (OpenGL in software); started by tests/env/remote/python_test.py with
 MUJOCO_GL=egl."""
 
 import pathlib

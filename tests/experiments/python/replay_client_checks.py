@@ -1,4 +1,4 @@
-"""The Python package against a real `troupe replay serve`. Usage: replay_client_checks.py <troupe> <README of the package>."""
+"""Checks the Python package against a real `troupe replay serve`. Usage: replay_client_checks.py <troupe> <README of the package>."""
 
 import json
 import pathlib

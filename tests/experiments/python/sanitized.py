@@ -1,4 +1,4 @@
-"""Runs a script in a Python that is not instrumented, with AddressSanitizer's runtime for the extension module that is.
+"""Runs a script in an uninstrumented Python, with AddressSanitizer's runtime for the instrumented extension module.
 
 Usage: sanitized.py <the runtime's library> <script> <its arguments>
 """
@@ -9,11 +9,11 @@ import sys
 runtime, script_and_arguments = sys.argv[1], sys.argv[2:]
 environment = {
     **os.environ,
-    # The runtime takes the place of libstdc++'s exceptions, which it must find when it is loaded.
+    # The runtime replaces libstdc++'s exception functions, which it must find when it is loaded.
     "LD_PRELOAD": f"{runtime}:libstdc++.so.6",
-    # Objects of Python are in memory that the sanitizer watches.
+    # Lets the sanitizer watch the memory of Python objects.
     "PYTHONMALLOC": "malloc",
-    # CPython does not free everything at its exit.
+    # CPython does not free everything at exit.
     "ASAN_OPTIONS": "detect_leaks=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }

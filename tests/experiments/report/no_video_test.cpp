@@ -1,4 +1,4 @@
-// A machine without FFmpeg, acted out: this program's dlopen finds a library missing that the video
+// Simulates a machine without FFmpeg: this program's dlopen does not find a library that the video
 // module needs.
 #include <dlfcn.h>
 #include <doctest/doctest.h>

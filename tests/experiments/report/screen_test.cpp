@@ -122,7 +122,7 @@ TEST_CASE("A summary has task, return, steps, rates, folder and video, and where
     CAPTURE(part);
     CHECK(text.find(part) != std::string::npos);
   }
-  // Resumed: the counters are of all sessions, frames and stages of the last one.
+  // After a resumption the counters cover all sessions, the frames and stages only the last one.
   finished.result.progress.session_seconds = 10;
   const std::string resumed = summary_text(summarise(experiment, finished));
   CHECK(resumed.find("500 environment steps/s, 625 frames/s") != std::string::npos);

@@ -48,7 +48,7 @@ TEST_CASE("A video reads back with its size, frames, length and colours, of odd 
       writer.add(plain(width, height, 200, 100, 50));
     }
     writer.finish();
-    writer.finish(); // once is enough
+    writer.finish(); // a second call does nothing
     CHECK(writer.frames() == 50);
     const VideoInfo info = read_video(path);
     CHECK(info.width == (width + 1) / 2 * 2);
@@ -83,7 +83,7 @@ TEST_CASE("A GIF has each frame, its rate, and at most 256 pixels a side") {
     CHECK(std::abs(info.mean_red - 200) < 20); // eight levels
     CHECK(std::abs(info.mean_green) < 20);
     CHECK(std::abs(info.mean_blue - 50) < 20); // four
-    CHECK(fs::file_size(path) < 100'000);      // a fixed pattern of colours
+    CHECK(fs::file_size(path) < 100'000);      // the palette is dithered with a fixed pattern
   }
 }
 

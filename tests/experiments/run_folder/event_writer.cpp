@@ -1,4 +1,4 @@
-// Writes the events of two runs into folders "a" and "b" of the folder that is named;
+// Writes the events of two runs into the folders "a" and "b" of the given folder;
 // tensorboard_test.py reads them back.
 #include <fstream>
 #include <sstream>
@@ -36,7 +36,7 @@ void write_curves(EventFile& file) {
   }
 }
 
-/// A red picture, and a film that gets brighter.
+/// A red picture, and a video that gets brighter.
 void write_pictures(EventFile& file, const fs::path& folder) {
   std::vector<std::uint8_t> pixels(24 * 16 * 3);
   for (std::size_t i = 0; i < pixels.size(); i += 3) {

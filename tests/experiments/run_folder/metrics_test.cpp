@@ -338,7 +338,7 @@ TEST_CASE("While a disk is full records wait, and are written once there is room
       callbacks.progress({});
     CHECK(recorder.unwritten().find("metrics.csv: cannot be written") != std::string::npos);
   }
-  REQUIRE(warnings.size() == 3); // metrics.csv, the events and the log that told of them
+  REQUIRE(warnings.size() == 3); // metrics.csv, the events, and the log that reported them
   CHECK(warnings[0].find("metrics.csv: cannot be written: ") != std::string::npos);
   CHECK(warnings[0].find("; up to 4 MiB of records wait in memory") != std::string::npos);
   CHECK(recorder.unwritten().empty());

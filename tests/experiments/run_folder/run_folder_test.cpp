@@ -100,7 +100,7 @@ TEST_CASE("A full disk is named, and the file that was there stays as it was") {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "config.textproto";
   write_text(file, "old");
-  fs::create_symlink("/dev/full", file.string() + ".partial"); // what is written beside lands there
+  fs::create_symlink("/dev/full", file.string() + ".partial"); // where the file is first written
   const std::string full = message_of([&] { write_text(file, "new"); });
   CHECK(full.find("No space left on device") != std::string::npos);
   CHECK(full.find("free some space") != std::string::npos);
@@ -140,7 +140,7 @@ TEST_CASE("A restarted deployment goes on with the newest run if that has no end
   const fs::path first = runs / "mine" / "2026-11-21T10-00-00";
   const fs::path second = runs / "mine" / "2026-11-21T10-00-00-2";
   fs::create_directories(first);
-  CHECK(find_unfinished_run(runs.path(), "mine").empty()); // no run's folder
+  CHECK(find_unfinished_run(runs.path(), "mine").empty()); // not a run folder
   write_text(first / "config.textproto", "");
   CHECK(find_unfinished_run(runs.path(), "mine") == first);
   write_text(first / "metrics.csv", "kind,environment_steps\nprogress,5\nevaluation,5\n");
@@ -172,7 +172,7 @@ TEST_CASE("Processes that ask whether a run is held never keep it from being res
         is_run_held(run);
     });
   for (int i = 0; i < 2000; ++i) {
-    const FolderLock held(run, "this run"); // throws when the folder is not free
+    const FolderLock held(run, "this run"); // throws if the folder is locked
     CHECK(is_run_held(run) == true);
   }
   watchers.clear();

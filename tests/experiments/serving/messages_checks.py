@@ -1,4 +1,4 @@
-"""Asks a policy that the real program serves by messages of the real pyzmq, as the README says. Usage: messages_checks.py <troupe> <README>"""
+"""Queries a policy that the real program serves, with messages of the real pyzmq, as in the README. Usage: messages_checks.py <troupe> <README>"""
 
 import json
 import pathlib

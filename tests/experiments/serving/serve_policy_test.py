@@ -1,4 +1,4 @@
-"""Serves a trained policy by the real program over TLS, and asks as other programs do.
+"""Serves a trained policy with the real program over TLS, and queries it as other programs do.
 
 Usage: serve_policy_test.py <troupe> <scratch folder>
 """

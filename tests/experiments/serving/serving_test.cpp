@@ -25,7 +25,8 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// The sum of a whole observation's numbers, plus what it remembers: the sum of the steps before.
+/// Acts by the sum of all numbers of the observation, plus its recurrent state: the sum over the
+/// previous steps.
 class SummingPolicy : public learner::Policy {
 public:
   SummingPolicy(std::size_t numbers, std::int64_t state) : numbers_(numbers), state_(state) {}
@@ -50,7 +51,8 @@ private:
   std::int64_t state_;
 };
 
-/// Of an array "state" of two numbers, and an action from -20 to 20, ten times the policy's.
+/// A served policy with an observation "state" of two numbers and an action from -20 to 20, ten
+/// times the output of the policy.
 std::unique_ptr<ServedPolicy> summing(std::int64_t updates = 5, int history = 1,
                                       std::int64_t state = 0, const char* name = "state") {
   PolicyContract contract;
@@ -72,7 +74,7 @@ VersionOptions version(const std::string& name, double share,
   return {.name = name, .share = share, .newer = [make](std::int64_t) { return make(); }};
 }
 
-/// Asks as a client that waits.
+/// A client that waits for each answer.
 struct Client {
   PolicyServer& server;
   Json operator()(const Json& body, int status = 200) const {
@@ -101,7 +103,7 @@ Json with(const Json& observation) {
   return {{"observation", observation}};
 }
 
-/// A program that asks by messages.
+/// A client that sends requests as messages.
 struct Dealer {
   explicit Dealer(const std::string& endpoint) : socket(context, env::wire::SocketType::dealer) {
     socket.connect(endpoint);
@@ -197,7 +199,7 @@ TEST_CASE("An observation of any nesting, or in base64, becomes an action in the
   CHECK(answer == Json{{"action", {7.5}}, {"version", "main"}, {"updates", 5}});
   CHECK(act(with({{"state", {{0.25}, {0.5}}}}))["action"] == Json{7.5});
   CHECK(act(with({0.25, 0.5}))["action"] == Json{7.5});
-  CHECK(act(with({9, 9}))["action"] == Json{20}); // limited
+  CHECK(act(with({9, 9}))["action"] == Json{20}); // clipped
   CHECK(act(with({{"state", "AACAPgAAAD8="}}))["action"] == Json{7.5});
   CHECK(act({{"observations", {{{"state", {0, 1}}}, {{"state", {0, 1.5}}}}}})["actions"]
         == Json{{10.0}, {15.0}});
@@ -254,7 +256,7 @@ TEST_CASE("A session has the memory and the history of its episode alone") {
   CHECK(step("a", 0, false) == doctest::Approx(0.875 + 0.125 + 0.25));
   const Json failed = act({{"observation", {3e38, 3e38}}, {"session", "a"}}, 500);
   CHECK(has(error_in(failed), "is not finite"));
-  CHECK(step("a", 0, false) == doctest::Approx(1.25 + 0.25)); // as if that had not been asked
+  CHECK(step("a", 0, false) == doctest::Approx(1.25 + 0.25)); // the failed step does not count
   CHECK(step("a", 0.125, true) == 0.375);                     // again from the beginning
   CHECK(act({{"observation", {0.125, 0, 0.125, 0, 0.25, 0}},
              {"session", "c"},
@@ -363,9 +365,9 @@ TEST_CASE("Sessions are bounded, forgotten when they rest, and used by one reque
   sessions.put_back("b", {});
   CHECK(sessions.take("c", true, session) == Taken::full);
   now += std::chrono::seconds(11);
-  CHECK(sessions.take("b", false, session) == Taken::unknown); // it rested
+  CHECK(sessions.take("b", false, session) == Taken::unknown); // it was idle for too long
   CHECK(sessions.take("c", true, session) == Taken::ok);
-  CHECK(sessions.size() == 2); // a is in use, however long
+  CHECK(sessions.size() == 2); // a is in use and stays, however long
 }
 
 TEST_CASE("Mutated requests are answered or refused, never more") {

@@ -1,4 +1,4 @@
-// Runs beside each other.
+// Comparison of agents over several runs.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A run's folder with a curve of three evaluations.
+/// Writes a run folder with a curve of three evaluations.
 void write_run(const fs::path& folder, const std::string& agent, const std::string& task, int seed,
                double last) {
   fs::create_directories(folder);
@@ -59,7 +59,7 @@ TEST_CASE("Runs are found below a folder, by agent and task, and compared on eac
   CHECK(walk.value == doctest::Approx(502));
   CHECK(walk.interval.low >= 501);
   CHECK(walk.interval.high <= 503);
-  // Always better on one task, the same on the other.
+  // Always better on one task, equal on the other.
   CHECK(made.improvement("sac", "td3").value == doctest::Approx(0.75));
   CHECK(made.improvement("td3", "sac").value == doctest::Approx(0.25));
   CHECK(made.estimate("td3", interquartile_mean).value

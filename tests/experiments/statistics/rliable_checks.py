@@ -1,4 +1,4 @@
-"""Our statistics beside those of the real rliable, on random scores.
+"""Compares our statistics with those of the real rliable, on random scores.
 
 Usage: rliable_checks.py <statistics_values>
 """

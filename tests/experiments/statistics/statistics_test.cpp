@@ -1,4 +1,4 @@
-// Intervals of few replicates and of skewed numbers.
+// Intervals from few replicates and of skewed numbers.
 #include "experiments/statistics/statistics.hpp"
 
 #include <algorithm>
@@ -31,11 +31,11 @@ bool holds(const Interval& interval, double truth) {
 } // namespace
 
 TEST_CASE("replicates: Student's interval of their deviation, as in a table") {
-  const std::vector<double> three{1, 2, 3}; // deviation 1, quantile 4.3027
+  const std::vector<double> three{1, 2, 3}; // deviation 1; quantile 4.3027
   const Interval interval = replicate_interval(5, three);
   CHECK(interval.high == doctest::Approx(5 + 4.3027 * std::sqrt(4.0 / 3)));
   CHECK(interval.low == doctest::Approx(5 - 4.3027 * std::sqrt(4.0 / 3)));
-  std::vector<double> many; // 31 of deviation 1: quantile 2.0423
+  std::vector<double> many; // 31 numbers of deviation 1; quantile 2.0423
   for (int i = 0; i < 31; ++i)
     many.push_back((i - 15) / std::sqrt(31.0 * 32 / 12));
   CHECK(replicate_interval(0, many).high

@@ -1,5 +1,6 @@
-// Prints every statistic of scores that it reads, for rliable_checks.py. Standard input: two
-// methods, each tasks, runs and the scores; then a seed and the repetitions of the bootstrap.
+// Prints every statistic of the scores that it reads, for rliable_checks.py. Standard input: two
+// methods, each with its tasks, runs and scores; then a seed and the number of bootstrap
+// repetitions.
 #include <cstdio>
 #include <iostream>
 #include <vector>

@@ -89,7 +89,7 @@ TEST_CASE("A sweep is every experiment with every combination of values and ever
   CHECK(names(plan(R"(experiment: "quickstart" vary { key: "replay.shards" value: "1" }
     vary { key: "environment.pixels.height" value: "32" })"))[0]
         == "quickstart_shards=1_height=32_seed=1");
-  // Keys that end alike are written whole.
+  // Keys with the same last part are written in full.
   CHECK(names(plan(R"(experiment: "walker_walk" vary { key: "learner.prefetch" value: "3" }
     vary { key: "checkpoint.minutes" value: "1" } vary { key: "stop.minutes" value: "2" })"))[0]
         == "walker_walk_prefetch=3_checkpoint.minutes=1_stop.minutes=2_seed=1");

@@ -33,7 +33,7 @@ TEST_CASE("The printed address sets the cookie, with which everything is read") 
   REQUIRE(redirect);
   CHECK(redirect->status == 303);
   REQUIRE(redirect->headers.size() == 2);
-  CHECK(redirect->headers[0].second == "/"); // the token leaves the address
+  CHECK(redirect->headers[0].second == "/"); // the token is removed from the address
   const std::string cookie = redirect->headers[1].second;
   CHECK(has(cookie, "; HttpOnly; SameSite=Strict"));
   CHECK(status(request("GET", {{"cookie", "other=1; " + cookie.substr(0, cookie.find(';'))}}))

@@ -17,7 +17,7 @@ using namespace troupe::experiments::web;
 
 namespace {
 
-/// A connection that sends any bytes, well-formed or not.
+/// A connection that sends any bytes, valid or not.
 class Client {
 public:
   explicit Client(std::uint16_t port) : handle_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -35,7 +35,7 @@ public:
     ::send(handle_, text.data(), text.size(), MSG_NOSIGNAL);
   }
 
-  /// All until the server closes the connection, or until `end` has come.
+  /// Reads until the server closes the connection or `end` has arrived.
   std::string receive(const std::string& end = "") {
     std::string text;
     char bytes[4096];
@@ -108,7 +108,7 @@ TEST_CASE("What is no request, or is above a limit, gets an error, and the conne
   CHECK(has(ask(server, "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n"
                             + std::string(0xfff, 'x') + "\r\n"),
             "413"));
-  CHECK(has(ask(server, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"), "200")); // it serves on
+  CHECK(has(ask(server, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"), "200")); // still serves
 }
 
 TEST_CASE("A client that does not finish its request is left after the time for it") {
@@ -128,7 +128,7 @@ TEST_CASE("More connections than allowed are closed at once, and a place is free
   CHECK(ask(server, "") == "");
   one->send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
   one->receive();
-  bool served = false; // the server notices the end a moment later
+  bool served = false; // the server notices the closed connection a moment later
   for (int tries = 0; tries < 1000 && !served; ++tries) {
     served = has(ask(server, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"), "200");
   }
