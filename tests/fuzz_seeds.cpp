@@ -1,6 +1,6 @@
-// Runs a libFuzzer target on each of its seeds, so that the target compiles in every build and an
-// input that once crashed it stays a test. Usage: <program> FOLDER. Without a folder, it runs the
-// empty input only.
+// Runs a libFuzzer target on each of its seeds, so that every build compiles the target and an
+// input that once crashed it remains a test. Usage: <program> FOLDER; without the folder, only the
+// empty input is tested.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   for (const auto& file : files) {
     std::ifstream in(file, std::ios::binary);
     const std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
-    std::printf("%s\n", file.c_str()); // the last one printed has crashed
+    std::printf("%s\n", file.c_str()); // after a crash, the last line printed names the input
     std::fflush(stdout);
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   }

@@ -100,7 +100,7 @@ def record(domain, task, options):
     arrays.update({name: np.array(values) for name, values in rows.items()})
     frames.append(physics.render(options.size, options.size, camera_id=camera))
 
-    # Probes are taken in the model of the next episode. A height field stays that of the first: it is most of a file.
+    # Probes are taken in the model of the next episode, but the height field stays that of the first, because it is most of a file.
     environment.reset()
     if differing(begun, model_arrays(model)):
         for name, value in begun.items():
@@ -112,7 +112,7 @@ def record(domain, task, options):
                 arrays["probe_model/" + name] = probed[name]
             else:
                 arrays["probe_model/" + name] = begun[name]
-    # Sparse rewards are rarely anything but zero: many states of small models, few of large ones.
+    # Sparse rewards are rarely anything but zero, so small models get many states, large ones few.
     arrays.update(record_probes(environment, random, options.probes * (8 if model.nq <= 12 else 1)))
 
     limit = environment._step_limit

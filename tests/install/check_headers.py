@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the headers of an installed Troupe: what they include is installed, and a component's include no library that it must not need.
+"""Checks the headers of an installed Troupe: everything they include is installed, and a component's headers include no library that it must not need.
 
 Usage: check_headers.py INCLUDE_FOLDER      the folder that holds env/, replay/, …
 """

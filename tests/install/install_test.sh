@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs Troupe into an empty folder, moves it, and uses it as a project of its own does: its components, headers and pkg-config files, each example of
-# experiments/examples/ as a project of its own, and modules that are loaded on demand.
+# Installs Troupe into an empty folder, moves it, and uses it from projects outside the source tree: its components, headers and pkg-config files, each
+# example of experiments/examples/ as a separate project, and modules that are loaded on demand.
 # Usage: install_test.sh BUILD_FOLDER SOURCE_FOLDER DEPENDENCIES
-#   DEPENDENCIES: the folder with LibTorch and MuJoCo, which may lie in the source's
+#   DEPENDENCIES: the folder with LibTorch and MuJoCo, which may be inside the source folder
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 build=$1 source=$2 dependencies=$3
@@ -30,7 +30,7 @@ done
 mv "$folder/installed" "$troupe"
 cd "$folder"
 
-# No file names where it was built or installed; what is below the dependencies is where it was found.
+# No file contains a path of the build or of the installation; dependencies are named where they were found.
 named=$(grep -rn "$folder/installed\|$build\|$source" "$troupe"/{include,lib/cmake,lib/pkgconfig,share} | sed "s#$dependencies##g" \
   | grep "$folder/installed\|$build\|$source" | head -n 5 || true)
 [ -z "$named" ] || fail "the installed package names folders of the build: $named"
@@ -43,7 +43,7 @@ done
 "$troupe/bin/troupe" list experiments | grep quickstart > /dev/null || fail 'the installed program finds no experiments'
 report 'installed and moved'
 
-# What a component needs is looked for, and nothing else.
+# A component looks for the packages that it needs, and for no others.
 cp -r "$here" tests
 configure() { # COMPONENT WITHOUT…
   local words=(-DCOMPONENT="$1") package
@@ -66,7 +66,7 @@ configure learner MuJoCo CAF || { cat log; exit 1; }
 configure 'agents;data;workloads' CAF CLI11 || { cat log; exit 1; }
 report 'components'
 
-# The examples, two at a time. Each knows the installed package alone; the tests that it declares run it.
+# Builds the examples, two at a time. Each sees only the installed package; the tests that it declares run it.
 example() { # NAME
   local name=$1 log=$folder/$1.log code=0
   cp -r "$source/experiments/examples/$name" "$folder/examples/$name"
@@ -93,7 +93,7 @@ find "$source/experiments/examples" -mindepth 2 -maxdepth 2 -name CMakeLists.txt
 xargs -n1 -P2 bash -c 'example "$1"' example < names
 report "examples: $(tr '\n' ' ' < names)"
 
-# By pkg-config and a compiler: no CMake.
+# With pkg-config and a compiler, without CMake.
 export PKG_CONFIG_PATH=$troupe/lib/pkgconfig:${PKG_CONFIG_PATH:-}
 compiled() { # COMPONENT PROGRAM SOURCE…: by way of object files, which the compiler's cache knows
   local name=$1 program=$2 source objects=()
@@ -123,7 +123,7 @@ if ldd with_replay | grep -E 'mujoco|torch|caf'; then
 fi
 report 'pkg-config'
 
-# Headers include what is installed, and compile together with what their component needs.
+# All headers include only installed files, and each component's headers compile with the component's dependencies.
 quiet "$here/check_headers.py" "$troupe/include/troupe"
 headers() { # COMPONENT FOLDER…
   local name=$1
@@ -144,7 +144,7 @@ headers experiments actors experiments
 wait $others
 report 'headers'
 
-# Replicas as two processes.
+# Two replicas in two processes.
 parallel=$folder/build/data_parallel/data_parallel
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port
@@ -152,7 +152,7 @@ RANK=0 LOCAL_RANK=0 timeout 60 "$parallel" "multi_worker backend=shared_memory" 
 RANK=1 LOCAL_RANK=1 timeout 60 "$parallel" "multi_worker backend=shared_memory"
 wait $!
 
-# A module is loaded from the installed package, then from beside the program, and where it is nowhere that is said.
+# A module is loaded from the installed package, otherwise from beside the program; if it is in neither place, the error says so.
 unset WORLD_SIZE LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 if [ ! -e "$troupe/lib/libtroupe_mpi.so" ] || ! command -v mpirun > /dev/null; then
   echo "MPI: not tried, there is no mpirun, or no MPI in this build"

@@ -1,4 +1,4 @@
-// Ranks as threads, with collectives alone.
+// Ranks are threads, and collectives are the only component.
 #include <thread>
 
 #include <torch/types.h>
