@@ -20,13 +20,13 @@ inline const Signature kSignature{.columns = {{"picture", env::ElementType::uint
                                               {"reward", env::ElementType::float32, {}}},
                                   .items = "windows"};
 
-/// The byte at a place of a column of the row with this number: what every window is checked by.
+/// The byte at index `byte` of column `column` in row `row`; every window is checked against it.
 inline std::byte content(std::int64_t row, std::size_t column, std::size_t byte) {
   return static_cast<std::byte>((static_cast<std::size_t>(row) * 31 + column * 7 + byte * 3) % 251);
 }
 
-/// A writer of rows whose content is known, and random windows of the newest of them. Rows carry
-/// their own number in column 2, counted over the writer's lives.
+/// Writes rows of known content, and random windows of the newest rows. Column 2 of a row holds the
+/// row's number, counted over the writer's lives.
 class WindowSource {
 public:
   WindowSource(std::uint64_t id, int chunk_rows, std::int64_t reach, std::uint64_t seed)

@@ -50,7 +50,7 @@ struct SequenceBatch {
   std::vector<std::uint64_t> key;
 };
 
-/// Plays on, and marks each step with the number of its row.
+/// Steps of random episodes, each marked with the number of its row.
 struct MarkedSource {
   explicit MarkedSource(const TransitionSpec& spec)
       : writer(transition_writer(spec, 1, 16)), player(spec, 5) {}
@@ -65,7 +65,7 @@ struct MarkedSource {
   Player player;
 };
 
-/// Checks a row of the batch against the stream of all rows, of which it begins at row `begin`.
+/// Checks row `row` of the batch against the stream of all rows, from row `begin` of the stream on.
 void check_sequence(const TransitionSpec& spec, const std::vector<RawEpisode>& episodes,
                     const SequenceBatch& batch, std::size_t row, std::size_t begin) {
   std::vector<std::pair<const RawEpisode*, std::size_t>> stream;
@@ -122,7 +122,7 @@ TEST_CASE("sequences run through the ends of episodes, with stacks that do not")
         for (std::size_t i = 0; i < items.size(); ++i)
           check_sequence(spec, source.player.episodes, batch, i + 1,
                          i * static_cast<std::size_t>(period));
-        CHECK_EQ(table.stats().items, 0); // each once
+        CHECK_EQ(table.stats().items, 0); // each was sampled once
       }
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("sequences that are restarted begin at the newest row, and drop what w
     const TransitionSpec spec = sequence_spec(stack, kSteps);
     Table table({.sampler = {.kind = SelectorKind::fifo}, .max_times_sampled = 1}, spec, 4);
     MarkedSource source(spec);
-    source.writer.restart_windows(); // of no rows
+    source.writer.restart_windows(); // windows without rows
     for (int i = 0; i < 20; ++i) {
       if (i == 5)
         source.writer.restart_windows();

@@ -21,7 +21,7 @@ TransitionSpec both_spec(int stack, int n_step) {
 
 TEST_CASE("vectors are gathered as they were beside the newest frame of each observation") {
   for (const int stack : {1, 3})
-    for (const int n_step : {1, 2, 5}) // of more steps than frames not every row is shown
+    for (const int n_step : {1, 2, 5}) // with more steps than frames, not every row is shown
       for (const Compression compression : {Compression::none, Compression::zstd}) {
         CAPTURE(stack);
         CAPTURE(n_step);

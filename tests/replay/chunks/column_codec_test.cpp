@@ -22,7 +22,7 @@ constexpr Content kContents[] = {Content::random, Content::smooth, Content::cons
 constexpr Compression kChoices[] = {Compression::none, Compression::packed, Compression::lz4,
                                     Compression::zstd, Compression::automatic};
 
-/// Rows with a gap behind each that nobody may read as a row.
+/// Rows with a gap after each, which must not be read as part of a row.
 struct Rows {
   Rows(const ColumnShape& column, std::size_t count, std::size_t gap, Content content,
        unsigned seed)
@@ -76,7 +76,7 @@ std::vector<ColumnShape> shapes() {
           {.element_bytes = 1, .row_bytes = 3 * 84 * 84, .line_bytes = 84, .plane_bytes = 84 * 84}};
 }
 
-/// What decode() of any window must give: the rows, and between them what was there before.
+/// Checks decode() of a window: it gives the rows and leaves the gaps between them unchanged.
 void check_window(const EncodedColumn& column, const Rows& rows, std::size_t first,
                   std::size_t count, CodecScratch& scratch) {
   const std::size_t stride = rows.shape.row_bytes + 3;
@@ -166,7 +166,7 @@ TEST_CASE("a picture that hardly changes costs a small part of one that does") {
   CodecScratch scratch;
   const ColumnShape shape = shapes().back();
   Rows rows(shape, 32, 0, Content::random, 4);
-  for (std::size_t row = 1; row < 32; ++row) { // one noisy picture, of which a byte changes
+  for (std::size_t row = 1; row < 32; ++row) { // a noisy picture; one byte changes per row
     std::memcpy(&rows.bytes[row * rows.stride], rows.bytes.data(), shape.row_bytes);
     rows.bytes[row * rows.stride + row * 600] = std::byte{1};
   }

@@ -19,7 +19,7 @@
 namespace troupe::replay {
 namespace {
 
-/// Every row of the window holds what its number says.
+/// Whether every row of the window has the content that belongs to its number.
 bool right(const Item& item) {
   WindowReader window;
   window.open(item);
@@ -52,7 +52,7 @@ TEST_CASE("windows of any length over any number of chunks hold their rows while
           table.sample(5, items);
           for (const Item& item : items)
             REQUIRE(right(item));
-          items.clear(); // what is held cannot be encoded
+          items.clear(); // chunks still in use cannot be encoded
           most_encoded = std::max(most_encoded, table.stats().encoded_chunks);
         }
         CHECK_EQ(most_encoded > 0, compression != Compression::none);
@@ -187,7 +187,7 @@ TEST_CASE("windows over many chunks travel, and again complete after what came b
   for (int i = 0; i < 300; ++i) {
     const InsertionPtr made = source.next(1 + i % 5, 2);
     if (random() % 10 == 0)
-      continue; // lost on its way
+      continue; // the message is lost
     InsertionPtr got;
     const auto decode = [&](bool complete) {
       const auto message = encode_insertion(*made, 7, complete);
@@ -275,9 +275,9 @@ TEST_CASE("what does not fit is refused with column, expected and got") {
   for (int i = 0; i < 10; ++i)
     fine.append();
   CHECK_THROWS_AS(fine.add_item(5, 2), std::invalid_argument);    // beyond its reach
-  CHECK_THROWS_AS(fine.add_item(8, 3), std::invalid_argument);    // not there yet
-  CHECK_THROWS_AS(fine.add_item(8, 0), std::invalid_argument);    // nothing
-  CHECK_THROWS_AS(fine.add_item(8, 2, 2), std::invalid_argument); // history alone
+  CHECK_THROWS_AS(fine.add_item(8, 3), std::invalid_argument);    // not written yet
+  CHECK_THROWS_AS(fine.add_item(8, 0), std::invalid_argument);    // no rows
+  CHECK_THROWS_AS(fine.add_item(8, 2, 2), std::invalid_argument); // nothing but history
   CHECK_THROWS_AS(fine.add_item(6, 4, 0, std::make_shared<const ItemShape>()),
                   std::invalid_argument);
   const ItemShape outside{{{{0, 5}}, {}, {}, {}}};

@@ -15,8 +15,8 @@
 
 namespace troupe::replay {
 
-/// moto on this host: S3 with the bucket "bucket" and its checks of keys at `plain`, the Security
-/// Token Service for web identities at `secured`.
+/// moto on this host. `plain` is S3 with the bucket "bucket" and access key checks; `secured` is
+/// the Security Token Service for web identities.
 class Moto {
 public:
   explicit Moto(const TemporaryFolder& folder)
@@ -36,7 +36,7 @@ public:
     return false;
   }
 
-  /// Of a pod whose keys moto lends.
+  /// Options as in a pod that gets its keys from moto.
   StoreOptions options() const {
     const std::map<std::string, std::string> pod{
         {"AWS_WEB_IDENTITY_TOKEN_FILE", folder_ / "token"},

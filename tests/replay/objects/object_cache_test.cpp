@@ -1,4 +1,4 @@
-// Copies of objects on a host, from moto's S3.
+// The cache of downloaded objects, tested with moto's S3.
 #include "replay/objects/object_cache.hpp"
 
 #include <doctest/doctest.h>
@@ -99,10 +99,10 @@ TEST_CASE("Objects are fetched once, and again when a copy was damaged") {
   CHECK(place.requests() == requests + 2);
 
   fs::last_write_time(path / "a.tar", fs::file_time_type::clock::now() + std::chrono::hours(2));
-  CHECK(place.open(place.cache()).path() == path); // the bytes are the same
+  CHECK(place.open(place.cache()).path() == path); // the content is the same
   CHECK(place.requests() == requests + 2);
 
-  place.put("a.tar", pattern(999)); // of another version, beside the first
+  place.put("a.tar", pattern(999)); // another version, in a new copy
   CHECK(read_text(place.open(place.cache()).path() / "a.tar") == pattern(999));
   CHECK(read_text(path / "a.tar") == pattern(1000));
 }
@@ -130,7 +130,7 @@ TEST_CASE("A fetch that was killed continues where it ended, and a damaged rest 
   const auto before = place.requests();
   CHECK(place.open(place.cache()).path() == path);
   CHECK(read_text(path / "a.tar") == large);
-  CHECK(place.requests() == before + 2); // of three parts; b.tar is there
+  CHECK(place.requests() == before + 2); // two of a.tar's three parts; b.tar is complete
   half_done(1);
   CHECK(place.open(place.cache()).path() == path);
   CHECK(read_text(path / "a.tar") == large);
@@ -159,7 +159,7 @@ TEST_CASE(
     CHECK(fs::exists(first_path));
   }
   CHECK(has(place.refusal(place.cache(400), third), "raise it"));
-  CHECK(fs::exists(first_path)); // nothing goes for what cannot fit
+  CHECK(fs::exists(first_path)); // nothing is evicted for what cannot fit
   place.open(place.cache(1000), third);
   CHECK(!fs::exists(first_path));
   CHECK(fs::exists(second_path));
@@ -175,7 +175,7 @@ TEST_CASE("Processes that open one copy at once share one fetch") {
   options.tell = {};
   std::vector<fs::path> paths(4);
   {
-    std::vector<std::jthread> others; // flock() sees two opened files, as of two processes
+    std::vector<std::jthread> others; // flock() treats two open files as it would two processes
     for (auto& path : paths)
       others.emplace_back([&] { path = place.open(options).path(); });
   }

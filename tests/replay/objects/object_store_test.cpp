@@ -68,7 +68,7 @@ TEST_CASE("A real S3 server keeps what is put, whatever its name") {
     CHECK(store.size(at(key)) == static_cast<std::int64_t>(key.size()));
     store.remove(at(key));
     CHECK(error_of([&] { store.get_bytes(at(key), 100); }).status() == 404);
-    store.remove(at(key)); // which is no mistake
+    store.remove(at(key)); // not an error
   }
   StoreOptions temporary = swift.options();
   temporary.keys.session_token = "signed/with+the=others";
@@ -174,7 +174,7 @@ TEST_CASE("A folder is complete in the store only with its last file") {
     CHECK_THROWS_AS(upload_folder(store, folder / "7", at("run/7"), "manifest.json",
                                   [&](std::int64_t bytes) {
                                     sent += bytes;
-                                    if (sent > 5 << 20) // in the middle of the large file
+                                    if (sent > 5 << 20) // half-way through the large file
                                       swift.kill();
                                   }),
                     StoreError);
@@ -203,7 +203,7 @@ TEST_CASE("A folder is complete in the store only with its last file") {
             }).what(),
             "a checksum is wrong"));
   CHECK(!std::filesystem::exists(folder / ".copy.partial"));
-  const auto asked = [&] { // for parts of the large file
+  const auto asked = [&] { // number of requests for parts of the large file
     const std::string log = read_text(folder / "swift" / "requests.log");
     std::size_t times = 0;
     for (auto place = log.find("GET /bucket/run/7/z/large"); place != std::string::npos;
@@ -211,7 +211,7 @@ TEST_CASE("A folder is complete in the store only with its last file") {
       ++times;
     return times;
   };
-  CHECK(asked() == 1); // of 5 MiB, from 7 to 11
+  CHECK(asked() == 1); // for bytes 7 to 11 MiB; parts have 5 MiB
   write(folder / ".copy.partial" / "old", "of an earlier checkpoint");
   download_folder(store, at("run/7"), folder / "copy", "manifest.json");
   CHECK(read_text(folder / "copy" / "z" / "large") == read_text(folder / "7" / "z" / "large"));

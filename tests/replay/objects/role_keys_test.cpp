@@ -1,6 +1,6 @@
-// Keys of roles: moto's Security Token Service, S3 and metadata of instances. The agents of
-// containers have no server that could run here: a scripted one answers with their published
-// documents.
+// Temporary keys of roles, from moto's Security Token Service, S3 and instance metadata. The
+// credential agents of containers cannot run here; a scripted server answers with their documented
+// responses.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -71,7 +71,7 @@ TEST_CASE("A pod with a web identity gets its role's keys over TLS and stores ob
   other.keys = options.temporary->current();
   other.temporary = nullptr;
   CHECK(ObjectStore(other).get_bytes(address, 10) == kWhole);
-  other.keys.session_token.back() ^= 1; // moto checks tokens
+  other.keys.session_token.back() ^= 1; // moto checks session tokens
   CHECK_THROWS_AS(ObjectStore(other).get_bytes(address, 10), StoreError);
 
   pod.erase("AWS_CA_BUNDLE");
@@ -105,7 +105,7 @@ TEST_CASE("A refused renewal is reported once, and the former keys still work") 
   store.put_bytes(address, std::as_bytes(std::span(kWhole)));
   CHECK(options.temporary->news().empty());
 
-  source.url = moto.plain; // whose answer is 500: moto wants a signature
+  source.url = moto.plain; // answers 500, because moto expects a signature here
   now = options.temporary->current().expires - std::chrono::minutes(4);
   CHECK(store.get_bytes(address, 10) == kWhole);
   const std::string news = options.temporary->news();

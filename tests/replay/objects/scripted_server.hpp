@@ -15,7 +15,7 @@
 
 namespace troupe::replay {
 
-/// Gives each connection the next of these answers, byte for byte, and closes it.
+/// Answers each connection with the next of the given responses, byte for byte, and closes it.
 class Scripted {
 public:
   explicit Scripted(std::vector<std::string> answers)
@@ -31,7 +31,7 @@ public:
     thread_ = std::jthread([this, answers = std::move(answers)] { serve(answers); });
   }
   ~Scripted() {
-    ::shutdown(socket_, SHUT_RDWR); // ends accept()
+    ::shutdown(socket_, SHUT_RDWR); // makes accept() return
     thread_.join();
     ::close(socket_);
   }
@@ -47,7 +47,7 @@ public:
             .request_deadline = std::chrono::seconds(1),
             .slowest_rate = std::size_t{1} << 30};
   }
-  /// What came, once the object has ended.
+  /// The requests received. Ends the server first.
   const std::vector<std::string>& requests() {
     ::shutdown(socket_, SHUT_RDWR);
     if (thread_.joinable())

@@ -10,17 +10,17 @@
 
 namespace troupe::replay {
 
-/// A real OpenStack Swift with its S3 interface on this host, with the empty bucket "bucket".
+/// A real OpenStack Swift on this host, with its S3 interface and the empty bucket "bucket".
 class Swift {
 public:
-  /// The objects are in `folder`, and may be those of an earlier server.
+  /// Stores the objects in `folder`, which may contain those of an earlier server.
   explicit Swift(const std::filesystem::path& folder, bool tls = false)
       : process_("/usr/bin/python3",
                  tls ? std::vector<std::string>{TROUPE_SWIFT_SERVER, folder.string(), "--tls"}
                      : std::vector<std::string>{TROUPE_SWIFT_SERVER, folder.string()}),
         line_(process_.line()) {}
 
-  /// False, with a message that makes ctest skip the case, where Swift is not installed.
+  /// Returns false where Swift is not installed, with a message that makes ctest skip the case.
   bool runs() const {
     if (line_.starts_with("ready "))
       return true;
@@ -31,7 +31,7 @@ public:
   std::string endpoint() const { return line_.substr(std::string("ready ").size()); }
   void kill() { process_.kill(); }
 
-  /// With short deadlines.
+  /// Options with short deadlines.
   StoreOptions options() const {
     return {.endpoint = endpoint(),
             .keys = {.access_key = "test:tester", .secret_key = "testing"},

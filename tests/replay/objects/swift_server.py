@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""OpenStack Swift with its S3 interface on free ports of the loopback, for tests: its four servers in this process.
+"""Runs OpenStack Swift with its S3 interface on free ports of the loopback interface, for tests. Its four servers are in this process.
 
 Usage: swift_server.py FOLDER [--tls]
 

@@ -1,4 +1,4 @@
-// libFuzzer target of the header of a recording.
+// libFuzzer target of recording headers.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,4 +1,4 @@
-// Episodes on disk: what was written is read, what is damaged is refused.
+// Recordings of episodes: what was written is read back, and damaged files are refused.
 #include "replay/recordings/recording.hpp"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ void put_bytes(const fs::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
 }
 
-/// Why the recording cannot be used; "": it can.
+/// Why the recording cannot be used, "" if it can.
 std::string damage(const fs::path& folder) {
   try {
     Recording(folder).verify();
@@ -139,10 +139,10 @@ TEST_CASE("what a writer of transitions inserts is joined to episodes, and gives
       episode.write(writer);
       take();
     }
-    writer.abandon(); // an environment failed: what follows is another episode
+    writer.abandon(); // the environment failed, so the next rows belong to another episode
     episode_of(states(), 5, 5).write(writer);
     take();
-    REQUIRE(joined.size() >= played.size()); // of sequences the last rows are still to come
+    REQUIRE(joined.size() >= played.size()); // with sequences, the last rows are still missing
     for (std::size_t i = 0; i < played.size(); ++i)
       CHECK(same(joined[i], played[i]));
   }
@@ -155,7 +155,7 @@ TEST_CASE("an episode that its environment broke off ends with its last step") {
   const Episode whole = episode_of(states(), 6, 1);
   EpisodeJoiner joiner(states());
   std::vector<Episode> joined;
-  for (std::int64_t row = 0; row < 4; ++row) { // three steps of it
+  for (std::int64_t row = 0; row < 4; ++row) { // three steps of the episode
     std::ranges::copy(whole.frame(row), writer.next(kFrame).begin());
     if (row == 0)
       begin_episode(writer);

@@ -1,6 +1,6 @@
-// libFuzzer target of what comes over a replay data port, either way. An input is several messages
-// to one server: of each, the first byte counts the frames; each part follows its length, two
-// bytes.
+// libFuzzer target of the messages of a replay data port, in both directions. An input consists of
+// several messages to one server. Each begins with a byte that is its number of frames; before each
+// part comes its length in two bytes.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

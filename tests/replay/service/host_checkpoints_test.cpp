@@ -26,7 +26,7 @@ std::vector<HostedTable> tables_of(std::int64_t max_items = 100) {
       {.name = "../a b", .config = {.max_items = max_items}, .signature = kSignature, .seed = 2}};
 }
 
-/// A host with its checkpoints, and what both said.
+/// A host with its checkpoints, and the messages of both.
 struct Served {
   explicit Served(const fs::path& folder, std::chrono::milliseconds period = {},
                   std::int64_t max_items = 100)
@@ -106,11 +106,12 @@ TEST_CASE("the name of a new checkpoint is on the disk before an old one is remo
   served.add(0, 50);
   served.checkpoints.write(served.host);
   served.checkpoints.write(served.host);
-  const int flushes = flushes_before_removal([&] { // of the third: two are kept
+  const int flushes = flushes_before_removal([&] { // of the first; two are kept
     served.checkpoints.write(served.host);
     return 0;
   });
-  // Of its folder and of the one above; -1 where calls cannot be traced.
+  // One fsync each for the checkpoint's folder and the folder above it; -1 where calls cannot be
+  // traced.
   CHECK_MESSAGE((flushes == -1 || flushes == 2), flushes);
 }
 
@@ -150,7 +151,7 @@ TEST_CASE("checkpoints are written every period, and one that fails costs a line
   std::ofstream(root) << "a file";
   while (served.log().find("no checkpoint was written") == std::string::npos)
     std::this_thread::yield();
-  served.add(0, 1); // it serves on
+  served.add(0, 1); // it still serves
   CHECK_EQ(served.host.stats().items, 11);
   fs::remove(root);
   fs::rename(folder / "away", root);

@@ -8,7 +8,7 @@
 #include "replay/table/table_config_wire.hpp"
 #include "replay/writers/writer.hpp"
 
-// Messages of a few KB that once made a shard keep gigabytes, or stand still.
+// Messages of a few KB that once made a shard hold gigabytes or hang.
 namespace troupe::replay {
 namespace {
 
@@ -20,7 +20,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 const Signature kNumbers{.columns = {{"x", env::ElementType::float32, {}}}, .items = "numbers"};
 const std::size_t kRowBytes = RowLayout(kNumbers).row_bytes;
 
-/// An insertion made by hand.
+/// An insertion built by hand.
 struct Forged {
   wire::Insert header;
   std::vector<Frame> frames;
@@ -89,7 +89,7 @@ TEST_CASE("a message opens chunks up to the limit, and all writers together keep
     forged.insertion.reset(); // as if its items had left the table
     REQUIRE_LE(decoder.held_bytes(), 17 * kMiB);
   }
-  // Who was forgotten is asked for its rows again.
+  // A writer that the decoder has forgotten is asked to send its rows again.
   Forged later(0, 10'000);
   later.header.set_complete(false);
   later.add_rows(4, 1, 1);
@@ -131,12 +131,13 @@ TEST_CASE("a shape is looked at once and has a bounded number of slices") {
   forged.set_items(std::vector<ItemRecord>(65536, {.chunk = 0, .begin = 0, .rows = 1, .shape = 1}));
   CHECK(forged.decode(decoder) == Result::garbage);
   CHECK_EQ(forged.why, "items of a shape that the columns do not have");
-  // As many slices as are allowed, for as many items: compared with the table's shapes once.
+  // As many slices as allowed, for as many items as allowed; they are compared with the table's
+  // shapes only once.
   std::vector<Slice> slices(kMostSlices, {.first = 2, .count = 0});
   slices.back() = {.first = 2, .count = 3};
   forged.header.clear_shapes();
   forged.add_shape({{slices}});
-  CHECK(forged.decode(decoder) == Result::garbage); // a window of one row lacks what it shows
+  CHECK(forged.decode(decoder) == Result::garbage); // the shape needs more than one row
   forged.set_items(std::vector<ItemRecord>(65536, {.chunk = 0, .begin = 0, .rows = 5, .shape = 1}));
   REQUIRE(forged.decode(decoder) == Result::insertion);
   Table table({.max_items = 100'000, .limiter = {.min_items = 1}}, kNumbers, 1);
@@ -167,7 +168,7 @@ TEST_CASE("the first dropped message of a kind is logged at once, later ones onc
   CHECK_EQ(drops.note("a", begin + std::chrono::seconds(60)), 1001);
   CHECK_EQ(drops.note("a", begin + std::chrono::seconds(61)), 0);
   std::int64_t told = 0;
-  for (int i = 0; i < 10'000; ++i) // kinds without end
+  for (int i = 0; i < 10'000; ++i) // ever new shapes
     told += drops.note("kind " + std::to_string(i), begin + std::chrono::seconds(62)) > 0 ? 1 : 0;
   CHECK_LE(told, 64);
 }

@@ -28,7 +28,7 @@ std::vector<float> row_of(std::size_t number) {
   return std::vector<float>(kFloats, static_cast<float>(number));
 }
 
-/// One item of so many rows, the elements of each all its number.
+/// One item of `rows` rows; every element of a row is the row's number.
 InsertionPtr one_item(std::int64_t rows) {
   Writer writer(kLarge, 1, {.chunk_rows = 1, .reach = rows});
   for (std::int64_t row = 0; row < rows; ++row) {

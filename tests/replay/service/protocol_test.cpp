@@ -8,7 +8,8 @@
 #include "replay/service/shard_host.hpp"
 #include "tests/replay/service/service_tests.hpp"
 
-// A client by replay/service/PROTOCOL.md alone: bytes and Protobuf messages, none of our code.
+// A client written only from replay/service/PROTOCOL.md: bytes and Protobuf messages, without our
+// code.
 namespace troupe::replay {
 namespace {
 
@@ -72,7 +73,7 @@ wire::Envelope pairs(std::vector<Frame>& frames, bool complete) {
   insert.set_complete(complete);
   insert.add_chunks(0);
   std::vector<std::byte> items;
-  for (std::uint32_t i = 0; i < 5; ++i) { // pairs of rows; the fourth lies in both chunks
+  for (std::uint32_t i = 0; i < 5; ++i) { // pairs of rows; the fourth is in both chunks
     const std::uint32_t begin = i < 4 ? i : 1;
     for (const std::uint32_t field : {0U, begin, 2U, 1U, 0U})
       put(items, field);

@@ -32,7 +32,7 @@ using std::chrono::seconds;
 constexpr TableConfig kSmall{.max_items = 2000, .limiter = {.min_items = 1, .error_buffer = 1e9}};
 constexpr std::size_t kMostFrame = std::size_t{1} << 20;
 
-/// A port with two tables: strangers write to the one what they like, a client uses the other.
+/// A port with two tables: strangers send arbitrary messages to one, a client uses the other.
 struct Port {
   Port()
       : host(context,
@@ -43,7 +43,7 @@ struct Port {
   ShardHost host;
 };
 
-/// Writes and samples, bit for bit, until `done` and so many rounds at least.
+/// Writes and samples, comparing bit for bit, for at least `rounds` rounds and until `done`.
 template <typename Done>
 void play(Port& port, int rounds, Done done) {
   const TransitionSpec spec = pixel_spec(3, 3);
@@ -65,7 +65,7 @@ wire::Envelope head_for_other() {
   return envelope(fingerprint(pixel_spec(2, 2)), "other");
 }
 
-/// One of all kinds of messages that clients send.
+/// A message of a random kind, as clients send them.
 Message any_message(Source& source, std::mt19937_64& random) {
   wire::Envelope head = head_for_other();
   switch (random() % 8) {
@@ -122,8 +122,8 @@ void mutate(Message& message, std::mt19937_64& random) {
     frame.bytes()[random() % frame.size()] ^= static_cast<std::byte>(1U << random() % 8);
 }
 
-/// Sends so many messages, most of them damaged; reads the answers now and then. Returns when all
-/// are read: the last is a question, and its answer has come.
+/// Sends `messages` messages, most of them damaged, and reads the answers now and then. Returns
+/// when the server has read them all: the last message is a request, and its answer has arrived.
 void trouble(Port& port, std::uint64_t seed, int messages) {
   std::mt19937_64 random(seed);
   Source source(pixel_spec(2, 2), 1000 + seed);
@@ -140,8 +140,8 @@ void trouble(Port& port, std::uint64_t seed, int messages) {
       for (Message answer; socket.try_receive(answer) != Socket::Received::nothing;)
         continue;
   }
-  // The port drops answers to a peer that does not read them; who has read all of them may ask
-  // again.
+  // The port drops answers to a peer that does not read them. Once the peer has read all of them,
+  // it may ask again.
   constexpr std::uint64_t kLast = 12345678;
   constexpr std::chrono::milliseconds kAnswerTime{500};
   const auto late = soon();
@@ -173,10 +173,10 @@ TEST_CASE("damaged messages of every kind and version do not touch those who sen
   play(port, 100, [&] { return left == 0; });
   const ShardServerCounters counters = port.host.counters();
   CHECK_GT(counters.garbage, 3000);
-  CHECK_GT(port.host.stats(1).inserted, 100); // many of them were fine
+  CHECK_GT(port.host.stats(1).inserted, 100); // many of them were valid
 }
 
-/// A plain connection to the port; -1 where there is none.
+/// A plain connection to the port; -1 if it is refused.
 int connected(const std::string& endpoint) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -191,12 +191,12 @@ int connected(const std::string& endpoint) {
 }
 
 void say(int descriptor, const std::string& bytes) {
-  // Fails as soon as the port has cut this side off.
+  // Fails once the port has closed the connection.
   [[maybe_unused]] const auto sent =
       ::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/// What a ZMTP 3.0 peer without security says first, and that it is a dealer.
+/// The greeting of a ZMTP 3.0 peer without security, and the READY command of a dealer.
 std::string greeting() {
   std::string text("\xff\0\0\0\0\0\0\0\x01\x7f\x03\0NULL", 16);
   text.resize(64);
@@ -224,7 +224,7 @@ TEST_CASE("bytes that are no messages and lengths beyond all limits cost their s
       case 0: // noise from the first byte on
         say(descriptor, noise);
         break;
-      case 1: // ... or behind a greeting
+      case 1: // ... or after a greeting
         say(descriptor, greeting() + noise);
         break;
       case 2: // a frame of 2^63 - 1 bytes
@@ -258,7 +258,7 @@ TEST_CASE("a peer of a ZMTP before 3.0 is cut off: what it says first is not che
     say(descriptor, begin);
     char bytes[256];
     ssize_t got = 1;
-    while (got > 0) // its own greeting, and then the end
+    while (got > 0) // the port's greeting, then the end of the connection
       got = ::recv(descriptor, bytes, sizeof bytes, 0);
     CHECK((got == 0 || errno == ECONNRESET));
     ::close(descriptor);
@@ -286,7 +286,7 @@ TEST_CASE("a part above the limits of frames and headers cuts its sender off and
   CHECK_EQ(port.host.stats(1).inserted, 0);
 }
 
-/// What the port refuses this message for.
+/// The port's reason for refusing this message.
 std::string refusal(Socket& socket, const wire::Envelope& head) {
   Message message;
   message.header = head.SerializeAsString();

@@ -20,7 +20,7 @@ constexpr TableConfig kMinimumSize{
     .max_items = 100000, .limiter = {.kind = RateLimiterKind::minimum_size, .min_items = 1}};
 const Signature kOther{.columns = {{"state", env::ElementType::float32, {2}}}, .items = "steps"};
 
-/// Every row that the item shows holds what its number says.
+/// Whether every row that the item shows has the content that belongs to its number.
 bool right(const ColumnPart& part, std::size_t item) {
   const std::span<const std::byte> numbers = part.rows(2, item);
   if (numbers.empty())
@@ -40,7 +40,7 @@ bool right(const ColumnPart& part, std::size_t item) {
   return true;
 }
 
-/// Windows without shapes, so that each shows its first row's number.
+/// Items without shapes, so that each shows the number of its first row.
 InsertionPtr whole_windows(WindowSource& source, int items) {
   for (int i = 0; i < items; ++i) {
     source.step();
@@ -143,7 +143,7 @@ TEST_CASE("several tables behind one port are told apart by name") {
   ShardClient states = ShardClient::connect(context, host.endpoint(), soon(), {.table = "states"});
   CHECK(states.signature() == kOther);
   WindowSource source(1, 16, 25, 3);
-  Writer writer(kOther, 1); // another table's writers may have the same number where they differ
+  Writer writer(kOther, 1); // has the same number as a writer of the other table
   for (int i = 0; i < 3; ++i) {
     const float values[] = {1.5F, static_cast<float>(i)};
     std::memcpy(writer.next(0).data(), values, sizeof values);
@@ -164,7 +164,7 @@ TEST_CASE("several tables behind one port are told apart by name") {
     std::memcpy(&value, batch->parts[0].rows(0, i).data(), sizeof value);
     CHECK_EQ(value, 1.5F);
   }
-  // The signature of one with the name of the other.
+  // The signature of one table with the name of the other.
   ShardClient confused(context, host.endpoint(), kOther, {.table = "windows"});
   CHECK_THROWS_WITH_AS(confused.stats(soon()), doctest::Contains("the server stores picture"),
                        std::runtime_error);

@@ -119,7 +119,7 @@ TEST_CASE("as many priorities as a sample may have items are taken at once") {
     client.update_priorities(keys, values, in(seconds(20)));
   }
   CHECK_EQ(client.stats(in(seconds(20))).late_priorities, 60'000 + 65'536);
-  // More are refused in words, also where they do not fit a message.
+  // More are refused with a message, even where they do not fit into one frame.
   for (const std::size_t count : {65'537UL, 300'000UL}) {
     const std::vector<std::uint64_t> keys(count, 1);
     const std::vector<double> values(count, 1);
@@ -159,7 +159,7 @@ TEST_CASE("a sample that the shard lets wait no longer is refused with who waits
 TEST_CASE("a full window holds insertions back") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
-  std::vector<std::function<void()>> kept; // answers that are never given
+  std::vector<std::function<void()>> kept; // answers that are held back forever
   ShardHandlers handlers;
   handlers.insert = [&](const InsertionPtr&, std::function<void()> accepted) {
     kept.push_back(std::move(accepted));
@@ -173,7 +173,8 @@ TEST_CASE("a full window holds insertions back") {
   CHECK_FALSE(client.flush(in(milliseconds(100))));
   CHECK_EQ(client.in_flight(), 3);
 
-  // A table drops what comes 64 sequences late as a duplicate, so nothing may come so late.
+  // A table drops an insertion that is 64 sequence numbers late as a duplicate, so the client must
+  // not fall that far behind.
   ShardClient wide(context, server.endpoint(), spec, {.ping_interval = seconds(20)});
   Insertion made = *source.next(1);
   const auto insert = [&](std::uint64_t writer, std::uint64_t sequence) {
@@ -184,7 +185,7 @@ TEST_CASE("a full window holds insertions back") {
   CHECK(insert(8, 1));
   CHECK(insert(8, 64));
   CHECK_FALSE(insert(8, 65));
-  CHECK(insert(9, 65)); // another writer's are counted apart
+  CHECK(insert(9, 65)); // writers are counted separately
   CHECK(insert(7, 1000));
 }
 
@@ -193,7 +194,7 @@ TEST_CASE("an insertion that the owner refused is sent again") {
   env::wire::Context context;
   Table table(kFree, spec, 1);
   int calls = 0;
-  std::mutex mutex; // the sanitizer does not see that an answer over a socket orders the threads
+  std::mutex mutex; // the sanitizer does not know that an answer over a socket orders the threads
   ShardHandlers handlers;
   handlers.insert = [&](const InsertionPtr& insertion, const std::function<void()>& accepted) {
     const std::scoped_lock lock(mutex);
@@ -216,7 +217,7 @@ TEST_CASE("an insertion that the owner refused is sent again") {
 TEST_CASE("a server that comes again at its port gets what it has not accepted, once") {
   const TransitionSpec spec = pixel_spec(3, 3);
   env::wire::Context context;
-  // A context of its own, as in a process of its own: ending it frees the port.
+  // A separate context stands for another process: destroying it frees the port.
   auto there = std::make_unique<env::wire::Context>();
   auto served = std::make_unique<ShardHost>(*there, kFree, spec, 4);
   const std::string endpoint = served->endpoint();
@@ -273,7 +274,7 @@ TEST_CASE("a client that moves to another endpoint takes the insertions in fligh
 TEST_CASE("a sample asked of a server that goes away is answered by the next one") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
-  // A context of its own, as in a process of its own: ending it frees the port.
+  // A separate context stands for another process: destroying it frees the port.
   auto there = std::make_unique<env::wire::Context>();
   constexpr TableConfig kConfig{.limiter = {.min_items = 1}};
   auto served = std::make_unique<ShardHost>(*there, kConfig, spec, 4);
@@ -341,7 +342,7 @@ TEST_CASE("garbage is counted and logged once, and the server goes on") {
       message.frames.emplace_back(static_cast<std::size_t>(random() % 100));
     REQUIRE(stranger.send(std::move(message), in(seconds(5))));
   }
-  // The stranger's last message has arrived when it has an answer to each.
+  // When each message has been answered, the stranger's last one has arrived.
   for (int answers = 0; answers < kMessages;) {
     REQUIRE(stranger.wait(in(seconds(20))));
     env::wire::Message answer;

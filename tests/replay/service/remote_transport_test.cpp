@@ -12,7 +12,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::seconds;
 
-/// Writes and samples until `done`, checking every row; gives the number of batches.
+/// Writes and samples until `done`, checking every row. Returns the number of batches.
 template <typename Done>
 int play(ShardHost& served, ShardClient& client, const TransitionSpec& spec, Done done) {
   Writer writer = transition_writer(spec, 1, 12);
@@ -81,7 +81,7 @@ TEST_CASE("a deployment's keys encrypt a data port off the loopback interface") 
                        doctest::Contains("does not answer"), std::runtime_error);
   CHECK_GE(served.counters().strangers, 1);
   ShardClient client(context, endpoint, spec);
-  // Samples of clients on this host still go through shared memory.
+  // Clients on this host still get their samples through shared memory.
   play(served, client, spec, [&] { return served.counters().shared >= 10; });
   CHECK_GE(served.counters().shared, 10);
 }

@@ -46,7 +46,7 @@ TEST_CASE(
     const std::size_t after = home(id, nine);
     if (before == after)
       continue;
-    REQUIRE_EQ(after, 8); // only to the new one; read backwards, only from the one that goes
+    REQUIRE_EQ(after, 8); // ids move only to the new member, and from it when it leaves
     ++moved;
     ++from[before];
   }
@@ -70,15 +70,15 @@ TEST_CASE("a shard left out for a while leaves its ids to the others and gets ba
 }
 
 TEST_CASE("an id's home depends on names alone and is the same in every process") {
-  // Published values of XXH3 of nothing and of SplitMix64's first number from seed 0.
+  // Published values: XXH3 of the empty string, and SplitMix64's first number for seed 0.
   CHECK_EQ(member_hash(""), 0x2d06800538d394c2ULL);
   CHECK_EQ(env::mix_bits(env::kSplitMixStep), 0xe220a8397b1dcdafULL);
-  CHECK_EQ(rendezvous_score(0, 0), 0xe220a8397b1dcdafULL); // made of just these
+  CHECK_EQ(rendezvous_score(0, 0), 0xe220a8397b1dcdafULL); // composed of just these two
   auto of = members(6);
   std::vector<std::uint64_t> homes;
   for (std::uint64_t id = 0; id < 1000; ++id)
     homes.push_back(of[home(id, of)]);
-  std::reverse(of.begin(), of.end()); // the order in which they came does not matter
+  std::reverse(of.begin(), of.end()); // the order of the members does not matter
   for (std::uint64_t id = 0; id < 1000; ++id)
     CHECK_EQ(of[home(id, of)], homes[id]);
 }

@@ -1,6 +1,4 @@
-// The other process of the fault tests; runs until it is killed, or its parent is gone.
-//   replay_process shard ENDPOINT [FOLDER]   serves kProcessSpec, and says where; with checkpoints
-//   replay_process write ENDPOINT tcp|shared   writes items of kLargeSpec without end
+// The other process of the fault tests; runs until it is killed or its parent has ended.
 #include <csignal>
 #include <cstdio>
 #include <cstring>

@@ -16,7 +16,7 @@
 
 namespace troupe::replay {
 
-/// What the shards of the fault tests store: a state says which item it is of.
+/// What the shards of the fault tests store. The state identifies its item.
 inline TransitionSpec process_spec() {
   return {.frame = {"state", env::ElementType::float32, {4}}, .action_size = 1};
 }
@@ -24,7 +24,7 @@ inline const TableConfig kProcessConfig{.max_items = 10'000'000,
                                         .sampler = {.kind = SelectorKind::prioritized},
                                         .limiter = {.kind = RateLimiterKind::minimum_size}};
 
-/// 4 MiB a frame, all of one number.
+/// Frames of 4 MiB that repeat one number.
 inline TransitionSpec large_spec() {
   return {.frame = {"state", env::ElementType::float32, {1 << 20}}, .action_size = 1};
 }

@@ -9,12 +9,12 @@ inline Deadline in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
 }
 
-/// Far enough for anything that works, also on a busy machine.
+/// A deadline that is long enough on a busy machine, too.
 inline Deadline soon() {
   return in(std::chrono::seconds(60));
 }
 
-/// A table that lets everything in and out at once.
+/// A table that never makes an insertion or a sample wait.
 inline constexpr TableConfig kFree{.max_items = 100000,
                                    .limiter = {.min_items = 1, .error_buffer = 1e6}};
 

@@ -30,7 +30,7 @@ Deadline soon() {
   return Clock::now() + seconds(60);
 }
 
-/// Lets others run until it is so; false after a minute.
+/// Yields to other threads until `so` is true; returns false after a minute.
 template <typename So>
 bool become(So so) {
   for (const Deadline end = soon(); Clock::now() < end; std::this_thread::yield())
@@ -42,13 +42,13 @@ bool become(So so) {
 constexpr int kWriters = 4;
 constexpr int kSamplers = 2;
 constexpr int kEpisode = 20;        // items
-constexpr int kNumbers = 4'000'000; // of a writer's items; floats tell them all apart
+constexpr int kNumbers = 4'000'000; // per writer; floats represent all of them exactly
 constexpr std::uint64_t kNever = ~0ULL;
 
-/// How far one of those who write or sample is, for the others to see.
+/// Progress of one writer or sampler, visible to the others.
 struct Progress {
   std::atomic<std::uint64_t> done = 0;      // items or batches
-  std::atomic<std::uint64_t> left = kNever; // done, when a shard was left out
+  std::atomic<std::uint64_t> left = kNever; // value of `done` when a shard was left out
   std::atomic<bool> rejoined = false;
 };
 
@@ -57,7 +57,7 @@ struct Crowd {
   std::atomic<bool> stops = false;
   std::array<Progress, kWriters> writers;
   std::array<Progress, kSamplers> samplers;
-  std::mutex mutex; // of what follows
+  std::mutex mutex; // guards the members below
   std::vector<std::string> failures;
   std::map<std::uint64_t, float> number_of;                        // row's key
   std::map<std::pair<std::uint64_t, float>, std::uint64_t> key_of; // shard and number
@@ -84,7 +84,7 @@ struct Crowd {
   }
 };
 
-/// Episodes of items with numbers from writer * kNumbers on, until it is told to stop.
+/// Writes episodes of items with numbers from writer * kNumbers on, until the test stops it.
 void Crowd::write(std::size_t writer) {
   try {
     env::wire::Context context;
@@ -130,7 +130,7 @@ void Crowd::sample(std::size_t sampler) {
         std::memcpy(&number, &batch.observation[row * 16], sizeof number);
         if (number != batch.reward[row])
           failures.push_back("a row is of two items");
-        // Numbers of shards are each client's own.
+        // Each client numbers the shards itself.
         const std::uint64_t key = batch.key[row] ^ (std::uint64_t{sampler} << 63U);
         if (number_of.try_emplace(key, number).first->second != number)
           failures.push_back("a key is of two items");
@@ -143,8 +143,8 @@ void Crowd::sample(std::size_t sampler) {
   }
 }
 
-/// The numbers of all items of a shard: those that were seen get priority 0 until nothing else is
-/// left.
+/// The numbers of all items of a shard. Samples the shard and sets the priority of what it got to
+/// 0, until nothing else is left.
 std::vector<float> all_items(const std::string& endpoint) {
   env::wire::Context context;
   ShardClient client(context, endpoint, process_spec());
@@ -168,7 +168,7 @@ std::vector<float> all_items(const std::string& endpoint) {
   return numbers;
 }
 
-/// The numbers of all items of the newest sound checkpoint of a shard.
+/// The numbers of all items in the newest valid checkpoint of a shard.
 std::set<float> items_of_checkpoint(const std::filesystem::path& folder) {
   const std::vector<HostedTable> tables{
       {.name = "", .config = kProcessConfig, .signature = process_spec(), .seed = 1}};
@@ -186,8 +186,9 @@ std::set<float> items_of_checkpoint(const std::filesystem::path& folder) {
   return numbers;
 }
 
-// Shards 0 and 1, four writers, two samplers. Shard 0 is killed and all go on with shard 1; it
-// comes again, empty or from its newest checkpoint, and all go on with both.
+// Shards 0 and 1 have four writers and two samplers. Shard 0 is killed, and all clients continue
+// with shard 1. Shard 0 restarts, empty or from its newest checkpoint, and all clients use both
+// again.
 void kill_and_come_again(const std::string& folder) {
   Crowd crowd;
   std::vector<std::unique_ptr<Process>> shards;
@@ -260,7 +261,7 @@ void kill_and_come_again(const std::string& folder) {
     for (std::uint64_t i = 0; i < crowd.writers[writer].done; ++i)
       if (!kept.contains(static_cast<float>(writer * kNumbers) + static_cast<float>(i))) {
         ++lost;
-        // It was accepted by the shard that was killed, and by nobody else.
+        // Only the shard that was killed had accepted it.
         REQUIRE_LT(i, crowd.writers[writer].left.load());
       }
   if (folder.empty())
@@ -277,7 +278,8 @@ TEST_CASE("a shard that is killed comes again with everything of its newest chec
   kill_and_come_again(folder.path().string());
 }
 
-// Whatever of an item has arrived when its writer is killed, no table ever gives half of one.
+// However much of an item had arrived when its writer was killed, a table never returns a partial
+// item.
 TEST_CASE("a writer is killed half-way through items of 8 MB") {
   const TransitionSpec spec = large_spec();
   for (const char* transport : {"tcp", "shared"}) {
@@ -303,7 +305,7 @@ TEST_CASE("a writer is killed half-way through items of 8 MB") {
           REQUIRE(std::all_of(frame.begin(), frame.end(), [&](float f) { return f == frame[0]; }));
         }
     });
-    // Another writer goes on as if nothing had been.
+    // Another writer is not affected.
     ShardClient client(context, host.endpoint(), spec);
     Writer writer = transition_writer(spec, 1, 1);
     for (int i = 0; i < 4; ++i)
@@ -347,14 +349,14 @@ TEST_CASE("a client that asks for samples and never reads them gets no more than
     env::wire::Message message;
     message.header = head.SerializeAsString();
     REQUIRE(deaf->send(std::move(message), soon()));
-    if (i % 40 == 0) // others go on
+    if (i % 40 == 0) // others are still served
       REQUIRE_EQ(client.sample(64, batch.view(), 0, soon()), 64);
   }
   for (std::size_t row = 0; row < 64; ++row)
     source.player.check_row(batch, row);
   CHECK_LT(resident_bytes(), before + (std::size_t{800} << 20));
-  CHECK_LT(host.stats().sampled, static_cast<std::int64_t>(64 * kRequests)); // it is not read
-  // It is told why, when at last it reads.
+  CHECK_LT(host.stats().sampled, static_cast<std::int64_t>(64 * kRequests)); // some are unread
+  // The peer gets the reason when it finally reads.
   std::string refusal;
   REQUIRE(become([&] {
     env::wire::Message answer;
@@ -366,8 +368,8 @@ TEST_CASE("a client that asks for samples and never reads them gets no more than
     return !refusal.empty();
   }));
   CHECK_NE(refusal.find("max_unread_bytes is 33554432"), std::string::npos);
-  // libzmq 4.3 aborts where both ends of a connection close at once, half a message on its way
-  // (its issue 3442): the port sees this one go before it goes itself.
+  // libzmq 4.3 aborts if both ends of a connection close at once with half a message in transit
+  // (its issue 3442). Therefore this end closes first, and the port sees that before it closes.
   deaf.reset();
   for (int i = 0; i < 50; ++i)
     REQUIRE_EQ(client.sample(64, batch.view(), 0, soon()), 64);

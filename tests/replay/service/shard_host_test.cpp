@@ -20,7 +20,7 @@ TEST_CASE("a stall is told after so long without progress and again after as lon
   const auto at = [](int ms) { return StallWatch::Time(milliseconds(ms)); };
   StallWatch watch(milliseconds(30));
   CHECK_FALSE(watch.look(false, 0, at(0)));
-  CHECK_EQ(watch.due(), StallWatch::Time::max()); // nobody waits
+  CHECK_EQ(watch.due(), StallWatch::Time::max()); // nothing is waiting
   CHECK_FALSE(watch.look(true, 0, at(100)));
   CHECK_EQ(watch.due(), at(130));
   CHECK_FALSE(watch.look(true, 0, at(129)));
@@ -29,7 +29,7 @@ TEST_CASE("a stall is told after so long without progress and again after as lon
   CHECK_FALSE(watch.look(true, 5, at(160))); // progress
   CHECK_FALSE(watch.look(true, 5, at(189)));
   CHECK(watch.look(true, 5, at(190)));
-  CHECK_FALSE(watch.look(false, 5, at(200))); // nobody waits any more
+  CHECK_FALSE(watch.look(false, 5, at(200))); // nothing is waiting any more
   CHECK_FALSE(watch.look(true, 5, at(300)));
   CHECK_FALSE(watch.look(true, 5, at(329)));
   CHECK(watch.look(true, 5, at(330)));
@@ -61,7 +61,7 @@ TEST_CASE("a host's owner uses the table between requests and those it lets thro
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
   Source source(spec);
-  // Restored before the port opens: nobody ever sees the empty table.
+  // The table is restored before the port opens, so no client sees it empty.
   ShardHost host(context, {.limiter = {.min_items = 1000}}, spec, 4,
                  {.restore = [&](std::size_t, Table& table) { table.insert(*source.next(5)); }});
   ShardClient client(context, host.endpoint(), spec, {.ping_interval = seconds(20)});

@@ -24,8 +24,8 @@ const TableConfig kPrioritized{.max_items = 100000,
                                .sampler = {.kind = SelectorKind::prioritized, .exponent = 0.7},
                                .limiter = {.kind = RateLimiterKind::minimum_size}};
 
-/// Shards in this process, each with a context of its own: ending it frees the port, as the end of
-/// a process does.
+/// Shards in this process. Each has a separate context, so that stopping it frees its port, as the
+/// end of a process would.
 struct Hosts {
   Hosts(const TransitionSpec& s, std::vector<TableConfig> c) : spec(s), configs(std::move(c)) {
     hosts.resize(configs.size());
@@ -62,7 +62,7 @@ struct Hosts {
 const ShardedClientOptions kQuick{
     .client = {.ping_interval = milliseconds(20), .silence = milliseconds(200)}};
 
-/// A batch with everything that a choice says.
+/// A batch with all optional columns about the choice of its rows.
 struct FullBatch : Batch {
   FullBatch(const TransitionSpec& spec, std::int64_t count)
       : Batch(spec, count), priority(rows), probability(rows), items(rows) {}
@@ -118,7 +118,8 @@ TEST_CASE("priorities find the shard that a row came from") {
   FullBatch batch(spec, 64);
   REQUIRE_EQ(client.sample(64, batch.view(), 0, in(seconds(20))), 64);
   const std::set<std::uint64_t> keys(batch.key.begin(), batch.key.end());
-  // Those of odd rows get a priority of their own, all others 0: nothing else is drawn any more.
+  // The items in even rows get different priorities, all others 0, so that nothing else can be
+  // sampled.
   std::map<std::uint64_t, double> given;
   for (std::size_t row = 0; row < 64; row += 2)
     given[batch.key[row]] = 1 + static_cast<double>(row);
@@ -133,7 +134,7 @@ TEST_CASE("priorities find the shard that a row came from") {
     updated.push_back(key);
     values.push_back(priority);
   }
-  updated.push_back(std::uint64_t{77} << 48U); // of a shard that is not there
+  updated.push_back(std::uint64_t{77} << 48U); // of a shard that does not exist
   values.push_back(1);
   client.update_priorities(updated, values, in(seconds(20)));
   CHECK_EQ(client.counters().lost_priorities, 1);
@@ -146,8 +147,8 @@ TEST_CASE("priorities find the shard that a row came from") {
   }
 }
 
-// The mean of the rewards over all items from weighted batches of three unequal shards, whose sizes
-// and priorities differ much, against the truth.
+// Compares the mean of the rewards over all items with the mean over weighted batches from three
+// shards of very different sizes and priorities.
 TEST_CASE("weights from sharded batches as of one table are unbiased") {
   const TransitionSpec spec = pixel_spec(1, 1);
   Hosts hosts(spec, {kPrioritized, kPrioritized, kPrioritized});
@@ -171,7 +172,7 @@ TEST_CASE("weights from sharded batches as of one table are unbiased") {
     }
     Insertion made = *steps.take();
     REQUIRE_EQ(std::ssize(made.items), sizes[s]);
-    for (std::size_t i = 0; i < made.items.size(); ++i) // the larger the likelier
+    for (std::size_t i = 0; i < made.items.size(); ++i) // the larger the reward, the likelier
       made.items[i].priority = 1 + static_cast<double>(rewards[i]) / 50;
     REQUIRE(writer.insert(std::make_shared<Insertion>(made), in(seconds(20))));
     REQUIRE(writer.flush(in(seconds(20))));
@@ -200,7 +201,7 @@ TEST_CASE("weights from sharded batches as of one table are unbiased") {
   const double error = std::sqrt((squares - sum * sum) / kBatches);
   CHECK_LT(std::abs(sum - truth), 5 * error);
   CHECK_LT(error, 0.01 * truth);
-  CHECK_GT(std::abs(plain - truth), 20 * error); // without weights it shows
+  CHECK_GT(std::abs(plain - truth), 20 * error); // without weights the bias is visible
 }
 
 TEST_CASE("the order of samples depends on the seed and not on what else goes on") {
@@ -248,7 +249,7 @@ TEST_CASE(
   const std::int64_t kept = hosts.hosts[1]->stats().items;
   hosts.stop(0);
   Batch batch(spec, 32);
-  play(150); // some to the one that is gone, whose window holds them
+  play(150); // some go to the stopped shard and stay in its window
   for (int i = 0; i < 20; ++i) {
     REQUIRE_EQ(client.sample(32, batch.view(), 0, in(seconds(20))), 32);
     for (std::size_t row = 0; row < 32; ++row)
@@ -260,7 +261,7 @@ TEST_CASE(
            std::string::npos);
   const std::size_t held = client.shards()[0].in_flight;
   CHECK_GT(held, 0);
-  play(150); // all to the one that lives
+  play(150); // all go to the living shard
   CHECK_EQ(client.shards()[0].in_flight, held);
   CHECK_FALSE(client.flush(in(milliseconds(50))));
   hosts.restart(0);
@@ -274,7 +275,7 @@ TEST_CASE(
   CHECK_GT(hosts.hosts[1]->stats().items, kept + 150);
   const std::int64_t before = hosts.hosts[0]->stats().items;
   CHECK_GE(before, static_cast<std::int64_t>(held));
-  play(150); // and new ones again
+  play(150); // and the restarted shard gets new ones
   REQUIRE(client.flush(in(seconds(20))));
   CHECK_GT(hosts.hosts[0]->stats().items, before);
   std::set<std::uint64_t> seen;
@@ -285,7 +286,7 @@ TEST_CASE(
       seen.insert(batch.key[row] >> 48U);
     }
   }
-  CHECK_EQ(seen, std::set<std::uint64_t>{2, 3}); // the one that is back has another number
+  CHECK_EQ(seen, std::set<std::uint64_t>{2, 3}); // the restarted shard has a new number
 }
 
 TEST_CASE("a shard comes and another goes while episodes are written and batches sampled") {
@@ -313,7 +314,7 @@ TEST_CASE("a shard comes and another goes while episodes are written and batches
   play();
   CHECK_EQ(hosts.hosts[0]->stats().items, left);
   CHECK_EQ(client.counters().lost_insertions, 0);
-  // A window that nobody empties any more is lost with its shard.
+  // If its shard never comes back, a window is lost when the shard is removed.
   hosts.stop(1);
   for (int i = 0; i < 200; ++i)
     REQUIRE(client.insert(source.next(1), in(seconds(20))));
@@ -386,7 +387,7 @@ TEST_CASE("a batch that is late is gone on with and its requests are not asked f
       REQUIRE(client.insert(source.next(1), in(seconds(20))));
     REQUIRE(client.flush(in(seconds(20))));
   };
-  play(3); // few enough for either shard
+  play(3); // few enough for either shard's window
   Batch batch(spec, 100);
   Batch other(spec, 100);
   for (int i = 0; i < 5; ++i)

@@ -29,7 +29,7 @@ TEST_CASE("every shard gets its share of a batch to within one row and in the me
     }
   }
   CHECK_EQ(sum[1], 0);
-  for (std::size_t s = 0; s < sum.size(); ++s) // of a Bernoulli variable 5 sigma at most
+  for (std::size_t s = 0; s < sum.size(); ++s) // within 5 sigma of a Bernoulli variable
     CHECK_LT(std::abs(sum[s] - 16 * weights[s] / 50.501), 5 * 0.5 / std::sqrt(kBatches));
 }
 
@@ -46,9 +46,10 @@ TEST_CASE("the ends of the interval give all rows and no weight gives none") {
   CHECK_FALSE(share_rows(std::array{0.0, 0.0}, 7, 0.5, rows));
 }
 
-// Three shards of very different sizes and priorities; a function of the items. What the shards
-// tell of their weights is old: some have changed since. Weighted as one table the batches' means
-// must still be the mean over all items, though most batches have no row of the smallest shard.
+// Three shards of very different sizes and priorities, and a function of the items. The weights
+// that the shards reported are outdated, because some have changed since. With weights as for one
+// table, the mean over the batches must still be the mean over all items, although most batches
+// have no row of the smallest shard.
 TEST_CASE("batches shared out by weights that are not fresh stay unbiased as those of one table") {
   std::mt19937_64 random(1);
   Random draws(2);

@@ -150,7 +150,7 @@ TEST_CASE("parts are of about a mebibyte") {
   CHECK_EQ(part_size(RowLayout(spec), std::span(made->items).first(1)), 1);
 }
 
-/// One random change to a message: a bit or a length of its header or of a frame.
+/// Changes a message at random: a bit or a length of its header or of a frame.
 void mutate(Message& message, std::mt19937_64& random) {
   const std::size_t which = random() % (message.frames.size() + 2);
   if (which < 2) {
@@ -188,7 +188,7 @@ TEST_CASE("another protocol, other transitions and noise are told apart") {
   CHECK_FALSE(decode_envelope("\xff\xff\xff", kSpec, why));
 }
 
-/// The rows that an item shows of a column, one after another.
+/// The rows of a column that an item shows, one after another.
 std::vector<std::byte> shown(const Item& item, std::size_t column) {
   WindowReader window;
   window.open(item);
@@ -220,7 +220,7 @@ TEST_CASE("items of any window and shape arrive as columns that point into the m
         decode_columns(RowLayout(kSignature), head.sample_part(), std::move(message.frames), part));
     REQUIRE_EQ(part.items.size(), made->items.size());
     for (std::size_t column = 0; column < kSignature.columns.size(); ++column) {
-      if (part.columns[column].bytes.size() > 64) // smaller ones lie in the frame itself
+      if (part.columns[column].bytes.size() > 64) // smaller ones are in the frame itself
         CHECK_EQ(part.columns[column].bytes.data(), before[column + 1]);
       for (std::size_t i = 0; i < part.items.size(); ++i) {
         const std::span<const std::byte> got = part.rows(column, i);
@@ -306,7 +306,7 @@ TEST_CASE("damaged insertions never crash the decoder, and what it accepts can b
       continue;
     ++accepted;
     REQUIRE(std::none_of(got->items.begin(), got->items.end(), wrong));
-    std::vector<Item> items = got->items; // a server refuses the others
+    std::vector<Item> items = got->items; // a server refuses items that are not transitions
     std::erase_if(items, [&](const Item& item) { return !is_transition(spec, item); });
     Batch batch(spec, std::ssize(items));
     gather(spec, items, batch.view(), 0);

@@ -42,7 +42,7 @@ inline Contents some(std::uint64_t first, std::uint64_t count, std::size_t size)
   return contents;
 }
 
-/// Empty: there is none.
+/// What is wrong with the checkpoint, "" if nothing is.
 inline std::string damage_of(const std::filesystem::path& folder) {
   try {
     CheckpointReader(folder).verify();

@@ -1,4 +1,4 @@
-// Bits that flip, files that are cut, foreign ones and mutated ones.
+// Flipped bits, truncated files, foreign files and mutated ones.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -23,7 +23,8 @@ struct Small {
       files[file] = read_bytes(file);
     REQUIRE_EQ(files.size(), 3); // two segments and the manifest
   }
-  /// The newest is found damaged or, if `harmless`, right; the one before it is fine.
+  /// Checks that the newest checkpoint is reported as damaged (if `harmless`, it may also be read
+  /// correctly), and that the one before it is valid.
   void check_damaged(bool harmless = false) const {
     const auto found = list_checkpoints(folder.path, "", CheckpointCheck::bytes);
     REQUIRE_EQ(found.size(), 2);
@@ -159,8 +160,8 @@ std::string mutated(std::string bytes, env::Random& random) {
   return bytes;
 }
 
-// With a right checksum a manifest gets past the first check, and every number in it has to be
-// doubted on its own.
+// A manifest with a correct checksum passes the first check, so each of its numbers has to be
+// validated separately.
 TEST_CASE("a manifest of mutated numbers under a right checksum is refused or consistent") {
   const Small small;
   const fs::path file = small.folder.path / "2" / "manifest";
@@ -181,7 +182,7 @@ TEST_CASE("a manifest of mutated numbers under a right checksum is refused or co
       if (bytes != good) {
         write_bytes(file, bytes);
         const std::string damage = damage_of(small.folder.path / "2");
-        if (damage.empty()) // keys and the header are the caller's
+        if (damage.empty()) // the caller interprets keys and the header
           REQUIRE_EQ(contents_of(CheckpointReader(small.folder.path / "2")).size(),
                      manifest.blobs.size());
       }

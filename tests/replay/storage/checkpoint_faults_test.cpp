@@ -1,4 +1,4 @@
-// Processes that are killed, disks that are full or failing, while blobs and checkpoints are
+// Processes that are killed, and disks that are full or failing, while blobs and checkpoints are
 // written.
 #include <fcntl.h>
 #include <sched.h>
@@ -24,7 +24,7 @@ using Bytes = std::vector<std::byte>;
 
 constexpr CheckpointConfig kSmall{.segment_bytes = 3000, .max_segments = 2};
 
-/// Checkpoint `number` has the blobs number..number+5, of 1000 bytes each.
+/// Writes checkpoint `number` with the blobs number..number+5, of 1000 bytes each.
 void write(const fs::path& root, std::uint64_t number, bool with_previous) {
   CheckpointWriter writer(root / std::to_string(number),
                           with_previous ? root / std::to_string(number - 1) : fs::path(), kSmall);
@@ -34,7 +34,7 @@ void write(const fs::path& root, std::uint64_t number, bool with_previous) {
   writer.commit(blob_of(number, 10));
 }
 
-/// Empty, or what is wrong with checkpoint `number`.
+/// What is wrong with checkpoint `number`, "" if nothing is.
 std::string wrong_with(const fs::path& root, std::uint64_t number) {
   try {
     const CheckpointReader reader(root / std::to_string(number));
@@ -84,7 +84,7 @@ TEST_CASE("killed before any call to the system a checkpoint is whole or not the
     const auto found = list_checkpoints(folder.path, "", CheckpointCheck::bytes);
     REQUIRE(found.back().valid());
     REQUIRE_EQ(wrong_with(folder.path, 1), "");
-    if (found.size() == 2) { // has its name: then it is complete
+    if (found.size() == 2) { // it has its final name, so it must be complete
       REQUIRE_EQ(wrong_with(folder.path, 2), "");
       fs::remove_all(folder.path / "2");
       ++whole;
@@ -93,7 +93,7 @@ TEST_CASE("killed before any call to the system a checkpoint is whole or not the
       REQUIRE_EQ(run.code, 0);
       break;
     }
-    if (stop % 7 == 0) { // what it left does not stand in the way
+    if (stop % 7 == 0) { // leftovers of the killed process do no harm
       write(folder.path, 2, true);
       REQUIRE_EQ(wrong_with(folder.path, 2), "");
       fs::remove_all(folder.path / "2");
@@ -150,7 +150,8 @@ TEST_CASE("whichever call of a checkpoint fails it says so or does without and l
       if (run.code == 0)
         REQUIRE_EQ(wrong_with(folder.path, 2), "");
       failed += run.code;
-      // Either all or nothing; but the folder's name may be there and not be sure to survive.
+      // A folder of this name holds a complete checkpoint, even where the call failed that makes
+      // the name survive a crash.
       if (fs::exists(folder.path / "2"))
         REQUIRE_EQ(wrong_with(folder.path, 2), "");
       fs::remove_all(folder.path / "2");
@@ -167,11 +168,11 @@ TEST_CASE(
     "a checkpoint is on the disk before it has its name and a store asks for no disk at all") {
   const StorageFolder folder;
   write(folder.path, 1, false);
-  int writes = 0; // after the last fsync
+  int writes = 0; // since the last fsync
   int before = 0, after = 0;
   bool named = false;
   const auto judge = [&](std::uint64_t call) {
-    if (call == SYS_rename && before >= 2) { // the manifest had its rename after one of a segment
+    if (call == SYS_rename && before >= 2) { // a segment is renamed before the manifest
       CHECK_EQ(writes, 0);
       named = true;
     }
@@ -189,7 +190,7 @@ TEST_CASE(
   }
   CHECK(named);
   CHECK_GE(before, 2); // a segment and the manifest
-  CHECK_GE(after, 2);  // the names in the folder and of the folder
+  CHECK_GE(after, 2);  // the checkpoint's folder and the one above it
   int flushes = 0;
   traced(
       [&] {
@@ -208,7 +209,7 @@ TEST_CASE(
   CHECK_EQ(flushes, 0);
 }
 
-/// A disk of one megabyte at `folder`, for this process alone.
+/// Mounts a disk of one megabyte at `folder`, visible to this process alone.
 bool mount_small_disk(const fs::path& folder) {
   const auto put = [](const char* path, const std::string& text) {
     const int file = ::open(path, O_WRONLY | O_CLOEXEC);
@@ -228,7 +229,8 @@ bool mount_small_disk(const fs::path& folder) {
 
 constexpr const char* kNoMount = "skipped: cannot mount a small disk here";
 
-/// Fills a store of segments of 256 kB until it refuses; says what is wrong.
+/// Fills a store with segments of 256 kB until it refuses more. Returns what is wrong, "" if
+/// nothing is.
 std::string fill_store(const fs::path& folder) {
   SegmentStore store({folder, 256 << 10, 1 << 29});
   std::vector<BlobRef> refs;
@@ -258,7 +260,7 @@ std::string fill_store(const fs::path& folder) {
   std::string wrong = fill();
   const std::size_t first = refs.size();
   for (int i = 0; i < 4 && wrong.empty(); ++i)
-    wrong = fill(); // refused again and again, and usable
+    wrong = fill(); // refuses again and again, and stays usable
   if (!wrong.empty() || first < 15 || refs.size() != first)
     return wrong + " " + std::to_string(first) + " blobs, then " + std::to_string(refs.size());
   for (std::size_t i = 0; i < 5; ++i) // the first segment
@@ -284,7 +286,7 @@ TEST_CASE("a full disk refuses a blob and keeps the others and there is room aft
     CHECK_EQ(wrong, "");
 }
 
-/// A checkpoint that does not fit, beside one that does.
+/// Writes a checkpoint that does not fit on the disk beside one that does.
 std::string overfill(const fs::path& root) {
   write(root, 1, false);
   try {

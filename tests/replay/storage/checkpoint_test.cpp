@@ -20,7 +20,7 @@ std::uint64_t inode(const fs::path& path) {
   return status.st_ino;
 }
 
-/// Bytes of the files that no other folder has.
+/// Bytes of the files that are not shared with another folder by hard links.
 std::uint64_t own_bytes(const fs::path& folder) {
   std::uint64_t bytes = 0;
   for (const fs::path& file : files_in(folder))
@@ -42,7 +42,7 @@ TEST_CASE("a checkpoint gives back the header and every blob and only those") {
   CHECK_GT(reader.segments().size(), 2);
   Bytes small(1);
   CHECK_THROWS_AS(reader.read(*reader.find({9, 9, 10}), small), std::invalid_argument);
-  write_contents(folder.path / "2", {}, {}); // of nothing
+  write_contents(folder.path / "2", {}, {}); // an empty checkpoint
   CHECK(contents_of(CheckpointReader(folder.path / "2")).empty());
   CHECK_EQ(files_in(folder.path).size(), 2);
 }
@@ -86,7 +86,7 @@ TEST_CASE("each of many checkpoints of a moving window stands alone and stays sm
       window[key] = blob_of(next++, 100 + random.bits() % 2000);
       fresh += window[key].size();
     }
-    while (window.size() > 60) { // mostly the oldest
+    while (window.size() > 60) { // mostly remove the oldest
       auto victim =
           std::min_element(window.begin(), window.end(),
                            [](const auto& a, const auto& b) { return a.first.low < b.first.low; });
@@ -99,7 +99,7 @@ TEST_CASE("each of many checkpoints of a moving window stands alone and stays sm
                - fs::file_size(now / "manifest");
     kept[step] = window;
     previous = now;
-    while (kept.size() > 3) { // any but the newest may go
+    while (kept.size() > 3) { // remove any but the newest
       const auto gone =
           std::next(kept.begin(), static_cast<long>(random.bits() % (kept.size() - 1)));
       fs::remove_all(folder.path / std::to_string(gone->first));

@@ -1,5 +1,5 @@
-// libFuzzer target of checkpoints of replay. The first byte says what the rest is: a manifest whose
-// checksum is made right, or a segment.
+// libFuzzer target of replay checkpoints. The first byte selects what the rest is: a manifest,
+// whose checksum is corrected, or a segment.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -18,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Obviously right: everything in memory. Does the same to a store and compares.
+/// A trivially correct model that keeps everything in memory, applies the same operations to a
+/// store and compares.
 class Model {
 public:
   Model(const fs::path& folder, std::uint64_t seed)
@@ -42,7 +43,7 @@ public:
     check_stats();
   }
 
-  /// All that is worth it: then at most half of the full segments is dead.
+  /// Compacts until nothing is worth moving: then at most half of the full segments is dead.
   void compact_to_the_end() {
     for (std::size_t moves = 1; moves > 0;) {
       moves = compact(4000);
@@ -73,7 +74,7 @@ private:
   };
 
   void append() {
-    // Some are larger than a segment.
+    // Some blobs are larger than a segment.
     const std::size_t size = random_.bits() % (random_.bits() % 50 == 0 ? 40'000 : 3'000);
     Entry entry{{}, blob_of(random_.bits(), size)};
     const std::uint64_t before = store_->stats().appended_bytes;
@@ -141,7 +142,7 @@ private:
     old_.clear();
   }
 
-  /// Through a checkpoint into another store, as after a restart.
+  /// Moves the contents to another store through a checkpoint, as after a restart.
   void reopen() {
     release_old();
     const fs::path folder = folder_ / std::to_string(++checkpoints_);
@@ -180,7 +181,7 @@ private:
   env::Random random_;
   std::unique_ptr<SegmentStore> store_;
   std::vector<Entry> living_;
-  std::vector<Entry> old_; // moved, not yet released
+  std::vector<Entry> old_; // moved but not released yet
   int refusals_ = 0;
   int checkpoints_ = 0;
   std::uint64_t moves_ = 0;
@@ -200,7 +201,7 @@ TEST_CASE(
     refusals += model.refusals();
     moves += model.moves();
   }
-  CHECK_GT(refusals, 0); // or the test tests less than it says
+  CHECK_GT(refusals, 0); // otherwise the test covers less than its name says
   CHECK_GT(moves, 100);
 }
 

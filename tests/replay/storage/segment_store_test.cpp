@@ -55,7 +55,7 @@ TEST_CASE("a full store refuses with numbers and loses nothing and has room afte
   for (std::size_t i = 0; i < refs.size(); ++i)
     CHECK(read_all(store, refs[i]) == blob_of(i, 2000));
   store.release(refs[0]);
-  store.release(refs[1]); // its segment goes
+  store.release(refs[1]); // removes its segment
   CHECK(read_all(store, store.append(blob_of(9, 2000))) == blob_of(9, 2000));
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("configurations without sense and buffers of another size are refused 
   CHECK_THROWS_AS(other.release(ref), std::invalid_argument);
 }
 
-/// The store's file without a name, opened to be written over.
+/// Opens the store's unnamed file for writing.
 int open_unnamed_file(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
     std::error_code error;
@@ -189,7 +189,7 @@ TEST_CASE("compaction leaves a damaged blob where it is and moves the others") {
   CHECK_THROWS_WITH_AS(read_all(store, refs[1]), doctest::Contains("is damaged"), StorageError);
 }
 
-/// From one thread to another.
+/// A queue between two threads.
 template <typename T>
 class Queue {
 public:
@@ -212,8 +212,8 @@ private:
   std::deque<T> values_;
 };
 
-// The owner decides and reads; a writer thread appends and compacts for it; readers read whatever
-// they were handed, at the same time.
+// The owner decides and reads, and a writer thread appends and compacts for it, while readers read
+// the blobs that they were handed.
 TEST_CASE("a writer thread appends and compacts while the owner and others read and release") {
   const StorageFolder folder;
   SegmentStore store({folder.path, 32 << 10, 64 << 20, 0.7});
@@ -242,7 +242,7 @@ TEST_CASE("a writer thread appends and compacts while the owner and others read 
   for (Told now = told.take(); !now.last; now = told.take()) {
     for (const BlobMove& move : now.moves) {
       const auto moved = living.find(place(move.from));
-      if (moved == living.end()) { // the lasting one, or released on the way
+      if (moved == living.end()) { // `lasting`, or a blob released in the meantime
         store.release(move.to);
         continue;
       }

@@ -13,7 +13,8 @@
 
 namespace troupe::replay {
 
-/// What `work` says in a process of its own (at most 4 kB); "signal N" if it was killed.
+/// Runs `work` in a child process and returns its result (at most 4 kB), or "signal N" if the
+/// process was killed.
 inline std::string in_child(const std::function<std::string()>& work) {
   int pipe_ends[2];
   if (::pipe(pipe_ends) != 0)
@@ -38,14 +39,14 @@ enum class Ending { cannot_trace, killed, exited };
 
 struct Traced {
   Ending ending = Ending::cannot_trace;
-  int code = 0; // of the exit
+  int code = 0; // exit code
 };
 
 constexpr int kKill = -1;
 
-/// Runs `work` in a process of its own that stops before each call to the system. `judge` gets the
-/// call's number and says 0 (go on), kKill (kill -9, now) or an errno with which the call fails
-/// without being made. x86-64 alone.
+/// Runs `work` in a child process that stops before each system call. `judge` gets the number of
+/// the call and returns 0 (continue), kKill (kill -9 now) or an errno with which the call fails
+/// without being made. Only works on x86-64.
 inline Traced traced(const std::function<int()>& work,
                      const std::function<int(std::uint64_t call)>& judge) {
 #ifdef __x86_64__
@@ -85,7 +86,7 @@ inline Traced traced(const std::function<int()>& work,
         return {Ending::killed, 0};
       }
       if (fail_with != 0)
-        registers.orig_rax = ~0ULL; // no such call
+        registers.orig_rax = ~0ULL; // not a valid call
     } else if (fail_with != 0) {
       registers.rax = static_cast<unsigned long long>(-static_cast<long long>(fail_with));
     }
@@ -100,8 +101,8 @@ inline Traced traced(const std::function<int()>& work,
 #endif
 }
 
-/// The number of fsync calls of `work` between its last rename and the first removal after that; -1
-/// where calls cannot be traced, or nothing is removed.
+/// The number of fsync calls of `work` between its last rename and the first removal after it.
+/// Returns -1 where calls cannot be traced or nothing is removed.
 inline int flushes_before_removal(const std::function<int()>& work) {
   int flushes = 0, found = -1;
   const auto run = traced(work, [&](std::uint64_t call) {

@@ -15,13 +15,13 @@
 
 namespace troupe::replay {
 
-/// An empty folder on the disk of the build tree, removed with the object.
+/// An empty folder on the disk of the build tree, removed by the destructor.
 struct StorageFolder {
   TemporaryFolder folder{in_build()};
   std::filesystem::path path = folder.path();
 };
 
-/// `size` bytes that depend on `seed`.
+/// `size` bytes determined by `seed`.
 inline std::vector<std::byte> blob_of(std::uint64_t seed, std::size_t size) {
   env::Random random(seed);
   std::vector<std::byte> bytes(size);
@@ -38,7 +38,8 @@ inline std::string read_bytes(const std::filesystem::path& path) {
 inline void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
   std::error_code error;
   const bool as_long = std::filesystem::file_size(path, error) == bytes.size();
-  // Truncating makes some file systems wait for the disk at the close.
+  // Overwrites a file of the same size, because on some file systems closing a truncated file waits
+  // for the disk.
   std::ofstream(path, as_long && !error ? std::ios::binary | std::ios::in : std::ios::binary)
       << bytes;
 }

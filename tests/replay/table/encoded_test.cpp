@@ -25,7 +25,7 @@ TableConfig config_with(Compression compression, std::int64_t max_bytes = std::i
   return {.max_items = 300, .max_bytes = max_bytes, .compression = compression};
 }
 
-/// A writer and its table: the same steps go into each of these.
+/// A writer and its table. The same steps are written to each of these.
 struct Stored {
   explicit Stored(const TableConfig& config)
       : table(config, picture_spec(), 5), writer(transition_writer(picture_spec(), 1, 8)) {}
@@ -33,7 +33,7 @@ struct Stored {
   Writer writer;
 };
 
-/// Pictures of which few pixels move.
+/// Pictures in which few pixels change from step to step.
 class Steps {
 public:
   void play(std::initializer_list<Stored*> all, int steps) {
@@ -62,7 +62,7 @@ private:
   int step_ = 0;
 };
 
-/// Samples of both tables are the same, gathered here and sent elsewhere.
+/// Checks that samples of both tables are equal, gathered here and sent over the wire.
 void check_same(Table& a, Table& b) {
   const TransitionSpec spec = picture_spec();
   const RowLayout layout(spec);

@@ -18,7 +18,7 @@ namespace {
 constexpr SelectorConfig kFading{
     .kind = SelectorKind::prioritized, .exponent = 0.6, .fade = 0.98, .least_fade = 0.2};
 
-/// A list from the oldest place to the newest, and what each is chosen in proportion to.
+/// A list from the oldest place to the newest, with the priorities that the probabilities follow.
 struct Model {
   std::deque<std::pair<std::uint32_t, double>> entries; // places and priorities
 
@@ -37,7 +37,7 @@ struct Model {
   }
 };
 
-/// Inserts, erases the oldest or changes a priority, as a table does that removes the oldest.
+/// Inserts, erases the oldest or changes a priority, like a table that removes the oldest item.
 void operate(std::mt19937_64& random, Selector& selector, Model& model, std::uint32_t& next,
              std::size_t most) {
   const auto choice = random() % 8;
@@ -57,8 +57,9 @@ void operate(std::mt19937_64& random, Selector& selector, Model& model, std::uin
 
 } // namespace
 
-// Items go to four shards in turn and batches have equal shares of each. Four neighbours have one
-// priority, so that the shards have the same; ages within a shard are cut to its own insertions.
+// Items go to four shards in turn, and batches take equal shares of each. Four consecutive items
+// have the same priority, so that all shards have the same priorities. A shard counts the age of an
+// item in its own insertions only.
 TEST_CASE("an item of several shards is chosen as often as in one table of all, fading included") {
   constexpr std::uint32_t kShards = 4, kItems = 2000;
   SelectorConfig config = kFading;
@@ -199,7 +200,7 @@ TEST_CASE("a fading travels and is saved with its table's configuration") {
   wire::Config sent;
   put(config, sent);
   CHECK(config_of(sent) == config);
-  sent.mutable_sampler()->clear_fade(); // as before there was any
+  sent.mutable_sampler()->clear_fade(); // as sent before fading existed
   sent.mutable_sampler()->clear_least_fade();
   const TableConfig other = config_of(sent);
   CHECK_EQ(other.sampler.fade, 1);

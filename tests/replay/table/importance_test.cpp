@@ -11,8 +11,9 @@
 namespace troupe::replay {
 namespace {
 
-// Three shards of very different sizes and priorities; a function of the items; batches of 7 rows,
-// which do not divide. Weighted by exponent 1 their means must be the mean over all items.
+// Three shards of very different sizes and priorities, a function of the items, and batches of 7
+// rows, which cannot be split evenly. Weighted with exponent 1, the mean over the batches must be
+// the mean over all items.
 TEST_CASE("weighted means of batches from several shards are unbiased") {
   std::mt19937_64 random(1);
   Random draws(2);
@@ -60,7 +61,7 @@ TEST_CASE("weighted means of batches from several shards are unbiased") {
   const double error = std::sqrt((squares - sum * sum) / kBatches); // of the mean
   CHECK_LT(std::abs(sum - truth), 5 * error);
   CHECK_LT(error, 0.01 * truth);
-  CHECK_GT(std::abs(plain - truth), 20 * error); // without weights it shows
+  CHECK_GT(std::abs(plain - truth), 20 * error); // without weights the bias is visible
 }
 
 TEST_CASE("one shard that chooses uniformly gives weights of 1, and an exponent of 0 everywhere") {

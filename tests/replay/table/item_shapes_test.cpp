@@ -12,7 +12,7 @@ namespace {
 
 const Signature kNumbers{.columns = {{"x", env::ElementType::float32, {}}}, .items = "numbers"};
 
-/// Adds items that all have shapes of their own, numbered from `next`.
+/// Adds items that each have a different shape, numbered from `next` on.
 struct Shapes {
   Writer writer = Writer(kNumbers, 3, {.chunk_rows = 64, .reach = 400});
   std::uint32_t next = 0;
@@ -94,7 +94,7 @@ TEST_CASE("a table saved with free numbers of shapes continues as the one that w
 
 TEST_CASE("equal shapes have one number, and the lowest free one goes to the next new shape") {
   ItemShapes shapes;
-  std::vector<ShapePtr> made; // one insertion's shapes live as long as it does
+  std::vector<ShapePtr> made; // the shapes of an insertion live while the insertion does
   const auto shape = [&made](std::uint32_t first) {
     return made.emplace_back(std::make_shared<ItemShape>(ItemShape{{{Slice{first, 1}}}}));
   };

@@ -1,4 +1,4 @@
-// Tables with every sampler and remover: against a slow model, and what priorities do.
+// Tables with every sampler and remover, compared with a slow model; and the effects of priorities.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -33,7 +33,7 @@ struct PrioritySource {
   Player player;
 };
 
-/// A table in words: its items by key.
+/// A simple model of a table: its items by key.
 struct TableModel {
   struct Entry {
     double priority = 0;
@@ -42,7 +42,7 @@ struct TableModel {
   TableConfig config;
   std::map<std::uint64_t, Entry> items;
 
-  /// Which of them a selector may choose; for prioritized with what probability.
+  /// The items that a selector may choose; for prioritized selection, with their probabilities.
   std::map<std::uint64_t, double> choices(const SelectorConfig& selector) const {
     std::map<std::uint64_t, double> made;
     double total = 0;
@@ -83,7 +83,8 @@ struct TableModel {
   }
 };
 
-/// Compares which keys are there; forgets in the model what the remover may have taken.
+/// Compares the keys of table and model, and erases from the model what the remover may have
+/// removed.
 void follow_removals(const Table& table, TableModel& model, std::size_t removals) {
   for (std::size_t i = 0; i < removals; ++i) {
     bool found = false;
@@ -157,7 +158,7 @@ TEST_CASE("every sampler with every remover does what the slow model allows") {
         Batch batch(pixel_spec(2, 2), std::ssize(items));
         gather(pixel_spec(2, 2), items, batch.view(), 0);
         for (std::size_t row = 0; row < batch.rows; ++row)
-          source.player.check_row(batch, row); // chunks are those of their items still
+          source.player.check_row(batch, row); // chunks still belong to their items
       }
 }
 
@@ -204,7 +205,7 @@ TEST_CASE("a loaded table with any selectors continues exactly and saves to the 
             }
           }
         };
-        play(table, nullptr, 450); // past the ring's first size, and full
+        play(table, nullptr, 450); // beyond the ring's initial size, and full
         save(table, folder / "one");
         Table restored(config, pixel_spec(2, 2), 99);
         CHECK_EQ(restored.load((folder / "one").string()), "");
@@ -245,8 +246,9 @@ TEST_CASE(
   CHECK_EQ(other.stats().items, table.stats().items);
   std::vector<Item> items;
   other.sample(1, items);
-  CHECK_EQ(items.at(0).priority, 2.5); // the greatest was kept
-  // And back: a ring again, of fewer items, though keys are missing.
+  CHECK_EQ(items.at(0).priority, 2.5); // the item of greatest priority was kept
+  // Back to the first configuration: the items are in a ring again, fewer of them and with gaps
+  // between the keys.
   other.sample(20, items);
   save(other, path);
   Table back({.max_items = 100, .limiter = {.min_items = 5}}, pixel_spec(2, 2), 3);
@@ -305,7 +307,7 @@ TEST_CASE("wrong priorities are refused whole, late ones are counted") {
   CHECK_THROWS_AS(table.insert(made), std::invalid_argument);
   CHECK_EQ(table.stats().inserted, inserted);
   made.items[1].priority = 1;
-  table.insert(made); // not taken before, so it is no duplicate
+  table.insert(made); // it was refused before, so it is not a duplicate
   CHECK_GT(table.stats().inserted, inserted);
 }
 

@@ -86,7 +86,7 @@ TEST_CASE("a queue gives each item once and the oldest first, a stack the newest
     TransitionSource source;
     Shard shard(queue_of(3, stack), source.spec, 1);
     std::mt19937_64 random(2);
-    std::vector<std::uint64_t> model; // keys held
+    std::vector<std::uint64_t> model; // keys in the table
     std::uint64_t next_key = 0;
     std::vector<std::uint64_t> got;
     for (int step = 0; step < 3000; ++step) {

@@ -1,4 +1,4 @@
-// Shards of which there are more, or fewer, than there were.
+// Restores shards from a checkpoint with fewer or more shards.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -46,7 +46,7 @@ TEST_CASE("every item belongs to one part, and the parts' sizes differ by at mos
     }
 }
 
-/// What a transition is known by, and what must not get lost with it.
+/// What identifies a transition (Known), and what must be preserved with it (Carried).
 struct Known {
   std::vector<std::byte> rows;
   std::uint32_t history = 0;
@@ -81,7 +81,7 @@ struct Shards {
   std::vector<fs::path> folders;
   std::map<Known, Carried> items;
   TableStats sum;
-  InsertionPtr last; // of the first writer
+  InsertionPtr last; // the first writer's
 };
 
 void add(TableStats& sum, const TableStats& one) {
@@ -93,7 +93,7 @@ void add(TableStats& sum, const TableStats& one) {
   sum.late_priorities += one.late_priorities;
 }
 
-/// Shards as a run has them: two writers each, episodes of all lengths, samples, new priorities.
+/// Shards as in a run: two writers each, episodes of all lengths, samples and new priorities.
 Shards fill(const fs::path& folder, const TableConfig& config, int count, int insertions) {
   Shards made{.spec = pixel_spec(3, 3), .folders = {}, .items = {}, .sum = {}, .last = nullptr};
   for (int shard = 0; shard < count; ++shard) {
@@ -144,12 +144,12 @@ void check_dealt(const Shards& from, const TableConfig& config, std::uint32_t pa
     CHECK_LE(table.stats().items, from.sum.items / parts + 1);
     note(table, static_cast<std::uint64_t>(table.stats().inserted), items);
     add(sum, table.stats());
-    // What a writer has inserted anywhere is taken nowhere again.
+    // Each part drops as a duplicate what a writer had inserted into any shard.
     table.insert(*from.last);
     CHECK_EQ(table.stats().inserted,
              static_cast<std::int64_t>(
                  even_share(static_cast<std::uint64_t>(from.sum.inserted), part, parts)));
-    std::vector<Item> sampled; // it is a table like any other, also when it is saved again
+    std::vector<Item> sampled; // a normal table, also after it has been saved again
     table.sample(50, sampled);
     const TemporaryFolder again;
     write_checkpoint(table.snapshot(), again / "table");

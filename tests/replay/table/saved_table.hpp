@@ -10,14 +10,14 @@
 
 namespace troupe::replay {
 
-/// A checkpoint of the table as it is, in the place of what is there.
+/// Writes a checkpoint of the table to `folder` and replaces what is there.
 inline CheckpointCost save(const Table& table, const std::filesystem::path& folder,
                            const std::filesystem::path& previous = {}) {
   std::filesystem::remove_all(folder);
   return write_checkpoint(table.snapshot(), folder, previous);
 }
 
-/// All files below, by name.
+/// Contents of all files below the folder, by name.
 inline std::map<std::string, std::string> contents_of_folder(const std::filesystem::path& folder) {
   std::map<std::string, std::string> contents;
   for (const std::filesystem::path& file : files_in(folder))

@@ -19,7 +19,7 @@ constexpr SelectorKind kSelectors[] = {SelectorKind::uniform,  SelectorKind::pri
                                        SelectorKind::fifo,     SelectorKind::lifo,
                                        SelectorKind::min_heap, SelectorKind::max_heap};
 
-/// A selector as its header words it: a list in order of insertion, looked through from end to end.
+/// A selector as its header describes it: a list in order of insertion that is searched linearly.
 struct SelectorModel {
   struct Entry {
     std::uint32_t place;
@@ -35,7 +35,7 @@ struct SelectorModel {
   double weight(const Entry& entry) const {
     return entry.priority == 0 ? 0 : std::pow(entry.priority, config.exponent);
   }
-  /// What each may be chosen with.
+  /// The probability of each place.
   std::map<std::uint32_t, double> probabilities() const {
     std::map<std::uint32_t, double> made;
     const auto before = [](const Entry& a, const Entry& b) { return a.priority < b.priority; };
@@ -69,7 +69,7 @@ struct SelectorModel {
   }
 };
 
-/// One random operation on both; priorities are often equal, and often 0.
+/// Applies one random operation to both; priorities are often equal and often 0.
 void operate(std::mt19937_64& random, Selector& selector, SelectorModel& model, std::size_t most) {
   const double priority = static_cast<double>(random() % 5) * 0.5;
   const auto choice = random() % 4;
@@ -110,7 +110,7 @@ TEST_CASE("each kind chooses as a list that is looked through, after any operati
         total = 0;
         for (const SelectorModel::Entry& e : model.entries)
           total += model.weight(e);
-        CHECK_GT(selector->total(), 0); // however little: there is something to choose from
+        CHECK_GT(selector->total(), 0); // however small, there is something to choose from
       }
       REQUIRE_EQ(selector->total(), doctest::Approx(total).epsilon(1e-12));
       for (int i = 0; i < 3; ++i) {
@@ -170,7 +170,7 @@ TEST_CASE("many choices at once are those that would be made one by one") {
   }
 }
 
-// With k - 1 degrees of freedom chi-square has mean k - 1 and standard deviation sqrt(2 (k - 1)).
+// With k - 1 degrees of freedom, chi-square has mean k - 1 and standard deviation sqrt(2 (k - 1)).
 TEST_CASE("many updates at once are those that would be made one by one") {
   for (const SelectorKind kind : kSelectors) {
     const auto single = make_selector({.kind = kind, .exponent = 0.7});
@@ -180,7 +180,7 @@ TEST_CASE("many updates at once are those that would be made one by one") {
       single->insert(place, 1);
       many->insert(place, 1);
     }
-    for (const std::size_t count : {1U, 7U, 256U, 300U, 9000U}) { // with some places twice
+    for (const std::size_t count : {1U, 7U, 256U, 300U, 9000U}) { // some places occur twice
       std::vector<std::uint32_t> places(count);
       std::vector<double> priorities(count);
       for (std::size_t i = 0; i < count; ++i) {
@@ -242,7 +242,7 @@ TEST_CASE("a priority of zero is never chosen while another is positive, however
   std::vector<bool> seen(5000);
   for (int i = 0; i < 50000; ++i)
     seen[selector->select(draws).place] = true;
-  CHECK_GT(std::count(seen.begin(), seen.end(), true), 4900); // all alike again
+  CHECK_GT(std::count(seen.begin(), seen.end(), true), 4900); // all are equally likely again
 }
 
 TEST_CASE("after ten million operations the sum tree equals a linear scan, bit for bit") {
@@ -250,7 +250,7 @@ TEST_CASE("after ten million operations the sum tree equals a linear scan, bit f
   std::mt19937_64 random(8);
   SumTree tree;
   std::vector<double> weights;
-  const auto some = [&] { // 20 orders of magnitude: sums that are kept by differences drift
+  const auto some = [&] { // 20 orders of magnitude: sums updated by differences would drift
     return random() % 8 == 0 ? 0
                              : std::ldexp(static_cast<double>(random() >> 11U),
                                           -20 - static_cast<int>(random() % 64));
@@ -279,7 +279,7 @@ TEST_CASE("after ten million operations the sum tree equals a linear scan, bit f
   for (std::size_t i = 0; i < weights.size(); ++i)
     REQUIRE_EQ(tree.weight(i), weights[i]);
   CHECK_EQ(tree.total(), doctest::Approx(static_cast<double>(total)).epsilon(1e-14));
-  // A tree that has grown less has fewer zeroes to add: the sums are the same.
+  // A tree that has grown less has fewer zeros to add, so the sums are the same.
   CHECK_EQ(tree.total(), fresh.total());
   for (int i = 0; i < 20000; ++i) {
     const double value = static_cast<double>(random() >> 11U) * 0x1p-53 * tree.total();
@@ -289,7 +289,7 @@ TEST_CASE("after ten million operations the sum tree equals a linear scan, bit f
     while (before + static_cast<long double>(weights[scanned]) <= static_cast<long double>(value))
       before += static_cast<long double>(weights[scanned++]);
     REQUIRE_GT(weights[found], 0);
-    if (found != scanned) // only where the value lies on the border, within rounding
+    if (found != scanned) // only if the value is on the boundary, within rounding
       REQUIRE_EQ(static_cast<double>(before),
                  doctest::Approx(value).epsilon(1e-12).scale(tree.total()));
   }

@@ -36,7 +36,7 @@ std::shared_ptr<SegmentStore> store_in(const TemporaryFolder& folder,
                          .max_disk_bytes = max_disk_bytes});
 }
 
-/// Two writers of random episodes, and what the rows of batches must be.
+/// Two writers of random episodes, which also check the rows of batches.
 struct TwoSources {
   TwoSources() {
     for (std::uint64_t id = 0; id < 2; ++id) {
@@ -92,7 +92,7 @@ TEST_CASE("a table many times its memory gives the samples of one that has room"
       std::mt19937_64 random(2);
       std::vector<Item> items;
       std::vector<Item> same;
-      std::deque<std::pair<std::vector<Item>, Batch>> in_flight; // of samples that take long
+      std::deque<std::pair<std::vector<Item>, Batch>> in_flight; // samples that are still in use
       WindowReader reader;
       for (int i = 0; i < 3000; ++i) {
         const InsertionPtr made = source.next();
@@ -169,7 +169,7 @@ TEST_CASE("a table on disk is saved and restored: onto the disk as it lies, or i
   restored.spill_to(store);
   restored.load(folder / "2");
   std::filesystem::remove_all(folder / "1");
-  std::filesystem::remove_all(folder / "2"); // it holds the files open
+  std::filesystem::remove_all(folder / "2"); // the table keeps the files open
   CHECK_EQ(store->stats().appended_bytes, 0);
   CHECK_GT(restored.stats().chunks_on_disk, 50);
   CHECK_LE(restored.stats().bytes, kMemory + kFilled);

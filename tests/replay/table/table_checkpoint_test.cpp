@@ -57,7 +57,7 @@ TEST_CASE("a loaded table continues exactly: contents, counters, duplicates and 
   save(restored, folder / "again");
   save(from.table, folder / "table");
   CHECK((contents_of_folder(folder / "again") == contents_of_folder(folder / "table")));
-  // And it takes what comes next, once.
+  // It takes the next insertion, once.
   while (from.writer.pending_items() < 3)
     from.player.step(from.writer);
   const InsertionPtr made = from.writer.take();
@@ -148,7 +148,7 @@ TEST_CASE("a checkpoint that is missing, cut, damaged or foreign is refused and 
         continue;
       }
       write_bytes(folder / "bad" / name, damaged);
-      try { // what is not read of a segment, the heads of its records, may be anything
+      try { // heads of records in a segment are not read, so they may be damaged
         Table table(from.config, from.spec, 1);
         table.load(folder / "bad");
         Table same(from.config, from.spec, 1);
@@ -168,7 +168,7 @@ std::vector<std::byte> header_of(const fs::path& folder) {
   return {reader.header().begin(), reader.header().end()};
 }
 
-/// The same checkpoint with another header, under right checksums.
+/// Writes the same checkpoint with another header and correct checksums.
 void write_with_header(const fs::path& from, const fs::path& to,
                        std::span<const std::byte> header) {
   const CheckpointReader reader(from);
@@ -198,7 +198,7 @@ TEST_CASE("a header of damaged numbers under right checksums is refused or chang
       header.resize(random() % header.size());
     write_with_header(folder / "table", folder / "bad", header);
     Table table(from.config, from.spec, 1);
-    try { // a flip may hit a number that can have many values
+    try { // the flipped bit may leave a valid number
       table.load(folder / "bad", Table::ConfigChange::accept);
       if (table.can_sample(8))
         next_sample(table, from.spec, 8);
@@ -215,7 +215,7 @@ TEST_CASE("a checkpoint of an earlier or later format is refused") {
   save(from.table, folder / "table");
   std::vector<std::byte> header = header_of(folder / "table");
   for (const char version : {1, 9}) {
-    header[8] = static_cast<std::byte>(version); // behind the magic
+    header[8] = static_cast<std::byte>(version); // after the magic
     write_with_header(folder / "table", folder / "other", header);
     CHECK_THROWS_WITH_AS(from.table.load(folder / "other"),
                          doctest::Contains(version == 1 ? "saved by an earlier program"
@@ -251,7 +251,7 @@ TEST_CASE("a checkpoint after another costs what is new, and so does one after a
   Table again(from.config, from.spec, 1);
   again.load(folder / "3");
   CHECK(next_sample(again, from.spec, 500) == next_sample(restored, from.spec, 500));
-  // One after a damaged one is written whole.
+  // A checkpoint after a damaged one is written in full.
   write_bytes(folder / "3" / "manifest", "x");
   CHECK_EQ(save(again, folder / "4", folder / "3").blobs_kept, 0);
   Table last(from.config, from.spec, 1);

@@ -67,7 +67,7 @@ TEST_CASE("bytes stay within the budget by all but one chunk, and memory goes wi
   for (const auto& weak : all)
     if (const auto chunk = weak.lock())
       alive.insert(chunk.get());
-  CHECK_LE(alive.size(), 6 + 4); // and those the two writers hold
+  CHECK_LE(alive.size(), 6 + 4); // and the ones that the two writers hold
 }
 
 // chi-square with 199 degrees of freedom: mean 199, standard deviation 20.
@@ -153,7 +153,7 @@ TEST_CASE("one side may always move, and the drift stays within the buffer") {
             REQUIRE_EQ(stats.sampled, 0);
           else {
             REQUIRE_GE(drift, -allowed - 1e-9);
-            REQUIRE_LE(drift, buffer + 20 * ratio); // an insertion is let in whole
+            REQUIRE_LE(drift, buffer + 20 * ratio); // an insertion is accepted as a whole
           }
         }
         CHECK_GT(table.stats().sampled, 0);

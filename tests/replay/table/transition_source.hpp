@@ -4,7 +4,7 @@
 
 namespace troupe::replay {
 
-/// Plays for a writer whose insertions have one item each.
+/// Writes random episodes and returns insertions of one item each.
 struct TransitionSource {
   explicit TransitionSource(const TransitionSpec& s = state_spec(1, 2), std::uint64_t id = 1)
       : spec(s), writer(transition_writer(s, id)), player(s, 1) {}

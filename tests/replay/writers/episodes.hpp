@@ -63,7 +63,7 @@ inline TransitionSpec state_spec(int n_step, std::int64_t size = 24) {
           .discount = 0.99};
 }
 
-/// Raw time steps of random episodes, kept whole: what every transition is recomputed from.
+/// Raw time steps of random episodes, kept in full so that every transition can be recomputed.
 struct RawStep {
   std::vector<std::byte> frame;
   std::vector<float> action;
@@ -72,14 +72,14 @@ struct RawStep {
 };
 using RawEpisode = std::vector<RawStep>;
 
-/// Plays into a writer and remembers everything. The first bytes of a frame are its episode and
-/// step, so that a sampled transition can be found again; the rest is noise.
+/// Writes random episodes to a writer and remembers all steps. A frame begins with its episode and
+/// step, so that a sampled transition can be identified; the rest is noise.
 class Player {
 public:
   Player(const TransitionSpec& spec, std::uint64_t seed, std::int64_t first_episode = 0)
       : spec_(spec), random_(seed), episode_(first_episode) {}
 
-  /// One time step: the first of a new episode or one more of the open one.
+  /// Writes one time step: the first one of a new episode, or the next one of the open episode.
   void step(Writer& writer) {
     RawStep raw;
     raw.frame.resize(spec_.frame.bytes());
@@ -107,8 +107,8 @@ public:
     episodes.back().push_back(raw);
   }
 
-  /// Checks row `row` of a batch against the raw episodes, by the definition in spec.hpp; returns
-  /// which transition it is: (episode, step).
+  /// Checks row `row` of a batch against the raw episodes, according to the definition in spec.hpp.
+  /// Returns the transition's (episode, step).
   std::pair<std::int64_t, std::size_t> check_row(const Batch& batch, std::size_t row) const {
     const std::size_t bytes = spec_.frame.bytes();
     const std::size_t observation = bytes * static_cast<std::size_t>(spec_.stack);
@@ -140,7 +140,7 @@ public:
     return {place[0], start};
   }
 
-  /// Vector `i` beside the frame of that episode and step.
+  /// Vector `i` that belongs to the frame of this episode and step.
   std::vector<float> vector_of(std::size_t i, std::uint32_t episode, std::uint32_t t) const {
     std::vector<float> numbers(spec_.vectors[i].elements());
     for (std::size_t k = 0; k < numbers.size(); ++k)
@@ -192,7 +192,7 @@ private:
   int open_ = 0; // steps left in the open episode
 };
 
-/// A player's insertions, of so many items and more.
+/// A player's insertions with at least `least` items each.
 struct Source {
   explicit Source(const TransitionSpec& spec, std::uint64_t id = 1)
       : writer(transition_writer(spec, id, 12)), player(spec, 5) {}

@@ -8,8 +8,8 @@
 
 namespace troupe::replay {
 
-/// Frames of 5 numbers: the place on a line and its neighbour, a mark that no other frame has, and
-/// the goal of both.
+/// Frames of 5 numbers: the position on a line and its neighbour, a unique mark, and the goal for
+/// both.
 inline TransitionSpec goal_spec(int goals, GoalStrategy strategy = GoalStrategy::future) {
   return {.frame = {"state", env::ElementType::float32, {5}},
           .action_size = 1,
@@ -40,7 +40,7 @@ struct GoalFrame {
   bool operator==(const GoalFrame&) const = default;
 };
 
-/// Plays random walks on the line into a writer.
+/// Writes random walks on the line to a writer.
 class GoalPlayer {
 public:
   explicit GoalPlayer(std::uint64_t seed) : random_(seed) {}

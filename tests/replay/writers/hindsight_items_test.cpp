@@ -26,7 +26,7 @@ const Signature kSteps{.columns = {{"pixels", env::ElementType::uint8, {3, 4, 4}
 
 constexpr float kFar = -1; // the goal of every episode, never reached
 
-/// What a step achieves: a number that no other step has.
+/// What a step achieves: a number that is unique to the step.
 float achieved(std::int64_t episode, std::int64_t step) {
   return static_cast<float>(episode * 100 + step);
 }
@@ -67,16 +67,16 @@ void write_goals(Writer& writer, std::int64_t episode, std::int64_t rows) {
     write_step(writer, episode, step, step + 1 == rows);
 }
 
-/// An item as its reader finds it.
+/// An item as a reader sees it.
 struct Read {
   std::int64_t episode = 0;
   std::int64_t first = 0; // step of its first row
-  std::int64_t steps = 0; // rows that are no padding
+  std::int64_t steps = 0; // rows other than padding
   int lane = -1;
   float goal = 0;
 };
 
-/// Reads an item, checks every value that it shows against the definition.
+/// Reads an item and checks every value that it shows against the definition.
 Read read(const HindsightLayout& layout, const Item& item, const Slice& relabelled) {
   WindowReader window;
   window.open(item);
@@ -147,7 +147,7 @@ TEST_CASE("every relabelled item has one goal of its episode and the rewards tha
     CAPTURE(options.rows.first);
     CAPTURE(options.rows.count);
     Writer writer = hindsight_writer(kSteps, 3, options, relabel);
-    Writer plain = sequence_writer(kSteps, 3, options.items); // its items are the original ones
+    Writer plain = sequence_writer(kSteps, 3, options.items); // writes the original items only
     std::mt19937_64 random(2);
     std::vector<std::int64_t> lengths;
     std::vector<Read> originals;
@@ -198,7 +198,7 @@ TEST_CASE("every relabelled item has one goal of its episode and the rewards tha
                        4}));
     CHECK_GE(k, originals.size());
     if (options.items.end != EpisodeEnd::pad)
-      CHECK_LE(named, rows); // no row twice, whatever is relabelled
+      CHECK_LE(named, rows); // no row is stored twice, whatever is relabelled
     if (options.rows.first == 0)
       CHECK_EQ(relabelled, 3 * originals.size());
   }
@@ -239,7 +239,7 @@ TEST_CASE("a row costs the relabelled columns for each lane and nothing else") {
   };
   HindsightOptions options{.columns = {"goal", "reward"}, .rows = {1, 1}, .goals = 4};
   const std::size_t plain = RowLayout(kSteps).row_bytes;
-  CHECK_LE(row_bytes(options, 4), plain + 4 * 8 + 15); // of transitions, the row of the step alone
+  CHECK_LE(row_bytes(options, 4), plain + 4 * 8 + 15); // transitions: the row of the step alone
   options.rows = {};
   CHECK_LE(row_bytes(options, 8), plain + 8 * 8 + 15);
   options.items = {.length = 6, .period = 1, .end = EpisodeEnd::drop};

@@ -55,7 +55,7 @@ TEST_CASE("a client gets relabelled items with pictures that were sent once") {
       CHECK_EQ(part.rows(kPixels, i)[0], static_cast<std::byte>(first));
       CHECK_EQ(part.rows(kPixels, i)[192], static_cast<std::byte>(first + 1));
       const auto goal = part.rows(layout.column(kGoal, lane), i);
-      CHECK_EQ(goal.size(), lane < 0 ? 8 : 4); // of both rows, or of the one that is relabelled
+      CHECK_EQ(goal.size(), lane < 0 ? 8 : 4); // both rows, or only the relabelled one
       CHECK_EQ(number(goal), lane < 0 ? -1 : 19);
     }
   for (const int count : lanes)

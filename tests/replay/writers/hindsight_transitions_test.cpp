@@ -70,7 +70,7 @@ TEST_CASE("each transition is there as it was, and with goals that its episode r
       steps += frames.size() - 1;
     CHECK(originals == static_cast<int>(steps));
     CHECK(relabelled > originals);
-    CHECK(relabelled < kGoals * originals); // none where the goal was already reached
+    CHECK(relabelled < kGoals * originals); // none if the goal was already reached
     CHECK(reached > relabelled / 10);
     CHECK(other > relabelled / 2);
   }

@@ -11,7 +11,7 @@
 
 namespace troupe::replay {
 
-/// Steps that say which they are, so that an item's rows can be found again.
+/// Identifies a step, so that an item's rows can be recognised.
 struct Mark {
   std::int64_t episode = 0;
   std::int64_t step = 0;
@@ -25,7 +25,7 @@ inline Signature marked_signature() {
           .items = "marked"};
 }
 
-/// Episodes begin at 1, so that no mark is a row of zeros.
+/// Episodes are numbered from 1, so that no mark is all zeros.
 template <typename AnyWriter>
 void write_marked(AnyWriter& writer, const Mark& mark) {
   std::memcpy(writer.next(0).data(), &mark, sizeof mark);
@@ -35,9 +35,9 @@ void write_marked(AnyWriter& writer, const Mark& mark) {
   std::memcpy(writer.next(2).data(), &reward, sizeof reward);
 }
 
-/// What an item is, as a test compares it.
+/// The parts of an item that a test compares.
 struct MarkedItem {
-  std::vector<Mark> rows; // of zeros: padding
+  std::vector<Mark> rows; // zeros are padding
   std::uint32_t history = 0;
   double priority = 1;
   bool operator==(const MarkedItem&) const = default;

@@ -31,7 +31,7 @@ std::vector<SequenceOptions> sequence_settings() {
   return all;
 }
 
-/// The definition, step by step over a whole episode.
+/// Items by definition, computed step by step over a whole episode.
 std::vector<MarkedItem> expected_items(const SequenceOptions& options, std::int64_t episode,
                                        std::int64_t rows) {
   const auto item = [&](std::int64_t first, std::int64_t end, std::int64_t zeros) {
@@ -62,7 +62,7 @@ std::vector<MarkedItem> expected_items(const SequenceOptions& options, std::int6
   return items;
 }
 
-/// Plays episodes of random lengths and remembers how long they were.
+/// Writes episodes of random lengths and remembers their lengths.
 class EpisodePlayer {
 public:
   explicit EpisodePlayer(std::uint64_t seed) : random_(seed) {}
@@ -149,7 +149,7 @@ TEST_CASE("an abandoned episode cuts no sequence, and the next one starts at row
 TEST_CASE("each item has the priority that the priority function returns") {
   const SequenceOptions options{.length = 5, .period = 3, .burn_in = 2, .end = EpisodeEnd::pad};
   const ItemPriority priority = [](const Writer& rows,
-                                   const Window& window) { // the greatest reward learnt
+                                   const Window& window) { // the greatest reward after the burn-in
     float greatest = 0;
     for (std::int64_t row = window.first + window.history; row < window.first + window.count;
          ++row) {

@@ -29,8 +29,8 @@ std::vector<Item> play(Writer& writer, Player& player, int steps, std::uint64_t 
   return items;
 }
 
-// The definition of spec.hpp recomputed from the raw episodes, for random episodes of 1 to 12
-// steps.
+// Recomputes the transitions of random episodes of 1 to 12 steps from the raw data, according to
+// the definition in spec.hpp.
 TEST_CASE("every item is the transition that its definition gives, and each step starts one") {
   for (const int stack : {1, 2, 3, 5})
     for (const int n_step : {1, 2, 3, 6, 20})
@@ -49,7 +49,7 @@ TEST_CASE("every item is the transition that its definition gives, and each step
           CHECK_EQ(batch.key[i], i);
         }
         CHECK_EQ(seen.size(), items.size());
-        std::size_t starts = 0; // of finished episodes, and of the last one as far as n_step allows
+        std::size_t starts = 0; // in finished episodes
         for (const RawEpisode& episode : player.episodes)
           if (&episode != &player.episodes.back())
             starts += episode.size() - 1;
@@ -109,7 +109,7 @@ TEST_CASE("frames are stored once: a transition costs one frame and its scalars"
     bytes += chunk->bytes();
   const double per_item = static_cast<double>(bytes) / static_cast<double>(items);
   CHECK_EQ(items, 4000);
-  CHECK_LT(per_item, 1.03 * (84 * 84 * 3 + 3 * 4 + 8)); // nine frames a transition would be 6 times
+  CHECK_LT(per_item, 1.03 * (84 * 84 * 3 + 3 * 4 + 8)); // nine frames each would be 6 times as much
 }
 
 TEST_CASE("a writer continues from its saved state as if uninterrupted") {
@@ -165,7 +165,7 @@ TEST_CASE("a state that is truncated, damaged or of other transitions is refused
   CHECK_THROWS_WITH_AS(other.load_state(state), doctest::Contains("other steps"),
                        std::runtime_error);
   std::mt19937_64 random(1);
-  for (int i = 0; i < 2000; ++i) { // never crashes; what it believes can be played on
+  for (int i = 0; i < 2000; ++i) { // never crashes; a state that it accepts can be continued
     auto damaged = state;
     damaged[random() % 400] ^= static_cast<std::byte>(1U << random() % 8);
     Writer fresh = transition_writer(spec, 1, 9);
