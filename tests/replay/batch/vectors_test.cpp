@@ -1,4 +1,4 @@
-// Arrays beside the frames of an observation.
+// Observations with vectors in addition to the frames.
 #include <doctest/doctest.h>
 
 #include "replay/recordings/recording.hpp"

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Runs moto, which serves the interfaces of AWS, on free ports of the loopback interface, for tests: S3, the Security Token Service and EC2's instance metadata.
+"""Runs moto, which serves the interfaces of AWS, on free ports of the loopback interface, for tests: S3, the
+Security Token Service and EC2's instance metadata.
 
 Usage: moto_server.py FOLDER VENV
 

@@ -271,7 +271,7 @@ TEST_CASE("a recording's version says whether it has log-probabilities, and othe
     const CheckpointReader reader(folder / "made");
     std::vector<std::byte> header(reader.header().begin(), reader.header().end());
     REQUIRE(parse_recording_header(header, "it").first == spec);
-    constexpr std::size_t kVersionAt = 9; // behind the magic and the tag of field 1
+    constexpr std::size_t kVersionAt = 9; // after the magic and the tag of field 1
     CHECK(header[kVersionAt] == std::byte{with ? std::uint8_t{2} : std::uint8_t{1}});
     header[kVersionAt] = std::byte{3};
     CHECK_THROWS_WITH_AS(parse_recording_header(header, "it"),

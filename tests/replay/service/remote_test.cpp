@@ -174,7 +174,7 @@ TEST_CASE("a full window holds insertions back") {
   CHECK_EQ(client.in_flight(), 3);
 
   // A table drops an insertion that is 64 sequence numbers late as a duplicate, so the client must
-  // not fall that far behind.
+  // not send that far ahead of an unanswered one.
   ShardClient wide(context, server.endpoint(), spec, {.ping_interval = seconds(20)});
   Insertion made = *source.next(1);
   const auto insert = [&](std::uint64_t writer, std::uint64_t sequence) {

@@ -306,7 +306,7 @@ TEST_CASE("relabelled items are sampled from a table as they were made, encoded 
                                                                                 : original);
       items.clear();
     }
-    CHECK_GT(relabelled, 6 * original); // 4 of priority 2 for one of priority 1
+    CHECK_GT(relabelled, 6 * original); // four of priority 2 for each one of priority 1
     CHECK_GT(original, 0);
   }
 }
