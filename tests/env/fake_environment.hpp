@@ -13,7 +13,7 @@ namespace troupe::env {
 
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// Episodes of five steps. At step k the reward is k, the discount .5, and the observation (k) and
+/// Episodes of five steps. Step k has reward k, discount .5 and the observations (k) and
 /// (k, action 0). The last action that it received is kept in `last_action`.
 class Counting final : public Environment {
 public:

@@ -37,7 +37,7 @@ std::vector<std::uint8_t> draw(const Physics& physics, const CastOptions& option
   return picture;
 }
 
-/// Sum of a pixel's colours.
+/// Sum of a pixel's colour channels.
 int brightness(const std::vector<std::uint8_t>& pixels, int width, int x, int y) {
   const std::uint8_t* at = pixels.data() + 3 * (y * width + x);
   return at[0] + at[1] + at[2];

@@ -125,7 +125,7 @@ TEST_CASE("the reacher's targets fill the disc within its reach") {
     target[0].add(data.qpos[2]);
     target[1].add(data.qpos[3]);
   });
-  CHECK(std::abs(inner - kResets / 4.) < kSigmas * std::sqrt(kResets * .25 * .75)); // area
+  CHECK(std::abs(inner - kResets / 4.) < kSigmas * std::sqrt(kResets * .25 * .75)); // by area
   for (const std::size_t joint : {0, 1}) {
     check_noise(starts.qpos[joint], Kind::uniform, .1);
     check_noise(starts.qvel[joint], Kind::uniform, .005);

@@ -1,7 +1,7 @@
 """Validates what `troupe launch --manifests` writes for Kubernetes against Kubernetes' own schemas, and the batch script by bash.
 
 Usage: manifests_python.py <folder for the virtual environment> <troupe> <folder of clusters>; exit code 77: skipped.
-The schemas are those that kubernetes-validate ships; MPIJobs and RayJobs are custom resources, of which the pod templates are validated as Pods.
+The schemas are those that kubernetes-validate ships; MPIJobs and RayJobs are custom resources, so only their pod templates are validated, as Pods.
 """
 
 import copy

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Types unfinished commands and tabs into the real bash, zsh and fish, on terminals, and reads what the completed commands print.
 
-Usage: completion_test.py TROUPE SHELL   (exit code 77: there is no such shell)"""
+Usage: completion_test.py TROUPE SHELL   (exit code 77: the shell is not installed)"""
 import fcntl
 import os
 import pathlib

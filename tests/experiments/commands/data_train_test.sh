@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs on data by the program: a classifier on pictures that it draws itself, in one process and over several, interrupted and resumed,
-# evaluated again; a GAN measured by that classifier; what is wrong is said before anything starts.
+# Trains on data with the program: a classifier on pictures that the program draws, in one process and in several, interrupted, resumed and
+# evaluated again, and a GAN measured by that classifier. Mistakes are reported before anything starts.
 # Usage: data_train_test.sh <troupe program> <scratch folder>
 set -uo pipefail
 troupe=$1 scratch=$2

@@ -40,7 +40,7 @@ stop { environment_steps: 3000 }
   CHECK(videos[".gif"].frames == 42); // every third
   CHECK(videos[".png"].width == 480);
   for (const char* film : {".mp4", ".gif"}) {
-    CHECK(videos[film].seconds == doctest::Approx(10).epsilon(0.02)); // as long as it took
+    CHECK(videos[film].seconds == doctest::Approx(10).epsilon(0.02)); // in real time
     CHECK(videos[film].mean_blue > 5);                                // not black
   }
   std::string events;

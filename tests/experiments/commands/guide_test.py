@@ -3,8 +3,8 @@
 
 Usage: guide_test.py BUILD SOURCE
 
-A block ```sh is executed; a block ```language file is appended to that file. All of the page is one shell script, so a folder that a block enters
-is that of the next one. The files must be those of the example that the page is beside."""
+A block ```sh is executed; a block ```language file is appended to that file. The whole page is one shell script, so the next block
+runs in the folder that the previous one entered. The files must equal those of the example beside the page."""
 import csv
 import os
 import pathlib

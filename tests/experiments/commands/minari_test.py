@@ -3,7 +3,7 @@
 
 Usage: minari_test.py VENV TROUPE
 
-VENV is made where it is missing; without the packages the test is skipped (exit code 77)."""
+VENV is created if it is missing; without the packages the test is skipped (exit code 77)."""
 import os
 import pathlib
 import subprocess

@@ -1,8 +1,8 @@
 """Opens the dashboard in the real Chromium (Debian's), driven by Playwright: every view in light and dark, wide and narrow, while a real run trains.
 
 Usage: browser_test.py <folder for the virtual environment> <troupe> [--screenshots FOLDER]; exit code 77: skipped.
-Checks that curves move as the run writes, that the actions reach it, that nothing is asked of any other host, that no error is printed, that
-axe-core finds nothing, that strangers get nothing, and that Prometheus' promtool takes /metrics.
+Checks that curves move as the run writes, that the actions reach it, that no other host is contacted, that no error is printed, that
+axe-core finds nothing, that strangers get no data, and that Prometheus' promtool accepts /metrics.
 """
 
 import argparse

@@ -3,8 +3,8 @@
 
 Usage: pages_test.py BUILD SOURCE PAGE
 
-All ```sh blocks are one shell script, so a folder that a block enters is that of the next one; ```language FILE writes a file; all ```python blocks are one program.
-```sh gpu and ```sh gpus run where one, or several, NVIDIA GPUs are. A block without a language is not run."""
+All ```sh blocks are one shell script, so the next block runs in the folder that the previous one entered; ```language FILE writes a file; all
+```python blocks are one program. ```sh gpu and ```sh gpus run on hosts with one or several NVIDIA GPUs. A block without a language is not run."""
 import os
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""Runs a command beside a real Ray cluster on hosts of its own, with Ray in a virtual environment of the build.
+"""Runs a command beside a real Ray cluster on separate hosts, with Ray in a virtual environment of the build.
 
 Usage: ray_test.py <folder for the virtual environment> <hosts> <command>…; exit code 77: skipped.
 """

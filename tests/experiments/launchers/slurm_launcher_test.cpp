@@ -120,8 +120,9 @@ TEST_CASE("a job is submitted, followed over a preemption, and read to its end")
             said += line + "\n";
           held = state && holds(*state);
           if (state && state->name == "PENDING" && state->restarts > hastened) {
-            hastened = state->restarts; // it would wait two minutes, but slurmd refuses a job in
-                                        // the second in which it ended it
+            // Otherwise the job waits for two minutes. It cannot start at once, because slurmd
+            // refuses a job in the second in which it ended it.
+            hastened = state->restarts;
             shell("scontrol update jobid=" + job.id() + " starttime=now+2");
           }
           return held || (state && state->ended);

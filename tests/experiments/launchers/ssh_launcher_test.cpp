@@ -181,8 +181,8 @@ TEST_CASE("a node that ends by itself is reported with its last words, and its f
   REQUIRE(killed.size() == 1);
   CHECK(killed.at("host1").how == "node host1 (10.77.0.2) was killed by signal 9 (Killed): works");
   CHECK(shell(on_hosts("processes_on_hosts; ls -A /run/hosts/remote")) == "");
-  shell(on_hosts("on_host 1 find /dev/shm -type f -delete")); // what a killed process held is its
-                                                              // own to find again
+  // The launcher leaves the shared memory of a killed process for its next start to find.
+  shell(on_hosts("on_host 1 find /dev/shm -type f -delete"));
 
   launcher.start({on(0)}); // again, on the same host
   CHECK(watched.says("host0: works"));

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The SSH launcher against OpenSSH servers on three hosts, which have not what was built. Usage: ssh_launcher_test.sh BUILD_FOLDER TEST_PROGRAM
+# Tests the SSH launcher with OpenSSH servers on three hosts that do not have the build. Usage: ssh_launcher_test.sh BUILD_FOLDER TEST_PROGRAM
 set -euo pipefail
 cluster=$(dirname "$(readlink -f "$0")")/../../cluster
 build=$(readlink -f "$1")

@@ -1,8 +1,9 @@
-// Stands in for `troupe node`: says where it is, starts one process, listens, holds a segment of
-// shared memory; goes on SIGTERM. stand_in_node node [--keys DIR] [--fail CODE] [--stubborn]
-// [--runaway]
-//   --fail: says so and ends; --stubborn: does not go; --runaway: its process leaves the group, and
-//   lives on.
+// Stands in for `troupe node`: prints where it runs, starts one process, listens, holds a segment
+// of shared memory, and stops on SIGTERM. Usage: stand_in_node node [--keys DIR] [--fail CODE]
+// [--stubborn] [--runaway]
+//   --fail: prints a message and exits with CODE
+//   --stubborn: ignores SIGTERM
+//   --runaway: its process leaves the process group and stays alive
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>

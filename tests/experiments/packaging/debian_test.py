@@ -1,4 +1,4 @@
-"""Makes the Debian package, looks into it, unpacks it into a folder, and trains with its program there.
+"""Builds the Debian package, checks its contents, unpacks it into a folder, and trains with the program in it.
 
 Usage: debian_test.py <cpack> <build folder>; exit code 77: skipped, Debian's tools are missing.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The bill of materials names every package of the lists once, with version and licence, is the same each time, and passes CycloneDX's
+"""Checks that the bill of materials names every package of the lists once, with version and licence, is the same each time, and passes CycloneDX's
 own validator.
 
 Usage: sbom_test.py <folder for the validator's virtual environment>; exit code 77: skipped.

@@ -80,9 +80,9 @@ TEST_CASE("A GIF has each frame, its rate, and at most 256 pixels a side") {
     CHECK(info.height == height / divisor);
     CHECK(info.frames == 20);
     CHECK(info.seconds == doctest::Approx(2).epsilon(0.02));
-    CHECK(std::abs(info.mean_red - 200) < 20); // eight levels
+    CHECK(std::abs(info.mean_red - 200) < 20); // of eight levels
     CHECK(std::abs(info.mean_green) < 20);
-    CHECK(std::abs(info.mean_blue - 50) < 20); // four
+    CHECK(std::abs(info.mean_blue - 50) < 20); // of four levels
     CHECK(fs::file_size(path) < 100'000);      // the palette is dithered with a fixed pattern
   }
 }
