@@ -41,7 +41,7 @@ CoreSet parse_core_set(std::string_view text) {
   CoreSet cores;
   const auto refuse = [&] {
     throw std::invalid_argument(std::string("\"") + std::string(text.substr(0, 80))
-                                + "\" is no set of processors; write it as \"0-3,8\", with "
+                                + "\" is not a set of processors; write it as \"0-3,8\", with "
                                   "numbers up to 65535");
   };
   for (auto rest = text;;) {

@@ -40,8 +40,8 @@ std::vector<Placer::Node>::iterator Placer::node_named(const std::string& name) 
 
 void Placer::add_node(NodeResources resources) {
   if (resources.name.empty() || node_named(resources.name) != nodes_.end()) {
-    throw std::invalid_argument("there is a node \"" + resources.name
-                                + "\" already, or it has no name; give each a different name");
+    throw std::invalid_argument("node \"" + resources.name
+                                + "\" already exists or has no name; give each a different name");
   }
   Node node{.resources = std::move(resources)};
   for (const int core : cores_of(node.resources)) {
@@ -232,7 +232,7 @@ std::string Placer::restore(const std::string& role, int index, const std::strin
 Placing Placer::place(const std::string& role, int index) {
   if (index < 0) {
     throw std::invalid_argument(role + " " + std::to_string(index)
-                                + " cannot be placed; an index is at least 0");
+                                + " cannot be placed; the index must be at least 0");
   }
   return put({role, index}, needs_of(role).pack);
 }
@@ -350,7 +350,7 @@ std::string Placer::problem(const RoleIndex& who) const {
   return asked + (nodes_.size() == 1 ? "the only node, " : "no node has that: the nearest, ")
          + nearest->resources.name + ", " + listed(words, " and ") + "; add nodes, "
          + (cores && !oversubscribe_ ? "set oversubscribe: true, " : "")
-         + "or change role { name: \"" + who.first + "\" … } of the cluster file";
+         + "or change role { name: \"" + who.first + "\" … } in the cluster file";
 }
 
 NodeResources Placer::free(const std::string& name) const {

@@ -22,7 +22,7 @@ void check_role(const std::string& role, const RoleNeeds& needs,
     for (const std::string& other : *rule) {
       if (!roles.contains(other)) {
         throw std::invalid_argument(role + " has a rule about " + other
-                                    + ", and there is no such role; leave the rule out");
+                                    + ", but there is no such role; leave the rule out");
       }
     }
   }

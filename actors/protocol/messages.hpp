@@ -136,7 +136,7 @@ Message decode(const ProtoBytes& encoded) {
   Message message;
   if (!message.ParseFromString(encoded.bytes))
     throw std::runtime_error("an actor got " + std::to_string(encoded.bytes.size())
-                             + " bytes that are no " + message.GetTypeName());
+                             + " bytes that are not a " + message.GetTypeName());
   return message;
 }
 

@@ -169,7 +169,7 @@ SignedKey make_node(const SignedKey& authority, WallClock::time_point now,
   const Certificate issuer = next_certificate(pem_reader(authority.certificate));
   const PrivateKey signer = read_secret(authority.secret);
   if (!issuer || !signer || X509_check_private_key(issuer.get(), signer.get()) != 1)
-    throw std::invalid_argument("the authority's certificate and secret key do not fit together");
+    throw std::invalid_argument("the authority's certificate and secret key do not match");
   const PrivateKey key = new_key();
   const Certificate made =
       unsigned_certificate("troupe node " + random_hex(4), key.get(), now, validity);
@@ -203,7 +203,7 @@ std::string why_unusable(const std::string& node, const std::string& authority,
     return "it holds no secret key (PEM, without a passphrase)";
   if (X509_check_private_key(certificate.get(), secret.get()) != 1) {
     ERR_clear_error();
-    return "certificate and secret key do not fit together";
+    return "its certificate and secret key do not match";
   }
   return verify(certificate.get(), authority, now);
 }

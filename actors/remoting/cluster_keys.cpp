@@ -60,7 +60,7 @@ std::string read_file(const fs::path& file, const std::string& way_out) {
   if (!in || ::fstat(in.number(), &status) != 0)
     refuse(file, std::string(std::strerror(errno)) + "; " + way_out);
   if (!S_ISREG(status.st_mode) || static_cast<std::size_t>(status.st_size) > kMostKeyFileBytes)
-    refuse(file, "is no file of keys; " + way_out);
+    refuse(file, "is not a key file; " + way_out);
   check_mode(file, status);
   std::string text(static_cast<std::size_t>(status.st_size), '\0');
   std::size_t size = 0;
@@ -89,7 +89,7 @@ void write_all(const fs::path& file, int descriptor, const std::string& text) {
 void write_new(const fs::path& file, const std::string& text) {
   const Descriptor out(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!out && errno == EEXIST)
-    refuse(file, "exists and is not replaced; choose another folder, or `troupe keys rotate "
+    refuse(file, "already exists; choose another folder, or `troupe keys rotate "
                      + file.parent_path().string() + "`");
   if (!out)
     throw std::runtime_error("keys: " + file.string() + ": " + std::strerror(errno));
@@ -107,7 +107,7 @@ void replace(const fs::path& file, const std::string& text) {
 void refuse_present(const fs::path& folder) {
   for (const char* name : {kAuthority, kAuthoritySecret, kNode, kPair, kRetired, kToken})
     if (fs::exists(folder / name))
-      refuse(folder / name, "exists and is not replaced; choose another folder, or `troupe keys "
+      refuse(folder / name, "already exists; choose another folder, or `troupe keys "
                             "rotate "
                                 + folder.string() + "`");
 }
@@ -135,7 +135,7 @@ void write_set(const fs::path& folder, const std::map<std::string, std::string>&
 }
 
 std::string pair_text(const env::wire::KeyPair& pair) {
-  return "# Secret: for the nodes of this deployment alone.\nsecret " + pair.secret_key + "\n";
+  return "# Secret: only for the nodes of this deployment.\nsecret " + pair.secret_key + "\n";
 }
 
 struct Retired {
@@ -168,7 +168,7 @@ std::int64_t seconds_of(WallClock::time_point time) {
 }
 
 std::string way_out(const fs::path& folder) {
-  return "`troupe keys cluster " + folder.string() + "` makes a folder of keys";
+  return "`troupe keys cluster " + folder.string() + "` creates a key folder";
 }
 
 void check_folder(const fs::path& folder) {
@@ -176,10 +176,10 @@ void check_folder(const fs::path& folder) {
   if (::stat(folder.c_str(), &status) != 0)
     refuse(folder, std::string(std::strerror(errno)) + "; " + way_out(folder));
   if (!S_ISDIR(status.st_mode))
-    refuse(folder, "is no folder; " + way_out(folder));
+    refuse(folder, "is not a folder; " + way_out(folder));
   if ((status.st_mode & 022U) != 0 && (status.st_mode & S_ISVTX) == 0)
     refuse(folder, "has mode " + octal(status.st_mode)
-                       + "; others could put keys of theirs in it: chmod 700 " + folder.string());
+                       + "; others could put their own keys in it: chmod 700 " + folder.string());
 }
 
 std::string read_token(const fs::path& file, const std::string& out) {
@@ -188,8 +188,7 @@ std::string read_token(const fs::path& file, const std::string& out) {
     token.pop_back();
   for (const char c : token)
     if (c <= ' ' || c > '~')
-      refuse(file,
-             "has a character that no HTTP header carries; `troupe keys rotate` makes a token");
+      refuse(file, "has a character that HTTP headers forbid; `troupe keys rotate` makes a token");
   if (token.size() < kLeastToken)
     refuse(file, "has " + std::to_string(token.size()) + " characters; a token has at least "
                      + std::to_string(kLeastToken) + ": `troupe keys rotate` makes one");
@@ -202,7 +201,7 @@ Descriptor lock(const fs::path& folder) {
   if (!held)
     refuse(folder, std::string(std::strerror(errno)) + "; " + way_out(folder));
   if (::flock(held.number(), LOCK_EX | LOCK_NB) != 0)
-    refuse(folder, "another process is changing its keys; wait until that has ended");
+    refuse(folder, "another process is changing its keys; wait until it has finished");
   return held;
 }
 
@@ -210,10 +209,11 @@ void check_validity(const KeyValidity& validity) {
   using std::chrono::hours;
   if (validity.node <= hours(0) || validity.authority < validity.node
       || validity.authority > hours(24 * 36500))
-    throw std::invalid_argument(
-        "keys: a node certificate good for " + std::to_string(validity.node.count())
-        + " h and an authority for " + std::to_string(validity.authority.count())
-        + " h; the first is positive, the second no shorter and at most a hundred years: --days");
+    throw std::invalid_argument("keys: a node certificate good for "
+                                + std::to_string(validity.node.count()) + " h and an authority for "
+                                + std::to_string(validity.authority.count())
+                                + " h; the first must be positive, the second no shorter and at "
+                                  "most a hundred years: --days");
 }
 
 } // namespace
@@ -244,8 +244,8 @@ void rotate_cluster_keys(const fs::path& folder, WallClock::time_point now,
                          const KeyRotation& rotation) {
   check_validity(rotation.validity);
   if (rotation.grace < std::chrono::hours(0))
-    throw std::invalid_argument("keys: a grace of " + std::to_string(rotation.grace.count())
-                                + " h; it is 0 or more: --grace-hours");
+    throw std::invalid_argument("keys: a grace period of " + std::to_string(rotation.grace.count())
+                                + " h; it must be at least 0: --grace-hours");
   check_folder(folder);
   const Descriptor held = lock(folder);
   SignedKey authority;

@@ -23,7 +23,8 @@ HandshakeGate::HandshakeGate(std::shared_ptr<const TlsContext> context, Options 
       options_(std::move(options)),
       bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!bell_)
-    throw std::runtime_error(std::string("an event for handshakes: ") + std::strerror(errno));
+    throw std::runtime_error(std::string("cannot create an event for handshakes: ")
+                             + std::strerror(errno));
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 

@@ -65,11 +65,12 @@ std::size_t Remoting::handshakes() const {
 
 void Remoting::check_address(const std::string& address, const char* what) const {
   if (!keys_ && !is_loopback(address))
-    throw std::invalid_argument(std::string(what) + " " + address
-                                + ": it is not of this host's loopback interface, and without keys "
-                                  "nothing is encrypted or known; make keys with `troupe keys "
-                                  "cluster DIR` and give every process --keys DIR (TROUPE_KEYS), "
-                                  "or use 127.0.0.1");
+    throw std::invalid_argument(
+        std::string(what) + " " + address
+        + ": it is not on this host's loopback interface, and without keys "
+          "nothing is encrypted or authenticated; make keys with `troupe keys "
+          "cluster DIR` and give every process --keys DIR (TROUPE_KEYS), "
+          "or use 127.0.0.1");
 }
 
 std::uint16_t Remoting::reserve(const std::string& address) {
@@ -108,8 +109,9 @@ caf::strong_actor_ptr Remoting::connect_to(const std::set<std::string>& signatur
             if (!actor)
               problem = "no actor is published there";
             else if (!system_.assignable(offered, signatures))
-              problem = "who is published there speaks another protocol; run the same version of "
-                        "troupe at both ends";
+              problem =
+                  "the actor published there speaks another protocol; run the same version of "
+                  "troupe at both ends";
             else
               found = actor;
           },

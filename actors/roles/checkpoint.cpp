@@ -41,7 +41,7 @@ std::string text_of_file(const fs::path& path) {
   env::FileReader file(path);
   std::string bytes(file.left(), '\0');
   if (!file.read(bytes.data(), bytes.size()))
-    throw std::runtime_error(path.string() + " became shorter while it was read");
+    throw std::runtime_error(path.string() + " shrank while it was being read");
   return bytes;
 }
 
@@ -192,7 +192,7 @@ wire::Manifest read_manifest(const fs::path& checkpoint) {
   if (manifest.version() != (unsealed ? kWithoutSeal : kVersion))
     throw std::runtime_error(path.string() + " has version " + std::to_string(manifest.version())
                              + (unsealed ? " and no checksum of its own" : "")
-                             + ", this program reads " + std::to_string(kVersion));
+                             + ", but this program reads " + std::to_string(kVersion));
   for (const auto& file : manifest.files()) {
     std::error_code error;
     const auto size = fs::file_size(checkpoint / file.name(), error);
@@ -281,9 +281,9 @@ std::vector<fs::path> saved_shards(const fs::path& replay) {
   for (std::size_t i = 0; i < found; ++i) {
     shards.push_back(replay / (name + std::to_string(i)));
     if (!fs::is_directory(shards.back()))
-      throw std::runtime_error(shards.back().string() + " is missing of "
+      throw std::runtime_error(shards.back().string() + " is missing from at least "
                                + std::to_string(found + 1)
-                               + " shards or more; use an older checkpoint of the run");
+                               + " shards; use an older checkpoint of the run");
   }
   return shards;
 }

@@ -143,7 +143,8 @@ std::string waiting(const EnvironmentState& state) {
   const std::size_t insertions = in_flight(state);
   if (insertions == 0)
     return "waits for the learner's parameters"
-           + std::string(awaits_newer_policy(state) ? ", newer ones than its last sequences'" : "");
+           + std::string(awaits_newer_policy(state) ? ", newer than those of its last sequences"
+                                                    : "");
   std::set<std::size_t> waited_for(state.unacknowledged.begin(), state.unacknowledged.end());
   for (std::size_t i = 0; i < state.clients.size(); ++i)
     if (state.clients[i].in_flight() > 0)

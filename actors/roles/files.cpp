@@ -75,10 +75,10 @@ std::vector<std::byte> read_file(const std::filesystem::path& path) {
   std::uint64_t sum = 0;
   if (size < sizeof sum || size > kGreatest)
     throw std::runtime_error(path.string() + " has " + std::to_string(size)
-                             + " bytes: it is truncated or another program's");
+                             + " bytes: it is truncated or belongs to another program");
   std::vector<std::byte> bytes(size - sizeof sum);
   if (!file.read(bytes.data(), bytes.size()) || !file.read(&sum, sizeof sum))
-    throw std::runtime_error(path.string() + " is cut short");
+    throw std::runtime_error(path.string() + " is truncated");
   if (sum != replay::checksum_of(bytes))
     throw std::runtime_error(path.string() + " is damaged: its checksum differs");
   return bytes;

@@ -124,8 +124,9 @@ void build(LearnerSelf self) {
   state.replica->build(*state.context);
   if (state.options.learning_rates.changes() && !state.context->learning_rates_read())
     throw std::invalid_argument(
-        "learner.learning_rate is given, but this agent's optimizers are its own and do not follow "
-        "it (ReplicaContext::learning_rates()); leave it out, or use an option of the agent");
+        "learner.learning_rate is given, but this agent uses its own optimizers, which do not "
+        "follow it (ReplicaContext::learning_rates()); leave it out, or use an option of the "
+        "agent");
   state.watch.lap("learner.build");
 }
 
@@ -211,7 +212,7 @@ void update_from_own_data(LearnerSelf self) {
   const auto batch = state.input();
   if (batch.empty())
     throw std::runtime_error("the data ended after " + std::to_string(state.updates)
-                             + " updates; an input of a run restarts at its end");
+                             + " updates; the input of a run must restart at its end");
   step(state, batch);
   state.rows += batch.begin()->second.size(0);
   state.spans.note_update();

@@ -122,7 +122,7 @@ SavedLearner read_learner(const fs::path& folder, int replica, const learner::Te
   const auto updates = parameters.metadata.find("updates");
   if (updates == parameters.metadata.end())
     throw std::runtime_error((folder / kParameters).string()
-                             + " does not say after how many updates it was written; it is no "
+                             + " does not say after how many updates it was written; it is not a "
                                "checkpoint of a run");
   const auto whose = optimizer.metadata.find("replica");
   const bool mine = whose == optimizer.metadata.end() ? file == folder / optimizer_name(replica)

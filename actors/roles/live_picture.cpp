@@ -91,14 +91,15 @@ wire::LivePicture live_picture(learner::Collector& collector, const env::ArraySp
                                SceneRenderer& kept) {
   const int lane = order.environment();
   if (lane < 0 || lane >= collector.lanes())
-    throw std::invalid_argument("environment=" + std::to_string(lane) + ": the actor has 0 to "
+    throw std::invalid_argument("environment=" + std::to_string(lane)
+                                + ": the actor has environments 0 to "
                                 + std::to_string(collector.lanes() - 1));
   env::Physics* const physics = collector.physics(lane);
   if (physics == nullptr && !frame.is_picture())
-    throw std::invalid_argument("there is nothing to be seen: the environment has no MuJoCo "
-                                "simulation, and its observation is no picture");
+    throw std::invalid_argument("there is nothing to show: the environment has no MuJoCo "
+                                "simulation, and its observation is not a picture");
   if (order.observed() && !frame.is_picture())
-    throw std::invalid_argument("the agent gets numbers and no picture; ask for the scene");
+    throw std::invalid_argument("the agent gets numbers, not a picture; ask for the scene");
   const bool wants_frame = order.observed() || physics == nullptr;
   const auto newest = wants_frame ? collector.newest_frame(lane) : std::span<const std::byte>();
   if (wants_frame && newest.empty())

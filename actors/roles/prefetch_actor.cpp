@@ -157,13 +157,13 @@ void ask(PrefetchSelf self) {
 
 std::string waiting(const PrefetchState& state) {
   if (state.pending.empty())
-    return state.unacknowledged > 0 ? "waits until replay takes priorities" : "";
+    return state.unacknowledged > 0 ? "waits until replay accepts priorities" : "";
   if (state.client)
-    return "waits for samples of replay";
+    return "waits for samples from replay";
   std::string shards;
   for (const std::size_t shard : state.pending.front().shards)
     shards += (shards.empty() ? "" : ", ") + std::to_string(shard);
-  return "waits for samples of replay " + shards;
+  return "waits for samples from replay " + shards;
 }
 
 void answer_flushes(PrefetchState& state) {
@@ -201,7 +201,7 @@ void route_priorities(PrefetchSelf self, BatchBuffer& buffer) {
               ask(self);
             },
             [self](caf::error& error) {
-              self->quit(caf::make_error(Fault::lost, "replay took no priorities: "
+              self->quit(caf::make_error(Fault::lost, "replay accepted no priorities: "
                                                           + explain(self->system(), error)));
             });
   }

@@ -97,8 +97,8 @@ caf::result<ProtoBytes> wait(RendezvousSelf self, std::vector<std::string> keys,
                              std::int64_t patience_ms) {
   auto& state = self->state;
   require_rule(patience_ms >= 0 && patience_ms <= kLongestPatience,
-               "a patience of " + std::to_string(patience_ms) + " ms; it must be in [0, a day]");
-  require_rule(state.waiting.size() < kMostWaiting, "4,096 wait already");
+               "a timeout of " + std::to_string(patience_ms) + " ms; it must be from 0 to one day");
+  require_rule(state.waiting.size() < kMostWaiting, "4,096 requests are waiting already");
   RendezvousState::Waiter waiter{std::move(keys), wants_value,
                                  self->make_response_promise<ProtoBytes>()};
   auto promise = waiter.promise;
@@ -116,7 +116,7 @@ caf::result<ProtoBytes> reply(RendezvousSelf self, const wire::StoreRequest& ask
   if (operation == Operation::CHECK)
     return answer(has_all(state, keys) ? 1 : 0);
   require_rule(!keys.empty() && (keys.size() == 1 || operation == Operation::WAIT),
-               std::to_string(keys.size()) + " keys were given where one is wanted");
+               std::to_string(keys.size()) + " keys were given where one is expected");
   switch (operation) {
   case Operation::SET:
     store(state, keys[0], asked.value());

@@ -69,10 +69,11 @@ caf::result<SamplePtr> sample(ReplaySelf self, std::uint32_t replica, std::uint6
                               std::uint32_t rows) {
   auto& state = self->state;
   if (rows == 0 || replica >= static_cast<std::uint32_t>(state.options.replicas))
-    return caf::make_error(Fault::bad_request, "sample of " + std::to_string(rows)
-                                                   + " rows for replica " + std::to_string(replica)
-                                                   + ": at least 1 row, replica below "
-                                                   + std::to_string(state.options.replicas));
+    return caf::make_error(Fault::bad_request,
+                           "sample of " + std::to_string(rows) + " rows for replica "
+                               + std::to_string(replica)
+                               + ": it needs at least 1 row and a replica below "
+                               + std::to_string(state.options.replicas));
   auto promise = self->make_response_promise<SamplePtr>();
   auto serve = [self, rows, replica, promise]() mutable {
     const collectives::Timeline::Span span(self->state.spans.timeline().get(), "sample");
@@ -119,7 +120,8 @@ caf::result<done_atom> insert(ReplaySelf self, const InsertionPtr& insertion) {
     if (!self->state.shard->insert(
             insertion, [promise]() mutable { promise.deliver(done_atom_v); },
             wait_options(self, promise, {})))
-      return caf::make_error(Fault::late, std::string("too many insertions wait for this shard"));
+      return caf::make_error(Fault::late,
+                             std::string("too many insertions are waiting for this shard"));
   } catch (const std::exception& e) {
     return failure(e);
   }
@@ -226,8 +228,8 @@ std::string load(ReplayState& state, replay::Table& table, const std::filesystem
                                     static_cast<std::uint32_t>(state.options.shards));
   state.unwritten = true;
   return lost == 0 ? ""
-                   : "has no room for " + std::to_string(lost)
-                         + " of its items, the oldest: raise replay.capacity_items or "
+                   : "has no room for its " + std::to_string(lost)
+                         + " oldest items: raise replay.capacity_items or "
                            "replay.capacity_bytes to keep them";
 }
 
@@ -290,7 +292,7 @@ void fill(const ReplayOptions& options, replay::Table& table) {
     throw std::invalid_argument(
         "replay has room for " + std::to_string(stats.items) + " of the "
         + std::to_string(stats.inserted) + " items that shard " + std::to_string(options.shard)
-        + " gets of the recording " + name
+        + " gets from the recording " + name
         + "; raise replay.capacity_items or replay.capacity_bytes, or set replay.disk_bytes");
 }
 

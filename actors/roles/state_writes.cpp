@@ -17,7 +17,7 @@ void StateWrites::add(Write write) {
 
 void StateWrites::begin_checkpoint() {
   if (is_writing(true))
-    throw std::runtime_error("a checkpoint of this actor is being written already");
+    throw std::runtime_error("a checkpoint of this actor is already being written");
   checkpoint_failure_ = {};
 }
 

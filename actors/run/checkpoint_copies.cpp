@@ -65,7 +65,7 @@ void CheckpointCopies::offer(const fs::path& checkpoint) {
       drop(*waiting_);
       if (waiting_->checkpoint != checkpoint)
         tell("warning", waiting_->checkpoint.string()
-                            + " is not copied to the store: a newer checkpoint takes its place");
+                            + " was not copied to the store: a newer checkpoint takes its place");
     }
     waiting_ = linked(checkpoint);
   }
@@ -130,8 +130,8 @@ void CheckpointCopies::work(const std::stop_token& stop) {
     busy_ = false;
     if (!problem.empty() && !stop.stop_requested()) {
       ++failed_;
-      tell("error", job.checkpoint.string() + " is not copied to the store: " + problem
-                        + "; training goes on");
+      tell("error", job.checkpoint.string() + " was not copied to the store: " + problem
+                        + "; training continues");
     }
     changed_.notify_all();
   }

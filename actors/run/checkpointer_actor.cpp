@@ -140,7 +140,7 @@ CheckpointerActor::behavior_type checkpointer_actor(CheckpointerSelf self,
         auto& state = self->state;
         if (!state.complete.empty())
           return caf::make_error(Fault::bad_request,
-                                 std::string("a checkpoint is being written already"));
+                                 std::string("a checkpoint is already being written"));
         try {
           begin(self, folder, run_state);
         } catch (const std::exception& e) {

@@ -35,7 +35,7 @@ void Companion::start() {
     actors_.change_task({before.task_options().begin(), before.task_options().end()});
   actor_ = context_.config.companion(context_.system);
   if (!actor_)
-    throw RunFailed("the companion of the run is no actor: RunConfig::companion returned none");
+    throw RunFailed("the run's companion is not an actor: RunConfig::companion returned none");
 }
 
 void Companion::add(const Update& update) {

@@ -75,11 +75,11 @@ std::string Control::ask(wire::ControlRequest request, std::chrono::milliseconds
   if (answer)
     return *answer;
   if (!gone.empty())
-    throw NoHead("the head went away before it had answered: " + gone);
+    throw NoHead("the head went away before it answered: " + gone);
   if (problem == Fault::bad_request)
     throw std::invalid_argument(explain(system, problem));
   if (problem == Fault::stopping)
-    throw NoHead("the run ended before it was done");
+    throw NoHead("the run ended before the request was done");
   if (problem == caf::sec::request_timeout)
     throw std::runtime_error(
         "the head gave no answer within "

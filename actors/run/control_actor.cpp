@@ -119,7 +119,7 @@ caf::result<ProtoBytes> answer(ControlSelf self, const ProtoBytes& encoded,
   const bool asks_only = request.wanted_case() == wire::ControlRequest::kStatus;
   if (request.folder().empty() && !asks_only)
     return refusal(
-        "the request must name the folder of its run in `folder`; only status goes without");
+        "the request must name the folder of its run in `folder`; only status may leave it out");
   if (!request.folder().empty() && request.folder() != state.options.folder)
     return refusal("this head leads another run, " + state.options.folder);
   switch (request.wanted_case()) {
@@ -127,7 +127,7 @@ caf::result<ProtoBytes> answer(ControlSelf self, const ProtoBytes& encoded,
     return status(state, there);
   case wire::ControlRequest::kStop:
     caf::anon_send(state.options.head, stop_atom_v);
-    return done("it writes a checkpoint and ends");
+    return done("the run writes a checkpoint and ends");
   case wire::ControlRequest::kScale: {
     const auto& wanted = request.scale();
     if (state.options.threads)
@@ -150,7 +150,7 @@ caf::result<ProtoBytes> answer(ControlSelf self, const ProtoBytes& encoded,
       return refusal("updates=" + std::to_string(request.timeline()) + ": must be from 1 to "
                      + std::to_string(kMostTimelineUpdates));
     if (state.head.held())
-      return refusal("the run is paused, and no update is made to be recorded; "
+      return refusal("the run is paused, so there are no updates to record; "
                      "`troupe pause --off` ends the pause");
     return ask_head(self, encoded, {});
   case wire::ControlRequest::kRestart:
@@ -163,7 +163,7 @@ caf::result<ProtoBytes> answer(ControlSelf self, const ProtoBytes& encoded,
   case wire::ControlRequest::WANTED_NOT_SET:
     break;
   }
-  return refusal("the request is unknown to this version");
+  return refusal("this version does not know the request");
 }
 
 /// Splits "environment/3" into role and index. The index is -1 if all processes of the role are
@@ -200,24 +200,24 @@ std::string why_not_scaled(const RunConfig& config, const std::string& role, std
              "plays";
   if (role == "replay")
     return "replay=" + std::to_string(count)
-           + ": items stay in the shard that took them, so replay.shards does not change while a "
-             "run goes on"
+           + ": items stay in the shard that took them, so replay.shards cannot change during a run"
            + stop_first;
   if (role == "learner")
     return "learner=" + std::to_string(count)
-           + ": learners share each batch and meet in one group, so learner.replicas does not "
-             "change while a run goes on"
+           + ": learners share each batch and form one group, so learner.replicas cannot change "
+             "during a run"
            + stop_first;
   if (role == "parameter_server")
     return "parameter_server=" + std::to_string(count)
-           + ": each has a part of the parameters, so learner.parameter_servers does not change "
-             "while a run goes on"
+           + ": each has a part of the parameters, so learner.parameter_servers cannot change "
+             "during a run"
            + stop_first;
   if (!config.plays())
-    return "environment=" + std::to_string(count) + ": this run learns from data and has none";
+    return "environment=" + std::to_string(count)
+           + ": this run learns from data and has no environments";
   if (config.deterministic)
     return "environment=" + std::to_string(count)
-           + ": with deterministic: true every number depends on how many there are; leave "
+           + ": with deterministic: true all results depend on how many there are; leave "
              "deterministic out";
   if (count < 1 || count > kMostEnvironments)
     return "environment=" + std::to_string(count) + ": must be from 1 to "
@@ -244,22 +244,22 @@ std::string why_not_limited(const RunConfig& config, const wire::ControlRequest:
            + ": must be above 0 and at most 1000000";
   if (!(wanted.error_buffer() >= 0 && wanted.error_buffer() <= kMostBuffer))
     return "error_buffer=" + std::to_string(wanted.error_buffer())
-           + ": must be from 0, which chooses it, to 1000000000";
+           + ": must be from 0 (automatic) to 1000000000";
   if (replay.max_times_sampled > 0
       && wanted.samples_per_insert() > static_cast<double>(replay.max_times_sampled))
     return "samples_per_insert=" + std::to_string(wanted.samples_per_insert())
            + ": must be at most replay.max_times_sampled, "
            + std::to_string(replay.max_times_sampled)
-           + ", or items are gone before they were sampled so often";
+           + ", or items are removed before they have been sampled that often";
   const double least =
       std::max(static_cast<double>(config.agent->batch_size()), wanted.samples_per_insert());
   if (wanted.error_buffer() > 0 && wanted.error_buffer() < least)
     return "error_buffer=" + std::to_string(wanted.error_buffer())
-           + ": must be 0, which chooses it, or at least " + std::to_string(least)
+           + ": must be 0 (automatic) or at least " + std::to_string(least)
            + ", the larger of the agent's batch and samples_per_insert, or actors and learner wait "
              "for each other";
   if (config.deterministic)
-    return "with deterministic: true a change while the run goes on changes numbers; end the run "
+    return "with deterministic: true a change during the run changes the results; end the run "
            "with `troupe stop` and continue it with `troupe resume --set "
            "replay.samples_per_insert=…`";
   try {
@@ -281,8 +281,9 @@ wire::RestartOrder restart_order(const RunConfig& config,
                                  const wire::ControlRequest::Restart& wanted,
                                  const wire::SupervisorReport& there) {
   if (config.deterministic)
-    throw std::invalid_argument("restart: with deterministic: true a restart changes numbers; end "
-                                "the run with `troupe stop` and continue with `troupe resume`");
+    throw std::invalid_argument(
+        "restart: with deterministic: true a restart changes the results; end "
+        "the run with `troupe stop` and continue with `troupe resume`");
   const auto [role, index] = parse_role(wanted.role());
   wire::RestartOrder order;
   std::string known;

@@ -29,9 +29,10 @@ void Head::write_record() {
   try {
     write_head_record(context_.folder, record);
   } catch (const std::exception& e) {
-    problem = std::string("the head's record cannot be written, and if it dies, the run continues "
-                          "from a checkpoint with new processes: ")
-              + e.what();
+    problem =
+        std::string("the head's record cannot be written; if the head dies, the run continues "
+                    "from a checkpoint with new processes: ")
+        + e.what();
     try {
       remove_head_record(context_.folder);
     } catch (const std::filesystem::filesystem_error&) {
@@ -60,14 +61,14 @@ void Head::await_processes() {
   while (!std::all_of(expected.begin(), expected.end(), is_settled)) {
     actors_.take_messages(kPoll);
     if (std::chrono::steady_clock::now() > deadline)
-      throw RunFailed("the processes of the head before neither came nor were given up");
+      throw RunFailed("the processes of the previous head neither joined nor were given up");
   }
   had_processes_ = static_cast<std::int32_t>(std::ssize(expected));
   took_over_ = static_cast<std::int32_t>(
       std::ranges::count_if(expected, [this](const ActorKey& key) { return actors_.is_up(key); }));
   if (took_over_ == 0)
     throw NothingToTakeOver("none of the " + std::to_string(had_processes_)
-                            + " processes of the head before is left");
+                            + " processes of the previous head is left");
   monitor_.note_taken_over(context_.succeeds->taken_over() + took_over_);
   if (!metrics_record_)
     metrics_record_ = std::make_shared<const wire::MetricsRecord>(context_.succeeds->metrics());

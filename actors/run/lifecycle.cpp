@@ -76,8 +76,9 @@ void Lifecycle::rescue_learners() {
             actors_.at({Role::learner, i}), kRescueDeadline,
             "asking learner " + std::to_string(i) + " for its state", save_atom_v);
         rescued = true;
-        context_.log("info", "learner " + std::to_string(i) + " lives: its state after "
-                                 + std::to_string(updates) + " updates is what others begin with");
+        context_.log("info", "learner " + std::to_string(i)
+                                 + " is alive: the others start from its state after "
+                                 + std::to_string(updates) + " updates");
       } catch (const ActorLost&) {
         lost.merge(std::exchange(actors_.lost(), {}));
       } catch (const RunFailed& e) {

@@ -49,7 +49,7 @@ void add_report(MetricsState& state, Role role, const ProtoBytes& report) {
     const auto told = decode<wire::EnvironmentReport>(report);
     const auto ended = state.sum->add(told);
     for (const std::string& words : told.failures())
-      state.warnings.push_back(words + "; its episode is given up");
+      state.warnings.push_back(words + "; its episode is discarded");
     state.episodes.insert(state.episodes.end(), ended.begin(), ended.end());
   } else if (role == Role::learner) {
     const auto told = decode<wire::LearnerReport>(report);

@@ -21,7 +21,8 @@ void OperatorRequests::take(std::uint64_t number, const ProtoBytes& request,
   const auto what = decode<wire::ControlRequest>(request);
   if (requests_.size() >= kMostRequests) {
     actors_.send(*actors_.control(), answer_atom_v, number,
-                 std::string("the head has many requests already; ask again later"), ProtoBytes());
+                 std::string("the head has too many requests already; ask again later"),
+                 ProtoBytes());
     return;
   }
   std::deque<ActorKey> processes;
@@ -105,10 +106,10 @@ std::string OperatorRequests::limit(const wire::ControlRequest::Limit& wanted, s
 
 std::string OperatorRequests::give_up() {
   if (!timeline_.begun())
-    return "it was not done within its deadline";
+    return "the request was not done within its deadline";
   timeline_.cancel();
-  return "the learners did not make the updates within the deadline, and no timeline was written; "
-         "`troupe status` shows what they wait for, fewer --updates take less time";
+  return "the learners did not make the updates within the deadline, so no timeline was written; "
+         "`troupe status` shows what they wait for; fewer --updates take less time";
 }
 
 std::string OperatorRequests::record_timeline(const Request& request, const Progress& progress,
@@ -150,7 +151,7 @@ std::string OperatorRequests::show_environment(Request& request, wire::ControlDo
 /// Returns a description of what was done.
 std::string OperatorRequests::hold(bool paused) {
   training_.hold(paused);
-  return paused ? "training pauses until `troupe pause --off`" : "training goes on";
+  return paused ? "training pauses until `troupe pause --off`" : "training continues";
 }
 
 /// Starts a checkpoint; the request is done when it is complete.

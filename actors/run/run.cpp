@@ -41,9 +41,9 @@ void check_servers(const RunConfig& config, const std::filesystem::path& checkpo
   throw std::invalid_argument(
       "learner.strategy \"" + config.learner.strategy + "\" "
       + (saved ? "has no parameter servers, but " + checkpoint.string()
-                     + " has its parameters and moments in theirs"
+                     + " has its parameters and moments on them"
                : "has parameter servers, but " + checkpoint.string()
-                     + " was written without any: nothing would give them their moments")
+                     + " was written without any, so they would have no moments")
       + "; resume with the strategy it was trained with, or start a new run");
 }
 
@@ -54,7 +54,7 @@ void check_rounds(const RunConfig& config, const wire::RunState& state) {
       throw std::invalid_argument(
           key + " " + std::to_string(now) + ": the run has " + std::to_string(before)
           + ", and a deterministic run counts the steps of each "
-            "environment in rounds; resume with as many, or start a new run");
+            "environment in rounds; resume with that number, or start a new run");
   };
   require_same("actors.environment", config.actors.environment, state.environment_actors());
   require_same("actors.environments_per_actor", config.actors.environments_per_actor,
@@ -95,13 +95,13 @@ void check_companion(const RunConfig& config, bool processes) {
                                 "there would be no episodes to report; leave it out");
   if (processes)
     throw std::invalid_argument(
-        "companion is given, but the run has processes of its own or nodes: these make their "
-        "environments from the run's config.textproto alone, which names no companion, so that its "
+        "companion is given, but the run uses separate processes or nodes: these make their "
+        "environments from the run's config.textproto alone, which names no companion, so its "
         "changes would not reach them; leave --processes out");
   if (config.environment.normalization.mode == "running")
     throw std::invalid_argument(
         "companion is given with environment.normalization.mode \"running\": the statistics would "
-        "begin again with each change of the task's options; use \"frozen\" or \"off\"");
+        "restart with each change of the task's options; use \"frozen\" or \"off\"");
 }
 
 /// Checks what a run that learns from recorded episodes requires.
@@ -109,7 +109,7 @@ void check_recorded(const RunConfig& config, const learner::Storage& storage) {
   if (storage.on_policy || !storage.extras.empty())
     throw std::invalid_argument(
         "the agent does not learn from recording.path: it needs "
-        + std::string(storage.on_policy ? "what its own newest policy does"
+        + std::string(storage.on_policy ? "the actions of its own newest policy"
                                         : "columns of its own policy, which no recording has")
         + "; choose another agent, or leave the block recording out");
   if (rows_per_replica(config) < config.replay.shards && config.deterministic)
@@ -192,10 +192,11 @@ void check_run(const RunConfig& config, bool processes) {
         + ": learning would never start; lower it");
   const auto lanes = std::int64_t{config.actors.environment} * config.actors.environments_per_actor;
   if (config.replay.shards > lanes)
-    throw std::invalid_argument("replay.shards " + std::to_string(config.replay.shards)
-                                + " is above " + std::to_string(lanes)
-                                + ", the environments of the run: each inserts into one shard, and "
-                                  "one without items would hold up the learner; use fewer shards");
+    throw std::invalid_argument(
+        "replay.shards " + std::to_string(config.replay.shards) + " is above "
+        + std::to_string(lanes)
+        + ", the environments of the run: each inserts into one shard, and "
+          "a shard without items would hold up the learner; use fewer shards");
   if (config.deterministic && lanes % config.replay.shards != 0)
     throw std::invalid_argument(
         "deterministic: true with replay.shards " + std::to_string(config.replay.shards) + " and "
@@ -217,7 +218,7 @@ void check_resumption(const RunConfig& config, const std::filesystem::path& chec
     throw std::invalid_argument(
         "companion is " + std::string(config.companion ? "given" : "not given") + ", but "
         + checkpoint.string() + " was written " + (config.companion ? "without" : "with")
-        + " one: its environments' states do not fit; resume it as it was");
+        + " one: its environments' states do not match; resume it as it was");
   if (config.deterministic && !config.workload)
     check_rounds(config, state);
 }
@@ -274,10 +275,10 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
     if (!done) {
       if (deployment.without_takeover) {
         checkpoint = deployment.without_takeover();
-        context.log("warning", problem + "; the run "
-                                   + (checkpoint.empty() ? "begins again"
-                                                         : "continues from its newest checkpoint")
-                                   + ", with new processes");
+        context.log("warning",
+                    problem + "; the run "
+                        + (checkpoint.empty() ? "restarts" : "continues from its newest checkpoint")
+                        + ", with new processes");
       }
       context.before = checkpoint.empty() ? wire::RunState() : read_manifest(checkpoint).state();
       result = Head(context).run();

@@ -51,7 +51,7 @@ bool RunCheckpoints::due() {
   const bool by_clock =
       minutes > 0 && Clock::now() - last_ >= std::chrono::duration<double, std::ratio<60>>(minutes);
   if (by_clock && writing_) {
-    context_.log("warning", "no checkpoint is begun: the one before it is still being written; "
+    context_.log("warning", "no checkpoint is started: the previous one is still being written; "
                             "raise checkpoint.minutes or use a faster disk");
     restart_clock();
   }
@@ -107,7 +107,7 @@ void RunCheckpoints::on_written(const std::string& path, const std::string& prob
     return on_complete(path);
   problem_ = problem;
   on_failure_(problem);
-  context_.log("error", problem + "; training goes on, the last complete checkpoint is "
+  context_.log("error", problem + "; training continues; the last complete checkpoint is "
                             + (newest_.empty() ? "none" : newest_));
 }
 
@@ -234,8 +234,8 @@ void RunCheckpoints::restore_replay() {
   }
   const int shards = context_.config.replay.shards;
   if (static_cast<int>(saved) != shards)
-    context_.log("info", "the items of " + std::to_string(saved) + " replay shards are dealt to "
-                             + std::to_string(shards));
+    context_.log("info", "the items of " + std::to_string(saved)
+                             + " replay shards are redistributed to " + std::to_string(shards));
 }
 
 void RunCheckpoints::restore_environments(int environment_actors) {
@@ -249,10 +249,10 @@ void RunCheckpoints::restore_environments(int environment_actors) {
   if (fresh == 0 && missing == 0)
     return;
   std::string text = std::to_string(fresh) + " of " + std::to_string(environment_actors)
-                     + " environment actors begin new episodes";
+                     + " environment actors start new episodes";
   if (missing > 0)
     text +=
-        "; the run has " + std::to_string(missing) + " fewer than the checkpoint, whose items stay";
+        "; the run has " + std::to_string(missing) + " fewer than the checkpoint; their items stay";
   context_.log("info", text);
 }
 

@@ -149,7 +149,7 @@ std::string TimelineRecording::serve(const Progress& progress, std::string& done
     if (part.missing)
       return {};
     if (problem.empty() && !part.problem.empty())
-      problem = part.problem + "; no timeline was written, try again";
+      problem = part.problem + "; no timeline was written; try again";
   }
   if (!problem.empty()) {
     cancel();

@@ -36,7 +36,7 @@ void check_processes(const wire::HeadRecord& record, const RunConfig& config) {
     const int most = role == Role::environment ? kMostIndex + 1 : role_count(config, role);
     demand(process.index() >= 0 && process.index() < most,
            name + " has an index that is not from 0 to " + std::to_string(most - 1));
-    demand(known.emplace(role, process.index()).second, name + " is there twice");
+    demand(known.emplace(role, process.index()).second, name + " is listed twice");
     demand(process.process() >= 0,
            name + " has the id " + std::to_string(process.process()) + "; it must be at least 0");
   }
@@ -92,7 +92,7 @@ wire::HeadRecord read_head_record(const std::filesystem::path& run, const RunCon
   wire::HeadRecord record;
   try {
     demand(record.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())),
-           "it is no record of a head");
+           "it is not a head record");
     check_record(record, config);
   } catch (const std::exception& e) {
     throw std::runtime_error(file.string() + ": " + e.what());

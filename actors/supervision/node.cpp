@@ -47,13 +47,12 @@ public:
                                                           .supervisor = head_,
                                                           .head_host = config_.head_host});
     if (const auto problem = join({}, kAnswer))
-      throw std::runtime_error("the head did not let this node in: "
+      throw std::runtime_error("this node could not join the run: "
                                + explain(self_->system(), problem));
     if (std::error_code ignored; !std::filesystem::exists(welcome_.config(), ignored))
-      throw std::runtime_error(
-          "the run's " + welcome_.config()
-          + " is not there: the folder for runs must lie on a file system that "
-            "all nodes share, at the same path");
+      throw std::runtime_error("the run's " + welcome_.config()
+                               + " is missing: the folder for runs must be on a file system that "
+                                 "all nodes share, at the same path");
     config_.log("joined as " + config_.resources.name);
     return beat(stop);
   }
@@ -83,7 +82,7 @@ private:
     while (lost.empty() && !over_ && !stop) {
       if (Clock::now() >= next) {
         if (++unanswered > patience)
-          lost = "the head is silent";
+          lost = "the head stopped answering";
         self_->send(head_, node_atom_v, config_.resources.name, life_, caf::actor(self_));
         next = Clock::now() + period;
       }
@@ -95,12 +94,12 @@ private:
             unanswered = 0;
           },
           [&](beat_atom) { unanswered = 0; },
-          [&](stop_atom) { lost = "the head had given this node up"; },
+          [&](stop_atom) { lost = "the head had given up on this node"; },
           [&](done_atom) { over_ = true; },
           caf::after(std::min<Clock::duration>(kNodePoll, period)) >> [] {});
     }
     if (!lost.empty())
-      config_.log(lost + "; what ran here is ended");
+      config_.log(lost + "; the processes on this node are stopped");
     return over_;
   }
 
@@ -109,7 +108,8 @@ private:
   std::string find_successor(const std::atomic<bool>& stop) {
     const auto patience = std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double>(welcome_.lost_seconds()));
-    config_.log("the connection to the head broke; what runs here waits for the next head");
+    config_.log(
+        "the connection to the head broke; the processes on this node wait for the next head");
     for (const auto limit = Clock::now() + patience; !stop && Clock::now() < limit;) {
       try {
         head_ = remoting_.connect<SupervisorActor>(
@@ -125,7 +125,7 @@ private:
       }
       std::this_thread::sleep_for(kNodeSearch);
     }
-    return "the head was not back " + number(welcome_.lost_seconds())
+    return "the head did not return within " + number(welcome_.lost_seconds())
            + " s after its connection broke";
   }
 
@@ -138,7 +138,7 @@ private:
     living.set_epoch(welcome_.epoch());
     auto problem = join(living, kComeBack);
     if (!problem)
-      config_.log("the head is back; processes that live here: "
+      config_.log("the head is back; living processes on this node: "
                   + std::to_string(living.living_size()));
     return problem;
   }
@@ -163,7 +163,7 @@ int run_node(const NodeConfig& config, const std::atomic<bool>& stop) {
   const auto patience = std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(config.join_seconds));
   auto deadline = Clock::now() + patience;
-  std::string problem = "no time was left to try";
+  std::string problem = "there was no time left to try";
   while (!stop && Clock::now() < deadline) {
     try {
       Stay stay(system, remoting, config);

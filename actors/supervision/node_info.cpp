@@ -21,8 +21,9 @@ void check_text(const std::string& text, const std::string& what) {
            return std::isalnum(c) != 0 || c == '-' || c == '.' || c == ':' || c == '_';
          });
   if (!good)
-    throw std::invalid_argument(what + " of a node must be 1 to " + std::to_string(kMostNameBytes)
-                                + " letters, digits and - . : _, no dot first (--name, --address)");
+    throw std::invalid_argument(
+        what + " of a node must be 1 to " + std::to_string(kMostNameBytes)
+        + " letters, digits and - . : _, not starting with a dot (--name, --address)");
 }
 
 } // namespace
@@ -46,7 +47,7 @@ NodeResources node_resources(const wire::NodeInfo& info) {
   check_text(info.name(), "the name");
   check_text(info.address(), "the address");
   const auto refuse = [&] {
-    throw std::invalid_argument("node \"" + info.name() + "\" tells of resources that no host has");
+    throw std::invalid_argument("node \"" + info.name() + "\" reports resources that no host has");
   };
   if (info.numa_size() > kMostParts || info.labels_size() > kMostParts || info.memory_bytes() < 0
       || static_cast<std::size_t>(info.living_size()) > kMostProcessors)

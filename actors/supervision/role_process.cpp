@@ -124,7 +124,7 @@ private:
         .receive([&](const ProtoBytes& encoded) { told = decode<wire::Wiring>(encoded); },
                  [&](const caf::error& error) { problem = explain(system_, error); });
     if (!problem.empty())
-      throw std::runtime_error("the head did not let this process in: " + problem);
+      throw std::runtime_error("this process could not join the run: " + problem);
     return told;
   }
 
@@ -269,13 +269,13 @@ private:
         if (find_head(head, mine))
           unanswered = 0;
         else if (Clock::now() > *search_until_)
-          return lost_head("was not back "
+          return lost_head("did not return within "
                            + number(std::chrono::duration<double>(headless_).count())
                            + " s after their connection broke");
         next = Clock::now() + kSearch;
       } else if (Clock::now() >= next) {
         if (++unanswered > patience_)
-          return lost_head("did not answer for " + std::to_string(patience_) + " signs of life");
+          return lost_head("did not answer " + std::to_string(patience_) + " heartbeats");
         self_->send(head, beat_atom_v, life_, caf::actor(self_));
         next = Clock::now() + heartbeat_;
       }
@@ -288,7 +288,7 @@ private:
           [&](beat_atom) { unanswered = 0; },
           [&](wire_atom, const ProtoBytes& told) { rewire(mine, decode<wire::Wiring>(told)); },
           [&](lost_atom, const std::string& who) { leave_collective(who); },
-          [&](stop_atom) { code = lost_head("has given it up"); },
+          [&](stop_atom) { code = lost_head("has given up on it"); },
           caf::after(std::max(next - Clock::now(), Clock::duration(0))) >> [] {});
     }
     return code;

@@ -181,7 +181,7 @@ replay::TransitionSpec stored_transitions(const RunConfig& config,
              "frame_stack, action_repeat, reward_scale and reward_clip");
   if (environment.episode_steps == 0)
     refuse("the episodes of environment " + environment.name
-           + " may last for ever, and they are stored whole; set environment.time_limit");
+           + " may last forever, but they are stored whole; set environment.time_limit");
   stored.hindsight = {.goals = hindsight.goals,
                       .strategy = replay::goal_strategy_named(hindsight.strategy),
                       .achieved = goal.achieved,

@@ -25,8 +25,8 @@ learner::StrategyOptions parsed(const RunConfig& config) {
   }
   require(options.replicas == 1 && options.backend == "auto" && options.servers.empty(),
           "learner.strategy \"" + config.learner.strategy
-              + "\": replicas and backend are keys of their own, learner.replicas and "
-                "learner.backend, and the parameter servers are the run's");
+              + "\": replicas and backend have their own keys, learner.replicas and "
+                "learner.backend, and the run starts the parameter servers");
   return options;
 }
 
@@ -42,12 +42,12 @@ learner::StrategyOptions strategy_of(const RunConfig& config, bool processes,
   auto options = parsed(config);
   const auto& backend = config.learner.backend;
   if (config.learner.replicas > 1) {
-    require(!processes || backend != "threads",
-            "learner.backend \"threads\" is of one process; leave --processes out, or choose auto, "
-            "shared_memory, tcp or nccl");
+    require(!processes || backend != "threads", "learner.backend \"threads\" needs a single "
+                                                "process; leave --processes out, or choose auto, "
+                                                "shared_memory, tcp or nccl");
     require(processes || backend == "auto" || backend == "threads",
             "learner.backend \"" + backend
-                + "\" is between processes; add --processes, or choose auto or threads");
+                + "\" works between processes; add --processes, or choose auto or threads");
     require(!config.deterministic || !is_asynchronous(options.kind),
             "deterministic: true with learner.strategy \"" + config.learner.strategy
                 + "\", in which replicas do not wait for each other; use multi_worker, "
@@ -71,7 +71,7 @@ at::Device device_of_learner(const RunConfig& config, bool processes, int replic
   const bool threads = !processes && config.learner.replicas > 1; // which exchange on the CPU
   require(wanted != "cuda" || !threads,
           "learner.device \"cuda\" with learner.replicas " + std::to_string(config.learner.replicas)
-              + " needs a process for each; add --processes, or choose auto or cpu");
+              + " needs one process per replica; add --processes, or choose auto or cpu");
   if (wanted == "cpu" || (wanted == "auto" && (threads || config.deterministic)))
     return at::kCPU;
   const int devices = collectives::cuda_device_count();
@@ -104,7 +104,7 @@ std::int64_t rows_per_replica(const RunConfig& config) {
   const auto in_sync = learner::replicas_in_sync(parsed(config), config.learner.replicas);
   require(config.agent->batch_size() % in_sync == 0,
           "the agent's batch_size " + std::to_string(config.agent->batch_size())
-              + " does not divide by the " + std::to_string(in_sync)
+              + " is not divisible by the " + std::to_string(in_sync)
               + " replicas that share it (learner.replicas "
               + std::to_string(config.learner.replicas) + ", learner.strategy \""
               + config.learner.strategy + "\"); choose a multiple");

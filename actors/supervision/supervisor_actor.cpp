@@ -218,7 +218,7 @@ void look_after(Self self, const ProcessKey& key) {
                     + number(self->state.options.config.supervision.lost_seconds) + " s");
   case ProcessTable::Due::missing:
     return lose(self, key,
-                "its process did not come to the new head within "
+                "its process did not join the new head within "
                     + number(self->state.options.config.supervision.lost_seconds) + " s");
   case ProcessTable::Due::nothing:
     return;
@@ -325,7 +325,7 @@ SupervisorActor::behavior_type supervisor_actor(Self self, SupervisorOptions opt
         if (!self->state.options.control)
           return caf::make_error(
               Fault::bad_request,
-              std::string("this run is in one process, which serves no requests"));
+              std::string("this run uses one process, which serves no requests"));
         return self->delegate(*self->state.options.control, control_atom_v, request,
                               encode(supervisor_report(self->state)));
       },

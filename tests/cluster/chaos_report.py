@@ -3,7 +3,7 @@ import os
 import re
 import subprocess
 
-NEVER = r"nothing has moved for|the deadline passed|did not come back within|did not answer|request_timeout|timed out|no checkpoint is begun"
+NEVER = r"nothing has moved for|the deadline passed|did not come back within|did not answer|request_timeout|timed out|no checkpoint is started"
 
 
 class Report:

@@ -56,7 +56,7 @@ living=$(roles) items=$(column replay_items) updates=$(column updates)
 nodes=$(pgrep -f "^$troupe node --head" | sort -n)
 kill_head
 until_true 'the nodes and their processes taken over' said 'took over 7 processes of 7' log.txt 1
-said 'the head is back; processes that live here: [0-7]' nodes.log 2 || fail 'a node does not say what lives there'
+said 'the head is back; living processes on this node: [0-7]' nodes.log 2 || fail 'a node does not say what lives there'
 [ "$(column replay_items)" -ge "$items" ] || fail 'items went back'
 until_true 'updates after the death of the head' above $((updates + 200))
 [ "$(roles)" = "$living" ] || fail "other processes: $(roles), not $living"
@@ -87,7 +87,7 @@ grep -q 'replay.n_step was 5 and is 2' "$scratch/out" || fail 'the refused key w
 before=$(reached)
 "${more[@]}" >"$scratch/out" 2>&1 &
 run=$!
-until_true 'the items dealt out' said 'the items of 1 replay shards are dealt to 3' log.txt 1
+until_true 'the items dealt out' said 'the items of 1 replay shards are redistributed to 3' log.txt 1
 until_true 'updates after the resumption' above "$before"
 end_run
 [ "$(find "$scratch"/runs/launched -mindepth 1 -maxdepth 1 | wc -l)" = 1 ] || fail 'it began another run'

@@ -75,7 +75,7 @@ last_error '--keys DIR'
 (cd "$scratch/elsewhere" && "$troupe" stop "$folder" --keys "$scratch/others" >"$scratch/said" 2>"$scratch/errors")
 [ $? = 1 ] || fail 'a stranger stopped the run'
 operate 2 scale learner=3
-last_error 'learner.replicas does not change'
+last_error 'learner.replicas cannot change'
 operate 2 scale evaluator=2
 last_error 'one evaluator'
 operate 2 scale environment=0
@@ -114,7 +114,7 @@ operate 0 scale environment=3
 is 's["phase"]' paused || fail 'scaling ended the pause'
 is "$counted" "$still" || fail "it did not stand still: $still, then $(status "$counted")"
 operate 0 pause --off
-said '^training goes on$'
+said '^training continues$'
 until_true 'training after the pause' is "s['phase'] == 'training' and $counted > $still" True
 
 # One trace, with the timelines of all processes.
@@ -167,7 +167,7 @@ kill -CONT "$shard"
 shards=$(pgrep -f "actor --role replay .*$scratch/runs")
 kill -STOP $shards
 until_true 'the standstill told' logged 'warning nothing has moved for [0-9]+ s; .*replay [01].* has not answered'
-logged 'learner [01](, 1)?: waits for samples of replay' || fail 'not told that learners wait'
+logged 'learner [01](, 1)?: waits for samples from replay' || fail 'not told that learners wait'
 is 'any("waits until replay" in w for w in s["waits"])' True || fail 'status does not tell for whom environments wait'
 updates=$(status 's["counters"]["updates"]')
 kill -CONT $shards

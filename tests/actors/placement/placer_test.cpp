@@ -221,7 +221,7 @@ TEST_CASE(
   placer.add_node(node("b", 16, 0, 32 * kGiB));
   CHECK(placer.place("learner", 0).problem
         == "learner 0 needs 8 cores, 1 GPU and 16 GiB of memory; no node has that: the nearest, b, "
-           "has 0 of 0 GPUs free; add nodes, or change role { name: \"learner\" … } of the cluster "
+           "has 0 of 0 GPUs free; add nodes, or change role { name: \"learner\" … } in the cluster "
            "file");
   CHECK(has(placer.place("evaluator", 0).problem,
             "needs 1 core, on a node labelled zone=x, on b; no node has that: the nearest, b, "

@@ -140,7 +140,7 @@ TEST_CASE("learning rates that a replica does not follow are refused") {
   auto options = place.options(3);
   options.learning_rates = {.warmup_steps = 5};
   const caf::error reason = place.end_of(place.system.spawn<caf::detached>(learner_actor, options));
-  CHECK(explain(place.system, reason).find("learner.learning_rate is given, but this agent's")
+  CHECK(explain(place.system, reason).find("learner.learning_rate is given, but this agent uses")
         != std::string::npos);
 }
 

@@ -88,7 +88,7 @@ TEST_CASE("a live picture shows the scene, or the frame that the agent sees") {
   CHECK(watched.scene.renderer.get() == kept);
   CHECK(watched.look(false, 1).rgb() != first);
   CHECK(watched.look(false).rgb() == first);
-  CHECK(has(watched.refused(false, 2), "environment=2: the actor has 0 to 1"));
+  CHECK(has(watched.refused(false, 2), "environment=2: the actor has environments 0 to 1"));
   CHECK(has(watched.refused(false, -1), "environment=-1"));
 }
 
@@ -114,10 +114,10 @@ TEST_CASE("a live picture of a game shows its board, and one of numbers is refus
 
   Watched numbers({.task = "CartPole-v1"});
   numbers.play(2);
-  CHECK(has(numbers.refused(false), "nothing to be seen"));
+  CHECK(has(numbers.refused(false), "nothing to show"));
   Watched states({.task = "cartpole_balance"});
   states.play(2);
-  CHECK(has(states.refused(true), "numbers and no picture"));
+  CHECK(has(states.refused(true), "numbers, not a picture"));
   CHECK(states.look(false).height() == 240);
 }
 

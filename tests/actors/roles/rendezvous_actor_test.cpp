@@ -103,7 +103,7 @@ TEST_CASE_FIXTURE(RendezvousFixture,
   CHECK(refusal(request(Request::GET, {"a", "b"})).find("2 keys") != std::string::npos);
   CHECK(refusal(request(static_cast<Request::Operation>(77), {"a"})).find("no operation 77")
         != std::string::npos);
-  CHECK(refusal(request(Request::GET, {"a"}, "", "", 0, -1)).find("must be in")
+  CHECK(refusal(request(Request::GET, {"a"}, "", "", 0, -1)).find("must be from")
         != std::string::npos);
   const std::string large(std::size_t{40} << 20, 'x');
   answer(Request::SET, std::vector<std::string>{"a"}, large);
@@ -123,7 +123,7 @@ TEST_CASE_FIXTURE(RendezvousFixture, "so many may wait, and no more") {
   for (int i = 0; i < 4096; ++i)
     self->request(store, caf::infinite, store_atom_v, asked);
   deliver_all(20'000);
-  CHECK(refusal(asked).find("4,096 wait already") != std::string::npos);
+  CHECK(refusal(asked).find("4,096 requests are waiting already") != std::string::npos);
 }
 
 RendezvousPort::behavior_type port(RendezvousPort::pointer self, const RendezvousActor& store) {

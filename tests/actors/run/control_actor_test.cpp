@@ -150,7 +150,7 @@ TEST_CASE_FIXTURE(ControlFixture,
   auto update = std::make_shared<Update>();
   update->progress.updates = 12;
   update->progress.episode_return = std::nan("");
-  update->progress.waits = {"learner 0: waits for samples of replay 1"};
+  update->progress.waits = {"learner 0: waits for samples from replay 1"};
   self->send(control, update_atom_v, UpdatePtr(update));
   wire::ControlRequest request;
   request.set_folder("/runs/a");
@@ -167,7 +167,7 @@ TEST_CASE_FIXTURE(ControlFixture,
   REQUIRE(status.waits_size() == 3);
   CHECK(status.waits(0) == "head: waiting for a learner");
   CHECK(status.waits(1) == "environment 3: it waits for a node: environment 3 needs 2 cores");
-  CHECK(status.waits(2) == "learner 0: waits for samples of replay 1");
+  CHECK(status.waits(2) == "learner 0: waits for samples from replay 1");
 }
 
 TEST_CASE_FIXTURE(ControlFixture,
@@ -244,7 +244,7 @@ TEST_CASE_FIXTURE(ControlFixture, "a timeline is of 1 to 1000 updates of a run t
   head.set_held(true);
   self->send(control, report_atom_v, encode(head));
   deliver_all();
-  CHECK(has(answer(encode(request)).refusal, "no update is made"));
+  CHECK(has(answer(encode(request)).refusal, "no updates to record"));
   head.set_held(false);
   self->send(control, report_atom_v, encode(head));
   deliver_all();

@@ -54,7 +54,7 @@ start
 until_true 'learning' above 100
 until_true 'the record of the head' [ -s "$(echo "$scratch"/runs/"$name"/*/checkpoints)/head.state" ]
 kill -9 "$(head_process)" $(pgrep -P "$(head_process)") || fail 'no head'
-until_true 'the run begun again' logged 'processes of the head before is left; the run begins again, with new processes'
+until_true 'the run begun again' logged 'processes of the previous head is left; the run restarts, with new processes'
 until_true 'rows of the run that began again' more_rows "$(rows)" 3
 until_true 'its updates' above 100
 end_run

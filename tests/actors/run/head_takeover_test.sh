@@ -98,7 +98,7 @@ rm -rf "$scratch/runs"
 start
 until_learning
 kill -9 "$(head_process)" $(roles) || fail 'nothing to kill'
-until_true 'the way without processes' logged 'none of the 6 processes of the head before is left; the run continues from its newest checkpoint'
+until_true 'the way without processes' logged 'none of the 6 processes of the previous head is left; the run continues from its newest checkpoint'
 until_true 'updates after it' above "$(reached)"
 end_run
 echo 'the processes outlived their head'

@@ -22,7 +22,7 @@ T
 run=$!
 log() { cat "$scratch"/runs/returns/*/log.txt; }
 back() { [ "$(log | grep -cE 'learner actor [01] is back')" -ge "$1" ]; }
-lives() { log | grep -oE "learner $1 lives: its state after [0-9]+ updates" | tail -n 1 | grep -oE '[0-9]+ updates' | grep -oE '[0-9]+'; }
+lives() { log | grep -oE "learner $1 is alive: the others start from its state after [0-9]+ updates" | tail -n 1 | grep -oE '[0-9]+ updates' | grep -oE '[0-9]+'; }
 
 until_true 'learning' above 1000
 for dead in 1 0; do

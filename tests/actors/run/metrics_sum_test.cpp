@@ -231,7 +231,7 @@ TEST_CASE("what each one waits for: alike actors in one line, the newest life of
   sum.gone(3);
   wire::LearnerReport learner;
   learner.set_replica(1);
-  learner.set_waiting("waits for samples of replay 2");
+  learner.set_waiting("waits for samples from replay 2");
   sum.add(learner);
   wire::ShardReport shard;
   shard.set_shard(2);
@@ -241,7 +241,7 @@ TEST_CASE("what each one waits for: alike actors in one line, the newest life of
   sum.add(shard);
   CHECK(sum.waits()
         == std::vector<std::string>{"environment 1, 2: waits for the learner's parameters",
-                                    "learner 1: waits for samples of replay 2",
+                                    "learner 1: waits for samples from replay 2",
                                     "replay 2: 1 samples of 32 wait"});
   const Progress progress = sum.progress(1, true);
   REQUIRE(progress.shards.size() == 1);

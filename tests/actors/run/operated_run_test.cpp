@@ -149,7 +149,7 @@ TEST_CASE("a live run shows the scene and what its agent sees, and training goes
     order.set_observed(observed);
     return refused([&] { live.control().picture(order, kPatience); });
   };
-  CHECK(has(why(0, 0, true), "numbers and no picture"));
+  CHECK(has(why(0, 0, true), "numbers, not a picture"));
   CHECK(has(why(9, 0, false), "the run has 2 environment actors"));
   CHECK(has(why(-1, 0, false), "actor=-1"));
   CHECK(has(why(0, 99, false), "environment=99"));

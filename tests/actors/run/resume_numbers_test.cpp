@@ -57,7 +57,7 @@ TEST_CASE("a run goes on with more and with fewer shards, with all its items and
     Heard heard;
     const RunResult more = go_on(config, folder.path(), checkpoint, heard);
     REQUIRE(more.error == "");
-    CHECK(heard.has("replay shards are dealt to " + std::to_string(shards)));
+    CHECK(heard.has("replay shards are redistributed to " + std::to_string(shards)));
     CHECK(more.progress.replay_items == three.progress.replay_items);
     CHECK(more.progress.inserts == three.progress.inserts);
     CHECK(more.progress.environment_steps == three.progress.environment_steps);
@@ -130,7 +130,7 @@ TEST_CASE("environment actors that come, go and come again insert under names of
   config.stop.environment_steps += 1000;
   const RunResult wider = go_on(config, folder.path(), before.checkpoint, heard);
   REQUIRE(wider.error == "");
-  CHECK(heard.has("4 of 4 environment actors begin new episodes"));
+  CHECK(heard.has("4 of 4 environment actors start new episodes"));
 }
 
 TEST_CASE("what a deterministic run cannot follow is refused before it begins") {
@@ -201,7 +201,7 @@ TEST_CASE("a checkpoint that cannot be written costs a line, and the run goes on
                                      if (level != "error")
                                        return;
                                      CHECK(text.find("checkpoints") != std::string::npos);
-                                     CHECK(text.find("training goes on") != std::string::npos);
+                                     CHECK(text.find("training continues") != std::string::npos);
                                      if (++failures < 2)
                                        return;
                                      fs::remove(checkpoints);

@@ -366,10 +366,11 @@ TEST_CASE("what is wrong with a run is said before it starts") {
   config = small(1000);
   config.learner.device = "cuda";
   config.learner.replicas = 2;
-  CHECK_THROWS_WITH_AS(play(config, folder.path()),
-                       doctest::Contains("learner.device \"cuda\" with learner.replicas 2 needs a "
-                                         "process for each; add --processes"),
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      play(config, folder.path()),
+      doctest::Contains("learner.device \"cuda\" with learner.replicas 2 needs one "
+                        "process per replica; add --processes"),
+      std::invalid_argument);
   config.learner.replicas = 1;
   if (collectives::cuda_device_count() == 0)
     CHECK_THROWS_WITH_AS(play(config, folder.path()), doctest::Contains("; or choose auto or cpu"),

@@ -87,7 +87,7 @@ TEST_CASE("a record with a value out of its range is refused with the value and 
             "process replay 2 has an index that is not from 0 to 1"},
         Row{[](auto& r) { r.mutable_processes(0)->set_role("king"); }, "king"},
         Row{[](auto& r) { *r.add_processes() = r.processes(0); },
-            "process replay 1 is there twice"},
+            "process replay 1 is listed twice"},
         Row{[](auto& r) { r.mutable_processes(0)->set_process(-1); }, "the id -1"},
         Row{[](auto& r) { r.mutable_before()->set_updates(-1); }, "out of its range"},
         Row{[](auto& r) {

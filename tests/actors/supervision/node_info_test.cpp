@@ -44,7 +44,7 @@ TEST_CASE("a few bytes do not name more processors than any host has") {
   auto told = info("large");
   for (int i = 0; i < 1000; ++i)
     told.add_numa()->set_cores("0-65535");
-  CHECK_THROWS_WITH_AS(node_resources(told), "node \"large\" tells of resources that no host has",
+  CHECK_THROWS_WITH_AS(node_resources(told), "node \"large\" reports resources that no host has",
                        std::invalid_argument);
   told = info("negative");
   told.set_memory_bytes(-1);

@@ -165,7 +165,7 @@ TEST_CASE_FIXTURE(SuccessionFixture, "a process that does not come is lost and m
   }
   const auto told = loss();
   REQUIRE(told);
-  CHECK(told->reason == "its process did not come to the new head within 2 s");
+  CHECK(told->reason == "its process did not join the new head within 2 s");
   CHECK(told->restart);
 }
 

@@ -229,7 +229,7 @@ TEST_CASE(
            {"node { name: \"a\" label: \"x\" }", "node[0].label has \"x\"; write \"key=value\""},
            {"node { name: \"a\" cores: 2 numa { cores: \"0\" } }",
             "node[0].numa is given beside node[0].cores"},
-           {"node { name: \"a\" numa { cores: \"0-\" } }", "\"0-\" is no set of processors"},
+           {"node { name: \"a\" numa { cores: \"0-\" } }", "\"0-\" is not a set of processors"},
            {"node { name: \"a\" numa { cores: \"0-1\" } numa { cores: \"1\" } }",
             "node[0].numa[1].cores has core 1 a second time"},
            {"node { name: \"a\" numa { cores: \"0\" gpu: [1, 1] } }",

@@ -249,7 +249,7 @@ TEST_CASE("A deployment's keys are made, shown, checked and rotated, and no secr
   CHECK(secret.size() >= 6);
   const Outcome again = run({"cluster", "lab"});
   CHECK(again.exit_code == 2);
-  CHECK(has(again.last_line, "is not replaced"));
+  CHECK(has(again.last_line, "already exists"));
   CHECK(has(run({"show", "lab"}).output, "sha256"));
   CHECK(run({"rotate", "lab", "--grace-hours", "1"}).exit_code == 0);
   CHECK(has(run({"show", "lab"}).output, "curve.retired"));

@@ -111,7 +111,7 @@ TEST_CASE("A run goes on with other numbers, its config says so, and what is ref
   CHECK(read_text(run / "config-1.textproto") == config);
   CHECK(has(read_text(run / "config.textproto"), "shards: 2"));
   CHECK(has(read_text(run / "log.txt"), "replay.shards was 3 and is 2"));
-  CHECK(has(read_text(run / "log.txt"), "the items of 3 replay shards are dealt to 2"));
+  CHECK(has(read_text(run / "log.txt"), "the items of 3 replay shards are redistributed to 2"));
   CHECK_FALSE(has(read_text(run / "log.txt"), "nothing is left to train"));
   CHECK(has(read_text(run / "log.txt"), "and gets no values of learning_rate_scale\n"));
   const auto records = read_csv(read_text(run / "metrics.csv"));

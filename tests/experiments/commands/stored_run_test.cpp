@@ -204,7 +204,7 @@ TEST_CASE("A store that is away costs a count and lines of the log, and the run 
   CHECK(summary.at("returns").size() == 2);
   CHECK(fs::exists(fs::path(summary.at("checkpoint").get<std::string>()) / "manifest.json"));
   const fs::path run = place.only_run();
-  CHECK(has(read_text(run / "log.txt"), "is not copied to the store: PUT s3://bucket/my/runs/"));
+  CHECK(has(read_text(run / "log.txt"), "was not copied to the store: PUT s3://bucket/my/runs/"));
   CHECK(has(read_text(run / "metrics.csv"), "failed_copies"));
 }
 

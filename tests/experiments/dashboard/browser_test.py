@@ -199,7 +199,7 @@ class Checks(WatchedPage):
         self.audit("run with a live picture")
         self.picture("run_live_light_1440")
         page.check("#live-observed")
-        page.get_by_text("numbers and no picture").wait_for()
+        page.get_by_text("numbers, not a picture").wait_for()
         page.get_by_role("button", name="Stop watching").click()
         page.uncheck("#live-observed")
 

@@ -311,14 +311,14 @@ TEST_CASE("live.json is the last report, whole, with shards, stages and waiting 
   progress.updates = 4;
   progress.seconds["learner.update"] = 1.5;
   progress.shards = {{.index = 1, .waiting = "a \"sample\" waits"}};
-  progress.waits = {"learner 0: waits for samples of replay 1"};
+  progress.waits = {"learner 0: waits for samples from replay 1"};
   REQUIRE(live.write(progress, kNow));
   const std::string text = read_live_file(folder.path()).value();
   CHECK(text.find("\"updates\":4") != std::string::npos);
   CHECK(text.find("\"episode_return\":null") != std::string::npos);
   CHECK(text.find("\"seconds\":{\"learner.update\":1.5}") != std::string::npos);
   CHECK(text.find("\"waiting\":\"a \\\"sample\\\" waits\"") != std::string::npos);
-  CHECK(text.find("waits for samples of replay 1") != std::string::npos);
+  CHECK(text.find("waits for samples from replay 1") != std::string::npos);
   CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1); // nothing is left beside it
   CHECK_FALSE(LiveFile(folder.path() / "none").write(progress, kNow));
 }
