@@ -73,7 +73,8 @@ at::Tensor BackendCommunicator::reduce_scatter(const at::Tensor& tensor, ReduceO
   const at::NoGradGuard guard;
   if (tensor.dim() == 0 || tensor.size(0) % size() != 0)
     refuse("reduce_scatter of " + describe(fingerprint_of(Kind::reduce_scatter, tensor), false)
-           + ": the first dimension must divide by the number of ranks, " + std::to_string(size()));
+           + ": the first dimension must be divisible by the number of ranks, "
+           + std::to_string(size()));
   auto sizes = tensor.sizes().vec();
   sizes[0] /= size();
   auto output = at::empty(sizes, tensor.options().requires_grad(false));

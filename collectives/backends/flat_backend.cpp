@@ -70,7 +70,8 @@ FlatBackend::Work FlatBackend::_allgather_base(at::Tensor& output, at::Tensor& i
                                                const c10d::AllgatherOptions&) {
   require(output.is_contiguous() && output.scalar_type() == input.scalar_type()
               && output.numel() == input.numel() * getSize(),
-          Kind::all_gather, "the output must be contiguous, of the input's type and size times it");
+          Kind::all_gather,
+          "the output must be contiguous, of the input's type and as large as all inputs");
   std::vector<at::Tensor> inputs{input};
   call(fingerprint_of(Kind::all_gather, only(inputs, Kind::all_gather)), input.contiguous(),
        output);
@@ -101,7 +102,7 @@ FlatBackend::Work FlatBackend::_reduce_scatter_base(at::Tensor& output, at::Tens
   require(output.is_contiguous() && output.scalar_type() == input.scalar_type()
               && output.numel() * getSize() == input.numel(),
           Kind::reduce_scatter,
-          "the output must be contiguous, of the input's type and 1/size of it");
+          "the output must be contiguous, of the input's type and as large as one rank's share");
   require_arithmetic(input, op, Kind::reduce_scatter);
   std::vector<at::Tensor> inputs{input};
   call(fingerprint_of(Kind::reduce_scatter, only(inputs, Kind::reduce_scatter),
@@ -139,7 +140,7 @@ void FlatBackend::set_splits(const at::Tensor& output, const at::Tensor& input,
     const auto rows = tensor.dim() > 0 ? tensor.size(0) : 1;
     if (splits.empty()) {
       require(rows % getSize() == 0, Kind::all_to_all,
-              std::to_string(rows) + " rows do not divide over the ranks; give splits");
+              std::to_string(rows) + " rows cannot be split evenly over the ranks; give splits");
       bytes.assign(ranks, tensor.nbytes() / ranks);
       return;
     }
@@ -178,7 +179,7 @@ FlatBackend::Work FlatBackend::alltoall(std::vector<at::Tensor>& outputs,
                                         std::vector<at::Tensor>& inputs,
                                         const c10d::AllToAllOptions& options) {
   require(inputs.size() == static_cast<std::size_t>(getSize()) && outputs.size() == inputs.size(),
-          Kind::all_to_all, "one input and one output per rank are taken");
+          Kind::all_to_all, "it takes one input and one output per rank");
   const at::NoGradGuard guard;
   std::vector<at::Tensor> rows;
   std::vector<int64_t> sent, taken;

@@ -43,7 +43,7 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
     break;
   }
   throw std::invalid_argument(std::string("collectives: the reduction \"") + op_name(op)
-                              + "\" is taken by all_reduce only");
+                              + "\" is supported by all_reduce only");
 }
 
 ReduceOp GuardedBackend::operation(const c10d::ReduceOp& op) {
@@ -100,7 +100,7 @@ GuardedBackend::allgather_into_tensor_coalesced(std::vector<at::Tensor>& outputs
                                                 std::vector<at::Tensor>& inputs,
                                                 const c10d::AllgatherOptions& options) {
   if (outputs.size() != inputs.size())
-    refuse(Kind::all_gather, "one output per input is taken");
+    refuse(Kind::all_gather, "it takes one output per input");
   for (std::size_t i = 0; i < inputs.size(); ++i)
     _allgather_base(outputs[i], inputs[i], options)->wait();
   return done_work(outputs);
@@ -111,7 +111,7 @@ GuardedBackend::reduce_scatter_tensor_coalesced(std::vector<at::Tensor>& outputs
                                                 std::vector<at::Tensor>& inputs,
                                                 const c10d::ReduceScatterOptions& options) {
   if (outputs.size() != inputs.size())
-    refuse(Kind::reduce_scatter, "one output per input is taken");
+    refuse(Kind::reduce_scatter, "it takes one output per input");
   for (std::size_t i = 0; i < inputs.size(); ++i)
     _reduce_scatter_base(outputs[i], inputs[i], options)->wait();
   return done_work(outputs);
@@ -128,13 +128,14 @@ void GuardedBackend::refuse(Kind kind, const std::string& rule) {
 
 at::Tensor& GuardedBackend::only(std::vector<at::Tensor>& tensors, Kind kind) {
   if (tensors.size() != 1)
-    refuse(kind, std::to_string(tensors.size()) + " tensors; one per call is taken");
+    refuse(kind, std::to_string(tensors.size()) + " tensors; each call takes one");
   auto& tensor = tensors.front();
   if (!tensor.defined() || tensor.layout() != at::kStrided)
     refuse(kind, "the tensor is undefined or sparse; give a dense one");
   if (tensor.device().type() != device_type())
-    refuse(kind, "the tensor is on " + tensor.device().str() + ", the backend \"" + getBackendName()
-                     + "\" takes tensors on " + c10::DeviceTypeName(device_type(), true));
+    refuse(kind, "the tensor is on " + tensor.device().str() + ", but the backend \""
+                     + getBackendName() + "\" takes tensors on "
+                     + c10::DeviceTypeName(device_type(), true));
   return tensor;
 }
 

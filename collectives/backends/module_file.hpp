@@ -38,10 +38,10 @@ ModuleFile<Module> load_module(const std::string& name, const std::string& witho
     }
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library)
-      return {nullptr, "the module does not load: " + std::string(dlerror())};
+      return {nullptr, "the module cannot be loaded: " + std::string(dlerror())};
     const auto* module = static_cast<const Module*>(dlsym(library, (name + "_module").c_str()));
     if (!module || module->version != Module::kVersion)
-      return {nullptr, path.string() + " is of another version of this program; rebuild both"};
+      return {nullptr, path.string() + " belongs to another version of this program; rebuild both"};
     return {module, {}};
   }
   return {nullptr, file + " was not found in " + tried

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kWithoutMpi = "";
 #else
 constexpr const char* kWithoutMpi =
-    "this build has no MPI: none was found at configure; install Open "
+    "this build has no MPI: none was found at configure time; install Open "
     "MPI or MPICH with its headers and configure with -DTROUPE_MPI=ON";
 #endif
 
@@ -32,7 +32,7 @@ void wait_for(MpiGroup& group, const std::shared_ptr<void>& memory,
   while (!group.done()) {
     if (std::chrono::steady_clock::now() >= deadline) {
       group.abandon(memory);
-      throw std::runtime_error("MPI: not every process came to make a communicator within "
+      throw std::runtime_error("MPI: not every process joined the communicator within "
                                + std::to_string(timeout.count()) + " ms");
     }
     std::this_thread::yield();
@@ -75,7 +75,7 @@ std::unique_ptr<Communicator> make_mpi_communicator(const CommunicatorOptions& o
   address = tell_all(*group, address, options.connect_timeout);
   const auto space = address.find(' ');
   if (space == std::string::npos)
-    throw std::runtime_error("MPI: rank 0 gave no address; do all run the same program?");
+    throw std::runtime_error("MPI: rank 0 gave no address; do all processes run the same program?");
   const auto store =
       connect_rendezvous(address.substr(0, space), std::atoi(address.c_str() + space), options);
   auto mesh = make_control_mesh(*store, interface_host, group->rank(), group->size(), options);

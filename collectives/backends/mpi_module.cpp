@@ -95,7 +95,8 @@ void start() {
   int begun = 0, over = 0, level = 0;
   MPI_Finalized(&over);
   if (over != 0)
-    throw std::runtime_error("the program has called MPI_Finalize; make communicators before it");
+    throw std::runtime_error(
+        "the program has called MPI_Finalize; make communicators before that call");
   MPI_Initialized(&begun);
   if (begun == 0) {
     require(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
@@ -104,9 +105,10 @@ void start() {
   }
   MPI_Query_thread(&level);
   if (level < MPI_THREAD_SERIALIZED)
-    throw std::runtime_error("MPI runs without threads (level " + std::to_string(level)
-                             + "); start it by MPI_Init_thread with MPI_THREAD_SERIALIZED or "
-                               "MPI_THREAD_MULTIPLE, or leave it to this library");
+    throw std::runtime_error(
+        "MPI runs without threads (level " + std::to_string(level)
+        + "); start it by calling MPI_Init_thread with MPI_THREAD_SERIALIZED or "
+          "MPI_THREAD_MULTIPLE, or leave it to this library");
   if (process().min == MPI_OP_NULL) {
     require(MPI_Op_create(pick_floating<true>, 1, &process().min), "MPI_Op_create");
     require(MPI_Op_create(pick_floating<false>, 1, &process().max), "MPI_Op_create");

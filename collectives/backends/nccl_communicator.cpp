@@ -23,8 +23,8 @@ namespace {
 constexpr const char* kWithoutNccl = "";
 #else
 constexpr const char* kWithoutNccl =
-    "this build has no NCCL: no CUDA toolkit with nccl.h was found at configure; install one and "
-    "configure with -DTROUPE_CUDA=ON";
+    "this build has no NCCL: no CUDA toolkit with nccl.h was found at configure time; install one "
+    "and configure with -DTROUPE_CUDA=ON";
 #endif
 
 ModuleFile<NcclModule> load_nccl_module() {
@@ -52,7 +52,7 @@ StoreFactory nccl_over_store(int device, const std::string& interface_host) {
   if (device < 0 || device >= loaded.module->device_count())
     throw std::invalid_argument("device " + std::to_string(device) + " must be in [0, "
                                 + std::to_string(loaded.module->device_count())
-                                + "), the CUDA devices that are visible");
+                                + "), the visible CUDA devices");
   return [module = loaded.module, device,
           interface_host](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                           const CommunicatorOptions& options) -> std::unique_ptr<Communicator> {

@@ -18,7 +18,7 @@ Hosts meet_hosts(c10d::Store& store, const std::string& host, int rank, int size
       name = store.get_to_str("host/" + std::to_string(other));
     } catch (const std::exception&) {
       throw std::runtime_error("rank " + std::to_string(other)
-                               + " did not come to the rendezvous; was it started, and for "
+                               + " did not join the rendezvous; was it started, and for "
                                + std::to_string(size) + " ranks?");
     }
     auto at = std::find(names.begin(), names.end(), name) - names.begin();

@@ -48,7 +48,7 @@ std::string address_of(const ProcessTopology& place) {
   require_option(
       !place.address.empty(),
       describe(place)
-          + " has no address of this process that other hosts reach; set TROUPE_ADDRESS to it");
+          + " has no address of this process that other hosts can reach; set TROUPE_ADDRESS to it");
   return place.address;
 }
 
@@ -61,10 +61,11 @@ CommunicatorOptions trusting_host(CommunicatorOptions options, const ProcessTopo
 std::unique_ptr<Communicator> over_mpi(const ProcessTopology& place,
                                        const CommunicatorOptions& options) {
   auto result = make_mpi_communicator(trusting_host(options, place), address_of(place));
-  require_option(result->rank() == place.rank && result->size() == place.size,
-                 describe(place) + " is rank " + std::to_string(result->rank()) + " of "
-                     + std::to_string(result->size())
-                     + " for MPI; start the program by mpirun, and let MPI describe the processes");
+  require_option(
+      result->rank() == place.rank && result->size() == place.size,
+      describe(place) + " is rank " + std::to_string(result->rank()) + " of "
+          + std::to_string(result->size())
+          + " for MPI; start the program with mpirun, and let MPI describe the processes");
   return result;
 }
 

@@ -95,8 +95,7 @@ private:
     try {
       raw = store_.get(address_key(peer));
     } catch (const std::exception& error) {
-      throw std::runtime_error(rank_name(peer)
-                               + " did not come to the rendezvous: " + error.what());
+      throw std::runtime_error(rank_name(peer) + " did not join the rendezvous: " + error.what());
     }
     const std::string text(raw.begin(), raw.end());
     const auto space = text.find(' ');
@@ -138,7 +137,7 @@ private:
     for (std::size_t peer = static_cast<std::size_t>(own_.from) + 1; peer < ranks_.size(); ++peer)
       if (!ranks_[peer])
         missing += (missing.empty() ? "" : ", ") + rank_name(static_cast<int>(peer));
-    throw std::runtime_error("rendezvous: " + missing + " did not come; was it started, and for "
+    throw std::runtime_error("rendezvous: " + missing + " did not join; was it started, and for "
                              + std::to_string(ranks_.size()) + " ranks?"
                              + (refused_ > 0 ? " Connections turned away without the group's key: "
                                                    + std::to_string(refused_)
@@ -152,10 +151,10 @@ private:
     if (greeting.to != own_.from)
       return; // a stranger has diverted the connection here
     if (greeting.size != own_.size || greeting.from <= own_.from || greeting.from >= own_.size)
-      throw std::runtime_error("rendezvous: a process came as rank " + std::to_string(greeting.from)
-                               + " of " + std::to_string(greeting.size) + " to rank "
-                               + std::to_string(own_.from) + " of " + std::to_string(own_.size)
-                               + "; start all with the same size and different ranks");
+      throw std::runtime_error(
+          "rendezvous: a process connected as rank " + std::to_string(greeting.from) + " of "
+          + std::to_string(greeting.size) + " to rank " + std::to_string(own_.from) + " of "
+          + std::to_string(own_.size) + "; start all with the same size and different ranks");
     if (greeting.in_the_clear != own_.in_the_clear)
       throw std::runtime_error(
           "rendezvous: " + rank_name(greeting.from)

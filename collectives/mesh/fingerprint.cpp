@@ -186,7 +186,7 @@ std::string describe_late(std::span<const Fingerprint> fingerprints, std::span<c
   return (here.empty() ? "collective" : call_name(fingerprints[here.front().front()])) + ": "
          + rank_list(late) + " did not arrive within " + seconds + " s to what "
          + list_calls(fingerprints, here, true)
-         + " called; look for an error of that rank, or give the communicator a longer timeout";
+         + " called; look for an error on that rank, or give the communicator a longer timeout";
 }
 
 std::string describe_splits(int from, int to, std::size_t sent, std::size_t taken) {

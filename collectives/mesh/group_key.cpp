@@ -69,7 +69,7 @@ GroupKey derive_group_key(std::span<const std::byte> random, const std::string& 
              == 1;
   OPENSSL_cleanse(input.data(), input.size());
   if (!derived)
-    throw std::runtime_error("OpenSSL derives no key by HKDF for the group's connections");
+    throw std::runtime_error("OpenSSL cannot derive a key by HKDF for the group's connections");
   return key;
 }
 
@@ -78,13 +78,13 @@ GroupKey share_group_key(c10d::Store& store, int rank, const GroupTrust& trust) 
   if (rank == 0) {
     // These bytes are a secret, not a seed: they never influence a number of the run.
     if (getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
-      throw std::runtime_error("the system gives no random bytes for the group's key");
+      throw std::runtime_error("the system provides no random bytes for the group's key");
     store.set(kRandomKey, random);
   } else {
     random = store.get(kRandomKey);
     if (random.size() != kRandomBytes)
-      throw std::runtime_error("the rendezvous holds what a foreign program wrote; is the port "
-                               "the one of this group's rank 0?");
+      throw std::runtime_error("the rendezvous holds the data of another program; does the port "
+                               "belong to this group's rank 0?");
   }
   return derive_group_key(std::as_bytes(std::span(random)), trust.secret);
 }

@@ -80,8 +80,8 @@ Socket listen_at(const std::string& host, int port) {
     const int error = errno;
     if (error == EADDRINUSE)
       throw std::runtime_error("port " + std::to_string(port) + " of " + host
-                               + " is in use by another program; choose another port, or 0 where "
-                                 "the system may choose");
+                               + " is in use by another program; choose another port, or 0 to "
+                                 "let the system choose");
     throw std::runtime_error("cannot listen at " + name(host, port) + ": " + std::strerror(error));
   }
   return socket;

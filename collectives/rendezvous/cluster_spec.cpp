@@ -36,11 +36,11 @@ void read_role(TfConfig& config, const std::string& role, const Json& addresses,
                std::set<std::string>& seen) {
   const std::string key = "TF_CONFIG cluster." + role;
   if (role != "worker" && role != "chief" && role != "ps" && role != "evaluator")
-    refuse(key + ": a role is one of worker, chief, ps, evaluator");
+    refuse(key + ": the role must be one of worker, chief, ps, evaluator");
   if (!addresses.is_array() || addresses.empty() || addresses.size() > kMostNodes)
     refuse(key + ": must be a list of 1 to " + std::to_string(kMostNodes) + " \"host:port\"");
   if (role == "chief" && addresses.size() != 1)
-    refuse(key + ": there is one chief at most, not " + std::to_string(addresses.size()));
+    refuse(key + ": there is at most one chief, not " + std::to_string(addresses.size()));
   for (const auto& address : addresses) {
     if (!address.is_string())
       refuse(key + ": every address must be a string \"host:port\"");
@@ -72,12 +72,13 @@ void read_task(TfConfig& config, const Json& task) {
   const bool outside = role == config.cluster.end() && config.role == "evaluator";
   if (role == config.cluster.end() && !outside)
     refuse("TF_CONFIG task.type: " + shown(config.role)
-           + " is no role of the cluster; list it in "
+           + " is not a role of the cluster; list it in "
              "cluster, or correct the type");
   const auto count = outside ? kMostNodes : role->second.size();
   if (value < 0 || value >= static_cast<std::int64_t>(count))
     refuse("TF_CONFIG task.index: " + std::to_string(value) + " must be in [0, "
-           + std::to_string(count) + "), for the cluster lists so many of role " + config.role);
+           + std::to_string(count) + "), because the cluster lists that many of role "
+           + config.role);
   config.index = static_cast<int>(value);
 }
 
@@ -128,7 +129,7 @@ TfConfig parse_tf_config(std::string_view text) {
   const auto root = Json::parse(text.begin(), text.end(), nullptr, false);
   if (!root.is_object())
     refuse("TF_CONFIG: " + shown(text)
-           + " is no JSON object; it must be {\"cluster\": {…}, "
+           + " is not a JSON object; it must be {\"cluster\": {…}, "
              "\"task\": {\"type\": …, \"index\": …}}");
   const auto cluster = root.find("cluster");
   const auto task = root.find("task");
@@ -174,7 +175,7 @@ std::vector<HostSlots> parse_host_file(std::string_view text) {
     if (!seen.insert(entry.host.host).second)
       wrong("host " + entry.host.host + " is listed twice; give it more slots instead");
     if (!result.empty() && entry.host.port != 0)
-      wrong("only the first host has a port, that of the rendezvous");
+      wrong("only the first host may have a port, that of the rendezvous");
     if (words >> slots) {
       const char* end = slots.data() + slots.size();
       const auto parsed = slots.starts_with("slots=")

@@ -35,7 +35,7 @@ std::string read_group_secret(const std::string& folder) {
   std::string text(kMostSecretBytes, '\0');
   const auto got = S_ISREG(status.st_mode) ? ::read(in.fd(), text.data(), text.size()) : -1;
   if (got < static_cast<ssize_t>(kLeastSecretBytes) || got == static_cast<ssize_t>(text.size()))
-    refuse_keys(file, "is no file of keys; name a folder that `troupe keys cluster DIR` made");
+    refuse_keys(file, "is not a key file; name a folder that `troupe keys cluster DIR` made");
   text.resize(static_cast<std::size_t>(got));
   return text;
 }

@@ -42,7 +42,7 @@ public:
     while (!done() && std::isdigit(static_cast<unsigned char>(list_[at_])))
       ++at_;
     if (at_ == begin || at_ - begin > kMostDigits)
-      refuse(list_, begin, "a number of 1 to 9 digits must stand here");
+      refuse(list_, begin, "a number of 1 to 9 digits is expected here");
     return list_.substr(begin, at_ - begin);
   }
 
@@ -75,7 +75,7 @@ std::vector<std::string> read_bracket(Reader& reader) {
     const auto last = reader.take('-') ? reader.digits() : first;
     const int low = number(first), high = number(last);
     if (high < low)
-      reader.fail("a range must not fall");
+      reader.fail("a range must not decrease");
     if (result.size() + static_cast<std::size_t>(high - low) >= kMostNodes)
       reader.fail("more than " + std::to_string(kMostNodes) + " names");
     for (int value = low; value <= high; ++value) {
@@ -85,7 +85,7 @@ std::vector<std::string> read_bracket(Reader& reader) {
       result.push_back(std::move(text));
     }
   } while (reader.take(','));
-  reader.need(']', "a range must end with ], and hold numbers alone");
+  reader.need(']', "a range must end with ], and hold only numbers");
   return result;
 }
 
@@ -144,7 +144,7 @@ std::vector<int> expand_task_counts(std::string_view counts) {
     result.insert(result.end(), static_cast<std::size_t>(times), tasks);
   } while (reader.take(','));
   if (!reader.done())
-    reader.fail("counts are separated by commas");
+    reader.fail("counts must be separated by commas");
   return result;
 }
 

@@ -116,14 +116,14 @@ ProcessTopology from_hosts(const Variables& variables, const ReadFile& read_file
   try {
     hosts = parse_host_file(read_file(variables.text("TROUPE_HOSTS")));
   } catch (const std::exception& error) {
-    variables.refuse("TROUPE_HOSTS", std::string("must name a file of hosts: ") + error.what());
+    variables.refuse("TROUPE_HOSTS", std::string("must name a host file: ") + error.what());
   }
   std::int64_t total = 0;
   for (const auto& host : hosts)
     total += host.slots;
   if (total > kMostRanks)
     variables.refuse("TROUPE_HOSTS", "has " + std::to_string(total) + " slots; at most "
-                                         + std::to_string(kMostRanks) + " are taken");
+                                         + std::to_string(kMostRanks) + " are allowed");
   place.size = static_cast<int>(total);
   place.rank = variables.number("TROUPE_RANK", 0, place.size - 1, "TROUPE_HOSTS");
   place.role_index = place.rank;
@@ -347,7 +347,7 @@ ProcessTopology topology_from(const Environment& environment, const ReadFile& re
       continue;
     if (!entry.there)
       throw std::invalid_argument("place: the source \"" + source
-                                  + "\" has set none of its variables here; start the program by "
+                                  + "\" has set none of its variables here; start the program with "
                                     "it, or choose \"auto\"");
     if (chosen && entry.name == "single")
       continue;

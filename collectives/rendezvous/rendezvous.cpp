@@ -90,9 +90,9 @@ std::string RendezvousFile::path() const {
 c10::intrusive_ptr<c10d::Store> open_rendezvous(const std::string& file,
                                                 const CommunicatorOptions& options) {
   if (::eaccess(file.c_str(), R_OK | W_OK) != 0)
-    throw std::runtime_error("the rendezvous " + file
-                             + " (TROUPE_RENDEZVOUS): " + std::strerror(errno)
-                             + "; it is there while the launcher of the ranks runs, for its user");
+    throw std::runtime_error(
+        "the rendezvous " + file + " (TROUPE_RENDEZVOUS): " + std::strerror(errno)
+        + "; it exists only while the launcher of the ranks runs, for its user");
   constexpr int kKeepFile = -1; // the file's owner removes it
   auto store = c10::make_intrusive<c10d::FileStore>(file, kKeepFile);
   store->setTimeout(options.connect_timeout);

@@ -205,7 +205,7 @@ void SharedMemoryRendezvous::look(Clock::time_point deadline, bool silent) {
     }
   if (std::count(arrived.begin(), arrived.begin() + segment_->size(), 1) < segment_->size())
     fail(describe_late(std::span(calls).first(size), std::span(arrived).first(size), timeout_));
-  fail(mine + ": all ranks came, but the last of them stopped before it let the others go on, or a "
+  fail(mine + ": all ranks arrived, but the last one stopped before it released the others, or a "
        + "rank wrote into the shared memory where it must not");
 }
 
@@ -235,7 +235,7 @@ void SharedMemoryRendezvous::check() {
     state = header_.poison.load(std::memory_order_acquire);
   }
   if (state == 1)
-    throw CollectiveError("a rank died while it said why it failed");
+    throw CollectiveError("a rank died while it was reporting why it failed");
   const auto& reason = header_.reason;
   throw CollectiveError(std::string(reason.begin(), std::find(reason.begin(), reason.end(), 0)));
 }

@@ -94,7 +94,7 @@ socklen_t local_address(const std::string& name, sockaddr_un& address) {
   address = {};
   address.sun_family = AF_UNIX;
   if (name.size() + 1 > sizeof address.sun_path)
-    fail("the rendezvous holds the name of a foreign program; is the port the one of this group's "
+    fail("the rendezvous holds the name of another program; does the port belong to this group's "
          "rank 0?");
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
@@ -125,7 +125,7 @@ std::vector<Socket> admit_all(const Socket& listener, int size, Deadline deadlin
       for (int rank = 1; rank < size; ++rank)
         if (!peers[static_cast<std::size_t>(rank)])
           names += (names.empty() ? "" : ", ") + segment_rank_name(rank);
-      fail(names + " did not come to the rendezvous; was it started on this host, and for "
+      fail(names + " did not join the rendezvous; was it started on this host, and for "
            + std::to_string(size) + " ranks?");
     }
     Socket socket(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -137,7 +137,7 @@ std::vector<Socket> admit_all(const Socket& listener, int size, Deadline deadlin
       continue; // not one of the ranks
     if (hello.size != size || hello.rank < 1 || hello.rank >= size
         || peers[static_cast<std::size_t>(hello.rank)])
-      fail("a process came as rank " + std::to_string(hello.rank) + " of "
+      fail("a process connected as rank " + std::to_string(hello.rank) + " of "
            + std::to_string(hello.size) + " to rank 0 of " + std::to_string(size)
            + "; start all with the same size and different ranks");
     peers[static_cast<std::size_t>(hello.rank)] = std::move(socket);
@@ -265,7 +265,7 @@ std::shared_ptr<SharedSegment> SharedSegment::come(c10d::Store& store, int rank,
   try {
     name = store.get(kKey);
   } catch (const std::exception& error) {
-    fail("rank 0 did not come to the rendezvous: " + std::string(error.what()));
+    fail("rank 0 did not join the rendezvous: " + std::string(error.what()));
   }
   const auto socket = local_socket();
   sockaddr_un address;
@@ -278,7 +278,7 @@ std::shared_ptr<SharedSegment> SharedSegment::come(c10d::Store& store, int rank,
   hello.rank = rank;
   hello.size = size;
   if (!same_user(socket) || send(socket.fd(), &hello, sizeof hello, MSG_NOSIGNAL) < 0)
-    fail("rank 0 is of another user or has ended; start all ranks as one user");
+    fail("rank 0 runs as another user or has ended; start all ranks as one user");
   std::vector<Socket> fds;
   if (readable(socket, deadline))
     fds = receive_fds(socket, static_cast<std::size_t>(size) + 2);

@@ -126,7 +126,7 @@ TEST_CASE("a rank that never starts is named by rank 0") {
     error = thrown.what();
   }
   CAPTURE(error);
-  CHECK(has(error, "rank 1, rank 2 did not come"));
+  CHECK(has(error, "rank 1, rank 2 did not join"));
 }
 
 TEST_CASE("helper: a process that joins as rank 1 and is killed" * doctest::skip()) {

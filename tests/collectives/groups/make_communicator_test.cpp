@@ -209,7 +209,7 @@ TEST_CASE("a folder of keys that others may read, or without keys, is refused wi
   const auto file = files / "curve.secret";
   std::ofstream(file) << "short";
   std::filesystem::permissions(file, std::filesystem::perms(0600));
-  CHECK(has(refused(), "is no file of keys"));
+  CHECK(has(refused(), "is not a key file"));
   std::ofstream(file) << std::string(40, 'k');
   CHECK(refused() == "read");
   std::filesystem::permissions(file, std::filesystem::perms(0640));

@@ -106,7 +106,7 @@ TEST_CASE("a node list of Slurm is expanded in its order and width") {
 
 TEST_CASE("what is no node list is refused with the place of the mistake") {
   const auto error = [](const char* list) { return error_of([&] { expand_node_list(list); }); };
-  CHECK(says(error("n[3-1]"), {"n[3-1]", "fall"}));
+  CHECK(says(error("n[3-1]"), {"n[3-1]", "decrease"}));
   CHECK(says(error("n[1-"), {"character 5", "number"}));
   CHECK(says(error("n[1-2"), {"]"}));
   CHECK(says(error("n[0-999999999]"), {"more than 65536"}));
@@ -307,8 +307,8 @@ TEST_CASE("a TF_CONFIG that contradicts itself is refused with the key") {
   CHECK(says(wrong(kTfConfig, "10.0.0.1:2223", "10.0.0.1:99999"), {"cluster.worker", "65535"}));
   CHECK(says(wrong(kTfConfig, "10.0.0.1:2223", "10.0.0.1"), {"host:port"}));
   CHECK(says(wrong(kTfConfig, "\"ps\"", "\"gpu\""), {"cluster.gpu"}));
-  CHECK(says(refusal({{"TF_CONFIG", "{"}}), {"no JSON"}));
-  CHECK(says(refusal({{"TF_CONFIG", "[]"}}), {"no JSON object"}));
+  CHECK(says(refusal({{"TF_CONFIG", "{"}}), {"not a JSON"}));
+  CHECK(says(refusal({{"TF_CONFIG", "[]"}}), {"not a JSON object"}));
 }
 
 TEST_CASE("no value of a launcher's variable makes a place that cannot be") {

@@ -70,7 +70,7 @@ TEST_CASE("a process started for another number of ranks is named, and told that
 TEST_CASE("ranks that never come to the shared memory are named") {
   c10d::HashStore store;
   const auto error = error_of([&] { SharedSegment::join(store, 0, 3, 50ms); });
-  CHECK(error.find("rank 1, rank 2 did not come") != std::string::npos);
+  CHECK(error.find("rank 1, rank 2 did not join") != std::string::npos);
   CHECK_THROWS_AS(SharedSegment::join(store, 0, 65, 50ms), std::invalid_argument);
 }
 
