@@ -84,7 +84,7 @@ Collector::Collector(const CollectorConfig& config, const env::EnvironmentPool::
       || static_cast<int>(spec.action.size()) != transitions_.action_size
       || (!spec.action.is_continuous() && spec.action.choices != transitions_.action_choices))
     throw std::invalid_argument("environment " + spec.name
-                                + " does not fit the transitions it should be written as");
+                                + " does not match the transitions in which it is stored");
   const auto count = static_cast<std::size_t>(config_.environments);
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t lane = first + i;
@@ -287,8 +287,8 @@ void Collector::choose_actions() {
     try {
       policy_->explore(observations, exploration, actions_);
     } catch (const std::runtime_error& error) {
-      throw std::runtime_error(std::string(error.what()) + "; rows are environments from "
-                               + std::to_string(config_.first_lane) + " on, parameters "
+      throw std::runtime_error(std::string(error.what()) + "; row 0 is environment "
+                               + std::to_string(config_.first_lane) + ", parameter version "
                                + std::to_string(version_));
     }
   }
@@ -375,7 +375,7 @@ std::span<const std::byte> Collector::load_state(std::span<const std::byte> in) 
   const auto count = take_value<std::uint64_t>(in);
   if (count != slots_.size())
     throw std::runtime_error("the checkpoint has " + std::to_string(count)
-                             + " environments in this actor, the experiment "
+                             + " environments in this actor, but the experiment has "
                              + std::to_string(slots_.size())
                              + "; resume with actors.environments_per_actor as it was");
   agent_steps_ = take_value<std::int64_t>(in);

@@ -29,7 +29,7 @@ void Policy::explore(const Observations& observations, const Exploration&,
 
 void Policy::log_probability(const Observations&, const Exploration&, std::span<const float>,
                              std::span<double>) {
-  throw std::logic_error("the policy does not draw its actions one by one, so that they have no "
+  throw std::logic_error("the policy does not draw its actions one by one, so they have no "
                          "probabilities; ask has_density() first");
 }
 

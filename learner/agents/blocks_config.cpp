@@ -25,8 +25,8 @@ std::vector<OptionProblem> BlocksConfig::problems(const std::string& agent,
   one_width("policy", policy_blocks, policy_layers);
   one_width("critic", critic_blocks, critic_layers);
   if (normalise_observations && setting.picture)
-    found.push_back({"normalise_observations", "is true, but the environment gives pixels; it is "
-                                               "of states: leave it out"});
+    found.push_back({"normalise_observations", "is true, but the environment gives pixels; it "
+                                               "applies to states: leave it out"});
   return found;
 }
 

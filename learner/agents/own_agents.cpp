@@ -33,10 +33,11 @@ AgentPtr made(const PluginAgent& agent, const google::protobuf::Message& block) 
   } catch (const std::exception& problem) {
     throw std::runtime_error(origin + ": its make function threw: " + problem.what());
   } catch (...) {
-    throw std::runtime_error(origin + ": its make function threw what is no std::exception");
+    throw std::runtime_error(origin
+                             + ": its make function threw something other than a std::exception");
   }
   if (result == nullptr)
-    throw std::runtime_error(origin + ": its make function gave no object");
+    throw std::runtime_error(origin + ": its make function returned no object");
   env::check_all_asked(options, origin);
   return result;
 }
@@ -99,9 +100,9 @@ const AgentKind& added_agent(const std::string& name) {
   }
   if (names.empty())
     throw std::invalid_argument("plugin is empty; name the shared library that holds the agent");
-  throw std::invalid_argument("'" + name + "' is no agent of this process; the nearest is '"
+  throw std::invalid_argument("'" + name + "' is not an agent of this process; the nearest is '"
                               + env::nearest_names(name, names).front()
-                              + "', and one of a shared library needs plugin");
+                              + "', and an agent of a shared library needs plugin");
 }
 
 const std::vector<AgentKind>& plugin_agents(const std::filesystem::path& library) {

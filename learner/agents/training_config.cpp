@@ -35,14 +35,14 @@ std::vector<OptionProblem> TrainingConfig::problems() const {
                      "is " + std::to_string(rate.updates)
                          + "; with learner.learning_rate.schedule \"" + rate.schedule
                          + "\" it must be more than learner.learning_rate.warmup_updates, "
-                         + std::to_string(rate.warmup_updates) + ": it is where the fall ends"});
+                         + std::to_string(rate.warmup_updates) + ": it is where the decay ends"});
   if (rate.schedule == "constant" && (rate.updates > 0 || rate.final_fraction > 0))
     found.push_back({rate.updates > 0 ? "learning_rate.updates" : "learning_rate.final_fraction",
                      "is given, but learner.learning_rate.schedule is \"constant\"; leave it out, "
                      "or choose \"linear\" or \"cosine\""});
   if (resets.period == 0 && resets.last_update > 0)
-    found.push_back({"resets.last_update", "is given, but learner.resets.period is 0, so that "
-                                           "there are none; give the period, or leave it out"});
+    found.push_back({"resets.last_update", "is given, but learner.resets.period is 0, so there "
+                                           "are no resets; give the period, or leave it out"});
   if (resets.last_update > 0 && resets.last_update < resets.period)
     found.push_back({"resets.last_update", "is " + std::to_string(resets.last_update)
                                                + "; it must be at least learner.resets.period, "

@@ -46,7 +46,7 @@ TensorDataset::TensorDataset(TensorMap tensors) : tensors_(std::move(tensors)) {
       throw std::invalid_argument("dataset: \"" + name + "\" has "
                                   + (tensor.dim() == 0 ? "no" : std::to_string(tensor.size(0)))
                                   + " rows, \"" + tensors_.begin()->first
-                                  + "\" another number; give all the same");
+                                  + "\" has another number; give all the same");
   rows_ = tensors_.begin()->second.size(0);
   for (auto& [name, tensor] : tensors_)
     tensor = tensor.contiguous();

@@ -17,8 +17,9 @@ EpochPlan plan_of(const InputContext& context, std::int64_t rows, const LoaderOp
                  .seed = options.seed};
   if (pipelines < in_sync) { // several replicas split the batches of one pipeline
     if (options.keep_last)
-      throw std::invalid_argument("keep_last: the smaller batch at an epoch's end does not divide "
-                                  "over the replicas of a pipeline; use a pipeline per replica");
+      throw std::invalid_argument(
+          "keep_last: the smaller batch at an epoch's end cannot be split "
+          "evenly over the replicas of a pipeline; use a pipeline per replica");
     context.per_pipeline_batch_size(options.global_batch);
     plan.replicas = pipelines;
     plan.rank = context.input_pipeline_id;

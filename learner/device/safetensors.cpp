@@ -33,12 +33,12 @@ constexpr Kind kKinds[] = {{"F64", at::kDouble},
                            {"U8", at::kByte}};
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& why) {
-  throw std::runtime_error(path.string() + " is no safetensors file of ours: " + why);
+  throw std::runtime_error(path.string() + " is not a safetensors file of this program: " + why);
 }
 
 void read_all(env::FileReader& file, void* data, std::uint64_t size) {
   if (!file.read(data, size))
-    refuse(file.path(), "it is cut short");
+    refuse(file.path(), "it is truncated");
 }
 
 std::string header_of(const TensorMap& tensors,
@@ -99,7 +99,7 @@ Entry entry_of(const fs::path& path, const std::string& name, const json& value,
       bad("shape must be a list of sizes");
     const auto n = size.get<std::uint64_t>();
     if (n != 0 && elements > kGreatestShape / n) // even if another size is 0
-      bad("its shape is beyond all bounds");
+      bad("its shape is too large");
     elements *= std::max<std::uint64_t>(n, 1);
     if (n != 0 && bytes > data_bytes / n)
       bad("its shape needs more bytes than the file has");
@@ -138,7 +138,7 @@ std::vector<Entry> entries_of(const fs::path& path, const json& header, std::uin
     at = entry.end;
   }
   if (at != data_bytes)
-    refuse(path, std::to_string(data_bytes - at) + " bytes behind the last tensor belong to none");
+    refuse(path, std::to_string(data_bytes - at) + " bytes after the last tensor belong to none");
   return entries;
 }
 
@@ -173,7 +173,7 @@ Safetensors read_safetensors(const fs::path& path) {
   read_all(file, text.data(), length);
   const json header = json::parse(text, nullptr, false);
   if (!header.is_object())
-    refuse(path, "its header is no JSON object");
+    refuse(path, "its header is not a JSON object");
   Safetensors made;
   for (const Entry& entry : entries_of(path, header, size - sizeof length - length, made)) {
     at::Tensor tensor = at::empty(entry.shape, at::dtype(entry.type));

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kWithout = "";
 #else
 constexpr const char* kWithout = "this build has no CUDA graphs: no CUDA toolkit was found at "
-                                 "configure; install one and configure with -DTROUPE_CUDA=ON";
+                                 "configure time; install one and configure with -DTROUPE_CUDA=ON";
 #endif
 
 const collectives::ModuleFile<CudaGraphModule>& module_file() {
@@ -26,7 +26,7 @@ const collectives::ModuleFile<CudaGraphModule>& module_file() {
 
 std::string StepGraph::unavailable_reason(const at::Device& device) {
   if (!device.is_cuda())
-    return "CUDA graphs are of GPUs, not of " + device.str();
+    return "CUDA graphs need a GPU, not " + device.str();
   const auto& loaded = module_file();
   if (loaded.module && device.index() >= loaded.module->device_count())
     return device.str() + " is not visible; see nvidia-smi and CUDA_VISIBLE_DEVICES";

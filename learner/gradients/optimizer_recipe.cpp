@@ -180,7 +180,7 @@ OptimizerRecipe describe(const torch::optim::Optimizer& optimizer) {
                     {"weight_decay", static_cast<const FusedAdam&>(optimizer).weight_decay()}}}};
   throw std::invalid_argument("optimizer " + c10::demangle(typeid(optimizer).name())
                               + " cannot be described: known are " + std::string(kNames)
-                              + "; give a describer and a maker of your own for it");
+                              + "; give your own describer and maker for it");
 }
 
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerRecipe& recipe,
@@ -209,7 +209,7 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerRecipe& r
   if (recipe.name == "FusedAdam")
     return make_fused_adam(recipe, parameters);
   throw std::invalid_argument("optimizer \"" + recipe.name + "\" is unknown; known are "
-                              + std::string(kNames) + ", others need a maker of your own");
+                              + std::string(kNames) + "; others need your own maker");
 }
 
 std::vector<double> learning_rates(const torch::optim::Optimizer& optimizer) {

@@ -254,8 +254,8 @@ void load_optimizer_state(Optimizer& optimizer, const TensorMap& state) {
   for (const auto& [name, tensor] : state)
     if (!used.contains(name))
       throw std::invalid_argument("optimizer state \"" + name
-                                  + "\" is unexpected; it is of another kind of optimizer or of "
-                                    "other parameters");
+                                  + "\" is unexpected; it belongs to another kind of optimizer or "
+                                    "to other parameters");
 }
 
 } // namespace troupe::learner

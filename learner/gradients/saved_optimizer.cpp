@@ -48,9 +48,10 @@ TensorMap live_names(const TensorMap& saved, const std::vector<std::string>& nam
     const auto number =
         dot == std::string::npos ? numbers.end() : numbers.find(name.substr(dot + 1));
     if (number == numbers.end())
-      throw std::runtime_error("the wrapped optimizer's state has '" + name
-                               + "', which is of no parameter here; load what the state() of the "
-                                 "same optimizer and parameters gave");
+      throw std::runtime_error(
+          "the wrapped optimizer's state has '" + name
+          + "', which belongs to no parameter here; load what the state() of the "
+            "same optimizer and parameters gave");
     state[number->second + "." + name.substr(kPrefix.size(), dot - kPrefix.size())] = tensor;
   }
   return state;

@@ -57,7 +57,7 @@ void check_schedule(const LearningRateSchedule& schedule) {
   require(schedule.final_fraction >= 0 && schedule.final_fraction <= 1, "final_fraction",
           schedule.final_fraction, "must be from 0 to 1");
   require(schedule.power > 0 && std::isfinite(schedule.power), "power", schedule.power,
-          "must be above 0; 1 is a line");
+          "must be above 0; 1 is linear");
   require(schedule.decay > 0 && schedule.decay <= 1, "decay", schedule.decay,
           "must be above 0 and at most 1");
   require(schedule.shape != ScheduleShape::exponential || schedule.decay_steps > 0, "decay_steps",

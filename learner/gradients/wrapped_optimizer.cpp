@@ -38,8 +38,9 @@ void check_norm_limit(double norm) {
 void check_saved(const TensorMap& state, const std::vector<at::Tensor>& parameters) {
   const auto& steps = state.at("wrapped.steps");
   if (steps.numel() != 1 || steps.scalar_type() != at::kLong || steps.item<std::int64_t>() < 0)
-    throw std::runtime_error("the wrapped optimizer's state has 'wrapped.steps' that is no number "
-                             "of updates; load what its state() gave");
+    throw std::runtime_error(
+        "the wrapped optimizer's state has a 'wrapped.steps' that is not a number "
+        "of updates; load what its state() gave");
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto name = "residual." + std::to_string(i);
     const auto found = state.find(name);

@@ -206,7 +206,7 @@ bool convert(torch::nn::Module& module, Communicator* communicator, const std::s
   const bool mean = mark(norm->running_mean, communicator);
   if (!weight && !mean)
     throw std::invalid_argument("convert_batch_norm: \"" + name
-                                + "\" has neither weights nor running averages to be known by; "
+                                + "\" has neither weights nor running averages that identify it; "
                                   "make it affine, or use GlobalBatchNorm");
   return true;
 }
@@ -227,7 +227,7 @@ GlobalBatchNormImpl::GlobalBatchNormImpl(ReplicaContext& context,
   const bool known = mark(weight, group_of(context));
   if (!mark(running_mean, group_of(context)) && !known)
     throw std::invalid_argument("GlobalBatchNorm: without affine and track_running_stats there is "
-                                "no tensor to be known by; "
+                                "no tensor that identifies it; "
                                 "set one of them");
 }
 

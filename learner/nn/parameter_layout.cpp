@@ -80,7 +80,7 @@ void check_by_name(const std::string& what, const TensorMap& source, const Tenso
   }
   for (const auto& [name, tensor] : source)
     if (target.find(name) == target.end())
-      add(name + " " + shape_text(tensor) + " is not of it");
+      add(name + " " + shape_text(tensor) + " is not part of it");
   if (problems > 0)
     throw std::runtime_error(
         what + " do not fit this network: " + told

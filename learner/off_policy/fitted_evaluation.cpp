@@ -194,7 +194,7 @@ struct Bounds {
 
 void check_fit(const RecordedSteps& steps, const FittedEvaluation& config) {
   if (config.time_limit == 0 && config.discount >= 1)
-    throw std::invalid_argument("discount is 1, but the environment has no time limit, so that "
+    throw std::invalid_argument("discount is 1, but the environment has no time limit, so "
                                 "returns have no bound; give --discount below 1");
   if (config.time_limit > 0 && steps.longest() > config.time_limit)
     throw std::invalid_argument("a recorded episode has " + std::to_string(steps.longest())
@@ -208,7 +208,7 @@ void check_fit(const RecordedSteps& steps, const FittedEvaluation& config) {
     const at::Tensor unknown =
         choices.lt(0).logical_or(choices.gt(n - 1)).logical_or(choices.ne(choices.floor()));
     if (n > 0 && unknown.any().item<bool>())
-      throw std::invalid_argument("a recorded choice is none of 0 to " + std::to_string(n - 1)
+      throw std::invalid_argument("a recorded choice is not in 0 to " + std::to_string(n - 1)
                                   + "; record again");
   }
 }

@@ -32,7 +32,7 @@ RecordedSteps::RecordedSteps(std::vector<replay::Episode> episodes,
     const replay::Episode& episode = episodes_[at(i)];
     if (episode.has_log_probability() != probable)
       throw std::invalid_argument("some recorded episodes have log-probabilities of their actions, "
-                                  "others have none; evaluate them apart");
+                                  "others have none; evaluate them separately");
     for (std::int64_t t = 0; t < episode.rows(); ++t) {
       const std::int64_t row = first_row(i) + t;
       episode_.mutable_data_ptr<std::int64_t>()[row] = i;

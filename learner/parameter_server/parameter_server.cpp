@@ -55,7 +55,7 @@ void check(const ParameterServerOptions& options) {
   if (synchronous
       && (options.max_staleness || options.max_lead
           || options.staleness_rate != StalenessRate::constant))
-    refuse("max_staleness, max_lead and staleness_rate are of the asynchronous strategy; "
+    refuse("max_staleness, max_lead and staleness_rate need the asynchronous strategy; "
            "synchronous gradients are never stale");
   if (options.max_staleness.value_or(0) < 0)
     refuse("max_staleness " + std::to_string(*options.max_staleness) + " must be at least 0");
@@ -97,7 +97,7 @@ void ParameterServer::make_slices(const ServedSlice& slice) {
 void ParameterServer::begin(const ServedSlice& slice, const at::Tensor& parameters,
                             std::int64_t version) {
   if (has_begun())
-    throw std::invalid_argument("the parameter server has its parameters already");
+    throw std::invalid_argument("the parameter server already has its parameters");
   const std::int64_t elements = elements_of(slice.segments);
   if (slice.segments.empty() || parameters.dim() != 1 || parameters.numel() != elements
       || parameters.scalar_type() != slice.type)
@@ -356,7 +356,7 @@ std::string ParameterServer::who_is_missing() const {
 
 PullAnswer ParameterServer::pull(int worker, std::int64_t at_least) const {
   if (!has_begun())
-    return {.why = "the server has no parameters yet; worker 0 brings them"};
+    return {.why = "the server has no parameters yet; worker 0 provides them"};
   // Versions are consecutive. A worker that requests a version beyond the next one got its version
   // from an earlier server.
   if (version_ < at_least && at_least <= version_ + 1 && !cannot_count(worker_of(worker)))

@@ -31,7 +31,7 @@ Snapshots snapshots_of(const std::filesystem::path& path, Safetensors&& file) {
     if (slash == std::string::npos || number.empty() || number.size() > 4
         || number.find_first_not_of("0123456789") != std::string::npos)
       fail(path, "has a tensor \"" + name
-                     + "\": it is no snapshot of a parameter server. Give another file");
+                     + "\": it is not a snapshot of a parameter server. Give another file");
     found[static_cast<std::uint32_t>(std::stoul(number))][name.substr(slash + 1)] = tensor;
   }
   for (const auto& [optimizer, tensors] : found)

@@ -98,7 +98,7 @@ void ParameterServerHost::Impl::run(const std::stop_token& stop) {
     const env::wire::SharedCounters through = socket.shared_counters();
     shared = through.frames_sent + through.frames_received;
     if (socket.strangers() > 0 && logged.insert("strangers").second)
-      options.log("parameter server " + endpoint + ": refused a client whose keys do not fit");
+      options.log("parameter server " + endpoint + ": refused a client whose keys do not match");
   }
 }
 
@@ -134,10 +134,10 @@ void ParameterServerHost::Impl::handle(Message&& message) {
   Served* to = served(head->optimizer());
   if (!to || head->worker() >= static_cast<std::uint32_t>(options.server.workers)
       || head->step() < 0 || head->version() < 0) {
-    drop("a message of a worker or an optimizer that is not of this server");
+    drop("a message of a worker or an optimizer that this server does not serve");
     refuse(*head, message.peer,
            "worker " + std::to_string(head->worker()) + " with optimizer "
-               + std::to_string(head->optimizer()) + "; the server is of "
+               + std::to_string(head->optimizer()) + "; the server has "
                + std::to_string(options.server.workers) + " workers and at most "
                + std::to_string(options.most_optimizers) + " optimizers, from 0");
     return;

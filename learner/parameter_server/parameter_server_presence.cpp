@@ -13,7 +13,7 @@ constexpr std::size_t kPastSessions = 16;
 
 std::string ParameterServer::join(int worker, std::uint64_t session, Time now, std::int64_t step) {
   if (worker < 0 || worker >= options_.workers || session == 0)
-    return "there is no worker " + std::to_string(worker) + "; the server is of "
+    return "there is no worker " + std::to_string(worker) + "; the server has "
            + std::to_string(options_.workers) + ", from 0";
   Worker& state = worker_of(worker);
   if (std::find(state.past_sessions.begin(), state.past_sessions.end(), session)
@@ -107,7 +107,7 @@ std::vector<std::string> ParameterServer::drop_silent_workers(Time now) {
     ++counters_.lost_workers;
     const auto limit = came ? options_.worker_timeout : options_.join_timeout;
     words.push_back("worker " + std::to_string(i)
-                    + (came ? " was silent for " : " has not come for ")
+                    + (came ? " was silent for " : " has not joined for ")
                     + std::to_string(limit.count()) + " ms; it is no longer waited for");
   }
   if (!words.empty() && has_begun())

@@ -22,8 +22,9 @@ public:
       options_.communicator = nullptr;
     const bool first = !options_.communicator || options_.communicator->rank() == 0;
     if (first != (link_ != nullptr))
-      throw std::invalid_argument("the first replica of a sync group has a link to the parameter "
-                                  "servers, the others have none");
+      throw std::invalid_argument(
+          "the first replica of a sync group must have a link to the parameter "
+          "servers, the others must not");
   }
 
   void begin(torch::optim::Optimizer& optimizer,

@@ -42,7 +42,7 @@ wire::SnapshotHeader header_of(const TensorMap& snapshot) {
                                 static_cast<int>(bytes.numel()))
       || header.format() != kFormat || header.version() < 0)
     throw std::invalid_argument("the \"header\" of the snapshot of a parameter server is damaged "
-                                "or of another format");
+                                "or has another format");
   return header;
 }
 
@@ -188,7 +188,7 @@ std::vector<Piece> pieces_of(const std::vector<Part>& parts) {
       throw std::invalid_argument("the snapshots of the parameter servers do not hold parameter "
                                   + std::to_string(parameter < 0 ? 0 : parameter) + " from element "
                                   + std::to_string(end)
-                                  + ", each element once: a part is missing or of another run");
+                                  + ", each element once: a part is missing or from another run");
     end += segment.count;
   }
   return pieces;

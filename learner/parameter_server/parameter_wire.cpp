@@ -67,7 +67,7 @@ std::optional<ServedSlice> decode(const wire::Slice& slice, std::string& why) {
     if (segment.count() < 1 || segment.count() > kMostElements - elements || segment.begin() < 0
         || segment.parameter() < 0 || segment.group() < 0
         || segment.group() >= slice.recipe().groups_size()) {
-      why = "a segment of parameters that cannot be";
+      why = "a segment of parameters that is impossible";
       return std::nullopt;
     }
     elements += segment.count();
@@ -82,7 +82,7 @@ std::optional<ServedSlice> decode(const wire::Slice& slice, std::string& why) {
 std::optional<wire::Envelope> decode_envelope(const std::string& header, std::string& why) {
   wire::Envelope head;
   if (!head.ParseFromString(header)) {
-    why = "bytes that are no message of a parameter server";
+    why = "bytes that are not a message of a parameter server";
     return std::nullopt;
   }
   if (head.protocol() != kParameterProtocol) {

@@ -45,7 +45,7 @@ WeightType weight_type_named(const std::string& name) {
   for (const WeightType type : {WeightType::float32, WeightType::bfloat16, WeightType::int8})
     if (name == weight_type_name(type))
       return type;
-  throw std::invalid_argument("weights '" + name + "' are none; name float, bfloat16 or int8");
+  throw std::invalid_argument("weights '" + name + "' are unknown; name float, bfloat16 or int8");
 }
 
 std::uint16_t bfloat16_bits(float value) {

@@ -79,8 +79,8 @@ void ConfiguredStrategy::check() const {
           "devices of " + std::to_string(options_.devices.size()) + " replicas were given for "
               + std::to_string(options_.replicas) + "; give each a list, or none at all");
   if (options_.kind == StrategyKind::mirrored)
-    require(place_.size == 1, "it is of one process, and there are " + std::to_string(place_.size)
-                                  + "; use multi_worker");
+    require(place_.size == 1, "it works within one process, but there are "
+                                  + std::to_string(place_.size) + "; use multi_worker");
   replicas_in_sync(options_, num_replicas());
 }
 

@@ -58,11 +58,12 @@ TensorMap DistributedInput::next_of_worker(ReplicaContext& context) {
     return round - first_round_ < static_cast<std::int64_t>(options_.ahead);
   };
   if (!taken_.wait_for(lock, options_.timeout, may_draw))
-    throw std::runtime_error("input: replica " + std::to_string(context.replica_id()) + " is "
-                             + std::to_string(options_.ahead)
-                             + " batches ahead of another of its process, which took none for "
-                             + std::to_string(options_.timeout.count())
-                             + " ms; do all replicas call next() equally often?");
+    throw std::runtime_error(
+        "input: replica " + std::to_string(context.replica_id()) + " is "
+        + std::to_string(options_.ahead)
+        + " batches ahead of another replica of its process, which took none for "
+        + std::to_string(options_.timeout.count())
+        + " ms; do all replicas call next() equally often?");
   while (!ended_ && round >= first_round_ + static_cast<std::int64_t>(rounds_.size())) {
     auto batch = draw(context);
     if (batch.empty())

@@ -8,8 +8,8 @@ namespace {
 std::int64_t divide(std::int64_t global_batch_size, int parts, const char* what) {
   if (parts < 1 || global_batch_size < 1 || global_batch_size % parts != 0)
     throw std::invalid_argument("the global batch size " + std::to_string(global_batch_size)
-                                + " does not divide over " + std::to_string(parts) + ' ' + what
-                                + "; make it a multiple of the number of " + what);
+                                + " cannot be split evenly over " + std::to_string(parts) + ' '
+                                + what + "; make it a multiple of the number of " + what);
   return global_batch_size / parts;
 }
 
@@ -33,7 +33,7 @@ TensorMap part_of_batch(const TensorMap& batch, int part, int parts) {
       throw std::invalid_argument(
           "input: the rows of \"" + name + "\", "
           + (tensor.dim() == 0 ? "a scalar," : std::to_string(tensor.size(0)))
-          + " do not divide over " + std::to_string(parts)
+          + " cannot be split evenly over " + std::to_string(parts)
           + " replicas; let the pipeline give a multiple of them (per_pipeline_batch_size)");
     const auto rows = tensor.size(0) / parts;
     result[name] = tensor.narrow(0, part * rows, rows);

@@ -26,7 +26,7 @@ public:
       if (parts > 0 && (tensor.dim() == 0 || tensor.size(0) % parts != 0))
         throw std::invalid_argument(
             "reduce_scatter: the first dimension of " + Nest(tensor).describe()
-            + " must divide by the number of replicas, " + std::to_string(parts));
+            + " must be divisible by the number of replicas, " + std::to_string(parts));
       kinds_[{tensor.scalar_type(), tensor.device().str()}].push_back(i);
     }
   }
@@ -70,11 +70,10 @@ private:
 
 collectives::Communicator* ReplicaCollectives::group(const char* call) const {
   if (!has_collectives())
-    throw collectives::CollectiveError(
-        std::string(call)
-        + ": the replicas of this strategy do not "
-          "wait for each other, so that there are no collectives; ask "
-          "has_collectives(), or take another strategy");
+    throw collectives::CollectiveError(std::string(call)
+                                       + ": the replicas of this strategy do not "
+                                         "wait for each other, so there are no collectives; check "
+                                         "has_collectives(), or use another strategy");
   return communicator_;
 }
 
@@ -93,7 +92,7 @@ void ReplicaCollectives::check_structure(const Nest& nest, const char* call) {
       const auto message = std::string(call) + " of a nest: replica "
                            + std::to_string(rank_in_sync_group()) + " has " + nest.describe()
                            + ", replica " + std::to_string(rank)
-                           + " another structure; give equal names, shapes and types on all";
+                           + " has another structure; give equal names, shapes and types on all";
       communicator_->abort(message);
       throw collectives::CollectiveError(message);
     }
@@ -204,7 +203,7 @@ std::vector<Nest> ReplicaCollectives::all_to_all(const std::vector<Nest>& out) {
   std::vector<Tensors> flats; // [to][type]
   for (const auto& nest : out) {
     if (nest.fingerprint() != out[0].fingerprint())
-      throw std::invalid_argument("all_to_all: " + nest.describe() + " is not of the structure "
+      throw std::invalid_argument("all_to_all: " + nest.describe() + " does not have the structure "
                                   + out[0].describe() + "; make them equal");
     auto& flat = flats.emplace_back();
     const auto tensors = nest.flatten();

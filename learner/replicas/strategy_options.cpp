@@ -148,7 +148,7 @@ int replicas_in_sync(const StrategyOptions& options, int num_replicas) {
     return 1;
   case StrategyKind::sync_groups:
     require(options.sync_groups >= 1 && num_replicas % options.sync_groups == 0,
-            replicas + " replicas do not divide over sync_groups "
+            replicas + " replicas cannot be split evenly over sync_groups "
                 + std::to_string(options.sync_groups));
     return num_replicas / options.sync_groups;
   case StrategyKind::backup_workers:

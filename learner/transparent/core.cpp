@@ -73,8 +73,9 @@ bool begin() {
     const std::string source = environment_variable("TROUPE_TRANSPARENT_PLACE");
     const auto place = collectives::topology_of_this_process(source.empty() ? "auto" : source);
     if (place.source == "single")
-      std::fprintf(stderr, "troupe transparent: does nothing, for no launcher gave this process a "
-                           "rank; start it with `troupe transparent -n 4 -- program`\n");
+      std::fprintf(stderr,
+                   "troupe transparent: does nothing, because no launcher gave this process a "
+                   "rank; start it with `troupe transparent -n 4 -- program`\n");
     if (place.size == 1)
       return false;
     const auto meeting = std::make_shared<ProcessRendezvous>(place, settings);

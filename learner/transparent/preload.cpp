@@ -71,8 +71,8 @@ const Core* load_core() {
       library ? reinterpret_cast<GetCore>(::dlsym(library, "troupe_transparent_core")) : nullptr;
   if (!get || get()->version != Core::kVersion) {
     std::fprintf(stderr,
-                 "troupe transparent: %s cannot be used: %s; both libraries must be of one build, "
-                 "and the program's LibTorch 2.11\n",
+                 "troupe transparent: %s cannot be used: %s; both libraries must come from one "
+                 "build, and the program must use LibTorch 2.11\n",
                  path.c_str(), reason ? reason : "another version");
     std::_Exit(kFailed);
   }

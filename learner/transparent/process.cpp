@@ -157,9 +157,9 @@ void TransparentProcess::compare_parameters(torch::optim::Optimizer& optimizer,
   const std::string reason =
       "before step " + std::to_string(tracked.steps + 1) + " of optimizer "
       + std::to_string(tracked.number) + " (" + tracked.kind + ") the parameters of rank " + names
-      + " were no longer those of rank 0; the program changes them by itself and by rank (random "
-        "numbers, files, threads): make that equal, or switch the comparison off with "
-        "--check-every 0";
+      + " were no longer those of rank 0; the program itself changes them differently by rank "
+        "(random numbers, files, threads): make the changes equal, or switch the comparison off "
+        "with --check-every 0";
   throw collectives::CollectiveError(reason);
 }
 
@@ -241,16 +241,16 @@ void TransparentProcess::reset(const std::function<void()>& original) {
 
 void TransparentProcess::stream() {
   if (!stream_said_)
-    say("a stream is read: every rank reads all of it, for a stream's sampler has no samples to "
-        "share; let the program draw its part at random, or use a data set with a size");
+    say("a stream is read: every rank reads all of it, because a stream's sampler has no samples "
+        "to share; let the program draw its part at random, or use a data set with a size");
   stream_said_ = true;
 }
 
 void TransparentProcess::end() {
   if (constructed_ > 0 && steps_ == 0)
-    say("no step of a LibTorch optimizer was seen: nothing was averaged; an optimizer class of the "
-        "program's own cannot be seen, and with --batch divide a loader's drop_last drops every "
-        "batch");
+    say("no step of a LibTorch optimizer was seen: nothing was averaged; an optimizer class that "
+        "the program defines cannot be seen, and with --batch divide a loader's drop_last drops "
+        "every batch");
   try {
     communicator_->barrier();
   } catch (const collectives::CollectiveError& error) {

@@ -27,7 +27,7 @@ ProcessRendezvous::ProcessRendezvous(collectives::ProcessTopology place, const S
   constexpr std::array<const char*, 3> kBackends{"shared_memory", "tcp", "hierarchical"};
   if (std::find(kBackends.begin(), kBackends.end(), backend_) == kBackends.end())
     throw std::invalid_argument("TROUPE_TRANSPARENT_BACKEND=" + backend_
-                                + " must be shared_memory, tcp or hierarchical, for gradients "
+                                + " must be shared_memory, tcp or hierarchical, because gradients "
                                   "travel in the processor's memory; leave it out for the fastest");
 }
 
@@ -64,8 +64,8 @@ ProcessRendezvous::another(collectives::Communicator& first) {
   } catch (const collectives::CollectiveError&) {
     throw;
   } catch (const std::exception& error) {
-    throw collectives::CollectiveError(std::string("no second communicator, for what is sent while "
-                                                   "backward goes on (--overlap off: none): ")
+    throw collectives::CollectiveError(std::string("cannot make the communicator that sends during "
+                                                   "backward (--overlap off needs none): ")
                                        + error.what());
   }
 }

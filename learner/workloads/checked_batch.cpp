@@ -29,7 +29,7 @@ void check_rows(const at::Tensor& input, const std::string& name,
                                 + " [rows] + " + c10::str(at::IntArrayRef(shape)));
   if (type != at::kByte && !is_finite(input))
     throw std::runtime_error("NaN or infinity in batch tensor \"" + name + "\" at " + when
-                             + ": the data set gave it");
+                             + ": it came from the data set");
 }
 
 const at::Tensor& checked_labels(const TensorMap& batch, std::int64_t rows, std::int64_t classes,
@@ -46,7 +46,7 @@ const at::Tensor& checked_labels(const TensorMap& batch, std::int64_t rows, std:
     if (label < 0 || label >= classes)
       throw std::runtime_error("label " + std::to_string(label) + " at " + when + " is not in [0, "
                                + std::to_string(classes)
-                               + "); the data set has more classes than it says");
+                               + "); the data set has more classes than it declares");
   return labels;
 }
 

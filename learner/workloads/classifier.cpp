@@ -366,8 +366,9 @@ Metrics evaluate_classifier(ReplicaContext& context, Replica& replica, const Dat
                             std::int64_t batch) {
   auto* classifier = dynamic_cast<Classifier*>(&replica);
   if (!classifier)
-    throw std::invalid_argument("evaluate_classifier: the replica is no classifier; give one that "
-                                "make_classifier made");
+    throw std::invalid_argument(
+        "evaluate_classifier: the replica is not a classifier; give one that "
+        "make_classifier made");
   classifier->agree_on_buffers(context);
   return mean_over_rows(context, dataset, batch,
                         [&](const TensorMap& rows) { return classifier->measure(rows); });

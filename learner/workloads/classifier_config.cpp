@@ -39,7 +39,7 @@ void check_spec(const ClassifierSpec& spec) {
     require(spec.width >= 1, "width", spec.width, "must be at least 1 pixel");
   }
   require(spec.steps_per_epoch >= 1, "steps_per_epoch", spec.steps_per_epoch,
-          "must be at least 1; epochs of the schedule are counted by it");
+          "must be at least 1; it defines the epochs of the schedule");
 }
 
 } // namespace

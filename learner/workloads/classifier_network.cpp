@@ -105,9 +105,9 @@ void check_model(const ClassifierConfig& config, const ClassifierSpec& spec) {
     throw std::invalid_argument("model \"" + config.model
                                 + "\" is not known; give \"mlp\", \"inception_v3\", or \"resnet\" "
                                   "and one of "
-                                + resnet_depths() + ", with \"_small\" behind for small pictures");
+                                + resnet_depths() + ", followed by \"_small\" for small pictures");
   if (config.model != "mlp" && spec.features > 0)
-    throw std::invalid_argument("model \"" + config.model + "\" takes pictures, and the data have "
+    throw std::invalid_argument("model \"" + config.model + "\" takes pictures, but the data have "
                                 + std::to_string(spec.features)
                                 + " columns of features; give \"mlp\"");
   const auto least = config.auxiliary_weight > 0 ? kInceptionAuxiliaryPixels : kInceptionPixels;

@@ -106,7 +106,7 @@ double frechet_distance(const at::Tensor& mean_a, const at::Tensor& covariance_a
   if (mean_a.sizes() != mean_b.sizes() || covariance_a.sizes() != covariance_b.sizes())
     throw std::invalid_argument("frechet_distance: features of " + std::to_string(mean_a.numel())
                                 + " and of " + std::to_string(mean_b.numel())
-                                + " numbers; both must come of one network");
+                                + " numbers; both must come from one network");
   const auto [values, vectors] = at::linalg_eigh((covariance_a + covariance_a.t()) / 2);
   const auto root = at::matmul(vectors * values.clamp_min(0).sqrt(), vectors.t());
   const auto product = at::matmul(at::matmul(root, covariance_b), root);

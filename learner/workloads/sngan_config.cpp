@@ -34,9 +34,9 @@ void check(const SnganConfig& config, const SnganSpec& spec) {
         std::pair("average_decay", config.average_decay)})
     require(value >= 0 && value < 1, name, value, "must lie in [0, 1)");
   require(config.evaluation_samples >= 2, "evaluation_samples", config.evaluation_samples,
-          "must be at least 2; they have a covariance");
+          "must be at least 2, to have a covariance");
   require(config.decay_steps >= 0, "decay_steps", config.decay_steps,
-          "must be at least 0; 0: the rates stay");
+          "must be at least 0; 0 keeps the rates");
   choose_precision(config.precision, at::kCPU, false, "precision");
 }
 

@@ -104,7 +104,7 @@ public:
       return;
     if (networks_.pixels)
       throw std::invalid_argument("d4pg.normalise_observations is true, but the environment gives "
-                                  "pixels; it is of states: leave it out");
+                                  "pixels; it applies to states: leave it out");
     normalise_states(state_size(transitions, "d4pg"));
   }
 

@@ -84,8 +84,9 @@ void AgentUpdate::capture(const Body& body) {
     current_->graph = std::make_unique<StepGraph>(options_.device(), [&] { run(body); });
   } catch (const std::runtime_error& error) {
     throw std::runtime_error(
-        std::string("the update cannot become a CUDA graph: it may read no tensor's value (item(), "
-                    "cpu()) and copy nothing from the host but by in_update(): ")
+        std::string(
+            "the update cannot become a CUDA graph: it must not read a tensor's value (item(), "
+            "cpu()) and may copy from the host only by in_update(): ")
         + error.what());
   }
   capturing_ = false;

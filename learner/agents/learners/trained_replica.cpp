@@ -71,8 +71,8 @@ private:
           (resets_.period > 0
                ? "learner.resets.period is " + std::to_string(resets_.period)
                : "learner.diagnostics_period is " + std::to_string(diagnostics_period_))
-          + ", but the networks of this agent are its own: only an agent whose replica is a "
-            "SavedReplica (learner/agents/learners) knows them; leave the key out");
+          + ", but this agent has its own kind of networks: the key needs an agent whose replica "
+            "is a SavedReplica (learner/agents/learners); leave the key out");
     (void)replica.release();
     return std::unique_ptr<SavedReplica>(saved);
   }

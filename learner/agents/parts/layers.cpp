@@ -25,7 +25,7 @@ std::vector<ConvolutionSize> sizes_of(const std::string& encoder) {
     return {{3, 1, 16}};
   if (encoder == "nature")
     return {{8, 4, 32}, {4, 2, 64}, {3, 1, 64}};
-  throw std::invalid_argument("encoder '" + encoder + "' is none; it must be minatar or nature");
+  throw std::invalid_argument("encoder '" + encoder + "' is unknown; it must be minatar or nature");
 }
 
 /// The function f(x) = sign(x) sqrt(|x|) of factorised noise, for random x.

@@ -27,12 +27,12 @@ const at::Tensor& checked(const TensorMap& batch, const std::string& name,
     std::ostringstream text;
     text << "batch tensor '" << name << "' is " << c10::toString(tensor.scalar_type())
          << tensor.sizes() << "; it must be dense " << c10::toString(type) << " [batch] + "
-         << at::IntArrayRef(shape) << " with the batch of the others";
+         << at::IntArrayRef(shape) << " with the batch size of the other tensors";
     throw std::invalid_argument(text.str());
   }
   if (!all_finite(tensor))
     throw std::runtime_error("NaN or infinity in batch tensor '" + name + "' at update "
-                             + std::to_string(update) + ": the environment or replay gave it");
+                             + std::to_string(update) + ": it came from the environment or replay");
   return tensor;
 }
 

@@ -161,14 +161,13 @@ std::vector<OptionProblem> spherical_problems(const SacConfig& config) {
                                     std::pair{"critic_blocks", config.blocks.critic_blocks}})
     if (blocks < 1)
       found.push_back({key, "is 0, but with sac.spherical the networks are made of blocks; it must "
-                            "be at least 1: SimbaV2 has 1 of the policy and 2 of the critic"});
+                            "be at least 1: SimbaV2 has 1 for the policy and 2 for the critic"});
   if (config.precision == "bfloat16")
-    found.push_back({"precision",
-                     "is \"bfloat16\", but with sac.spherical products are of float32; "
-                     "it must be \"float32\" or \"float64\""});
+    found.push_back({"precision", "is \"bfloat16\", but with sac.spherical products use float32; "
+                                  "it must be \"float32\" or \"float64\""});
   if (config.blocks.weight_decay > 0)
-    found.push_back({"weight_decay", "is above 0, but with sac.spherical each update brings the "
-                                     "weights back to the length 1; leave it out"});
+    found.push_back({"weight_decay", "is above 0, but with sac.spherical each update scales the "
+                                     "weights back to length 1; leave it out"});
   return found;
 }
 

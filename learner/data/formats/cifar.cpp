@@ -30,7 +30,7 @@ public:
                                   + "\" must be \"fine\" or \"coarse\" of CIFAR-100");
     const bool coarse = options.label == "coarse";
     if (coarse && classes != 100)
-      throw std::invalid_argument("label: \"coarse\" is of CIFAR-100 alone");
+      throw std::invalid_argument("label: \"coarse\" exists only in CIFAR-100");
     label_byte_ = classes == 100 && !coarse ? 1 : 0;
     info_.format = "cifar" + std::to_string(classes);
     info_.classes = options.classes > 0 ? options.classes : coarse ? kCoarseClasses : classes;
@@ -83,8 +83,8 @@ private:
     File file(path);
     if (file.size() == 0 || file.size() % row_bytes_ != 0)
       throw DataError(path.string() + ": has " + std::to_string(file.size())
-                      + " bytes, no whole number of rows of " + std::to_string(row_bytes_)
-                      + " (truncated, or of the other CIFAR?)");
+                      + " bytes, not a whole number of rows of " + std::to_string(row_bytes_)
+                      + " (truncated, or the other CIFAR?)");
     info_.rows += static_cast<std::int64_t>(file.size() / row_bytes_);
     info_.bytes += file.size();
     ends_.push_back(info_.rows);

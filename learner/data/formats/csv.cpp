@@ -90,7 +90,7 @@ private:
       if (width_ == 0)
         begin(fields, names, where);
       else if (names && fields != names_)
-        throw DataError(where + ": its header is not that of the first file");
+        throw DataError(where + ": its header differs from that of the first file");
       if (!names)
         add(fields, where);
       first = false;
@@ -110,7 +110,7 @@ private:
       columns_.push_back(column(name, where));
     std::erase(columns_, label_);
     if (columns_.empty())
-      throw DataError(where + ": has no column beside the label");
+      throw DataError(where + ": has no column besides the label");
   }
 
   std::size_t default_label() const {
@@ -154,7 +154,7 @@ private:
       const auto found = std::find(names.begin(), names.end(), label);
       if (found == names.end())
         problem = name_of(label_) + ": label \"" + label.substr(0, 40)
-                  + "\" is none of the classes of the data it goes with";
+                  + "\" is not one of the classes of the data it goes with";
       label = std::to_string(found - names.begin());
     }
     const auto number = number_in<std::int64_t>(label).value_or(-1);

@@ -118,7 +118,7 @@ public:
     if (!own_links_.valid() || H5Pset_elink_cb(own_links_, refuse_other_file, nullptr) < 0)
       fail(path_, "is not opened: HDF5 cannot be kept from following links to other files");
     if (!file_.valid())
-      fail(path_, "is no HDF5 file that can be read (truncated?)");
+      fail(path_, "is not a readable HDF5 file (truncated?)");
     find(file_, "", 0);
   }
 

@@ -15,7 +15,7 @@ struct IdxArray {
 };
 
 [[noreturn]] void fail_idx(const std::filesystem::path& path, const std::string& what) {
-  throw DataError(path.string() + ": is no idx file that can be read: " + what);
+  throw DataError(path.string() + ": is not a readable idx file: " + what);
 }
 
 /// A plain or compressed file: zlib reads uncompressed files unchanged.
@@ -38,7 +38,7 @@ public:
     std::uint8_t magic[4];
     take(magic, 4);
     if (magic[0] != 0 || magic[1] != 0)
-      fail_idx(path_, "it does not begin as one");
+      fail_idx(path_, "it does not begin like one");
     if (magic[2] != 8 || magic[3] != dimensions)
       fail_idx(path_, "it has " + std::to_string(magic[3]) + " dimensions of type "
                           + std::to_string(magic[2]) + "; " + std::to_string(dimensions)

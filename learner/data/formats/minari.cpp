@@ -168,7 +168,7 @@ std::int64_t import_minari(const fs::path& folder, const fs::path& out,
     writer.commit();
     return writer.episodes();
   } catch (const Json::exception& error) {
-    throw DataError((data / kMetadata).string() + " is not as minari writes it: " + error.what());
+    throw DataError((data / kMetadata).string() + " is not what minari writes: " + error.what());
   } catch (const c10::Error& error) {
     throw DataError((data / kArrays).string() + ": " + error.what_without_backtrace());
   }
@@ -178,20 +178,21 @@ void export_minari(const fs::path& recording, const fs::path& folder, const std:
   static const std::regex rule(R"(([-_\w]+/)*[-_\w]+?-v\d+)");
   if (!std::regex_match(name, rule))
     throw std::invalid_argument("--name " + name
-                                + ": a Minari data set is called like \"half_cheetah/medium-v0\"");
+                                + ": a Minari data set has a name like \"half_cheetah/medium-v0\"");
   const replay::Recording from(recording);
   const replay::RecordingSpec& spec = from.spec();
   if (!spec.vectors.empty())
-    throw std::invalid_argument(recording.string() + " has '" + spec.vectors[0].name + "' beside '"
+    throw std::invalid_argument(recording.string() + " has '" + spec.vectors[0].name + "' besides '"
                                 + spec.frame.name
                                 + "', which is not exported; record one array (environment."
                                   "observations), or train from the recording itself");
   const bool picture = spec.frame.is_picture();
   const bool chooses = !spec.action_choices.empty();
   if (chooses && std::ranges::any_of(spec.action_choices, [](std::int64_t n) { return n == 0; }))
-    throw std::invalid_argument(recording.string()
-                                + " has actions of numbers and choices, for which Minari has no "
-                                  "array; export one with either");
+    throw std::invalid_argument(
+        recording.string()
+        + " has actions of both numbers and choices, for which Minari has no "
+          "array; export one with only one kind");
   const std::vector<std::int64_t> numbers_of_action{spec.action_size};
   const bool bounded = !spec.action_minimum.empty() && !chooses;
   const auto low = [&](std::int64_t k) {

@@ -36,7 +36,7 @@ std::optional<at::ScalarType> type_of(nc_type type) {
 class NetcdfFile final : public ArrayFile {
 public:
   explicit NetcdfFile(std::string path) : path_(std::move(path)) {
-    check(nc_open(path_.c_str(), NC_NOWRITE, &file_), "is no NetCDF file that can be read");
+    check(nc_open(path_.c_str(), NC_NOWRITE, &file_), "is not a readable NetCDF file");
     try {
       find();
     } catch (...) {

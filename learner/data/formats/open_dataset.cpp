@@ -49,7 +49,7 @@ std::string find_format(const std::filesystem::path& path) {
   if (path.string().starts_with("s3://"))
     throw std::invalid_argument(
         "data.path is \"" + path.string()
-        + "\", but open_dataset() reads files of this host; experiments and "
+        + "\", but open_dataset() reads files on this host; experiments and "
           "`troupe dataset` fetch such data first: do so, or copy the "
           "data to this host");
   if (!std::filesystem::exists(path))

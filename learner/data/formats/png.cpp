@@ -69,7 +69,7 @@ bool read_png(png_structp png, png_infop info, Reading& reading, const std::stri
   ask_for_rgb(png, info);
   make_room(reading);
   if (png_get_rowbytes(png, info) != reading.out->row_bytes())
-    png_error(png, "its kind of pixels is unknown");
+    png_error(png, "its pixel format is unknown");
   png_read_image(png, reading.rows.data());
   png_read_end(png, nullptr);
   return true;

@@ -17,7 +17,7 @@ constexpr std::size_t kBlock = 64 << 10;
 using Archive = std::unique_ptr<archive, int (*)(archive*)>;
 
 [[noreturn]] void fail(const File& file, std::int64_t position, const std::string& reason) {
-  throw DataError(file.path().string() + ": is no tar archive that can be read, at byte "
+  throw DataError(file.path().string() + ": is not a readable tar archive, at byte "
                   + std::to_string(position) + ": " + reason);
 }
 

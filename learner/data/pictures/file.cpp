@@ -103,7 +103,7 @@ void File::read(std::uint64_t offset, std::uint64_t size, std::vector<std::byte>
     if (got < 0)
       fail_of_system(path_, errno);
     if (got == 0)
-      fail(path_, "it became shorter while it was read");
+      fail(path_, "it shrank while it was being read");
     done += static_cast<std::uint64_t>(got);
   }
 }

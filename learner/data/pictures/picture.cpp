@@ -58,7 +58,7 @@ struct PictureDecoder::Jpeg {
     if (tjDecompressHeader3(handle, begin_of(bytes), bytes.size(), &found.width, &found.height,
                             &found.samples, &found.colours)
         != 0)
-      throw DataError(source + ": is no JPEG or PNG that can be read: " + reason());
+      throw DataError(source + ": is not a readable JPEG or PNG: " + reason());
     check_picture_size(found.height, found.width, source);
     return found;
   }
@@ -119,9 +119,9 @@ bool is_picture_name(const std::string& name) {
 
 void check_picture_size(std::int64_t height, std::int64_t width, const std::string& source) {
   if (height < 1 || width < 1 || height > kMostPixels / width)
-    throw DataError(source + ": says that it has " + std::to_string(width) + " x "
+    throw DataError(source + ": claims to have " + std::to_string(width) + " x "
                     + std::to_string(height) + " pixels; 1 to " + std::to_string(kMostPixels)
-                    + " are read");
+                    + " can be read");
 }
 
 std::vector<std::byte> encode_jpeg(const Picture& picture, int quality) {

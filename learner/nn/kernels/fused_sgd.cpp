@@ -81,7 +81,7 @@ void FusedSgd::step_on_device(const DeviceStep& step) {
     SgdGroup lists(param_groups_[i], state_);
     const auto& options = lists.options();
     if (options.dampening() != 0)
-      throw std::invalid_argument("FusedSgd: a step on the device has no dampening");
+      throw std::invalid_argument("FusedSgd: a step on the device does not support dampening");
     // Without dampening, a momentum of 0 becomes the gradient in the first step. It stays 0 if the
     // step is left out.
     for (auto& momentum : lists.first.momentum)

@@ -193,7 +193,7 @@ TEST_CASE("what does not fit is refused in words") {
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(
       make_input(data, {.global_batch = 5})({.num_replicas_in_sync = 2, .num_input_pipelines = 2}),
-      doctest::Contains("5 does not divide over 2 replicas"), std::invalid_argument);
+      doctest::Contains("5 cannot be split evenly over 2 replicas"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(make_input(data, {.global_batch = 5, .threads = 0})({}),
                        doctest::Contains("threads 0"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(make_input(data, {.global_batch = 5, .threads = 3})({}),

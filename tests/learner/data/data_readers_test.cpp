@@ -184,7 +184,7 @@ TEST_CASE("a tar that ends too early is named, and labels out of range, too") {
   const auto whole = bytes_of(path);
   for (const std::size_t size : {std::size_t{700}, std::size_t{1100}}) {
     write_bytes(path, {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)});
-    refused({.path = path}, "a.tar: is no tar archive that can be read, at byte");
+    refused({.path = path}, "a.tar: is not a readable tar archive, at byte");
   }
   write_bytes(path, whole);
   damage(path, 300, {.path = path, .tolerate = 0.5});
@@ -276,7 +276,7 @@ TEST_CASE("CIFAR's files give their planes and labels, fine and coarse") {
   refused({.path = folder / "test_batch.bin"},
           "test_batch.bin (its row 1): label 12 is out of range; it must be from 0 to 9");
   write_text(folder / "test_batch.bin", cifar_row(2).substr(1));
-  refused({.path = folder / "test_batch.bin"}, "no whole number of rows of 3073");
+  refused({.path = folder / "test_batch.bin"}, "not a whole number of rows of 3073");
 }
 
 std::string idx(const std::vector<int>& shape, const std::string& values) {

@@ -36,7 +36,7 @@ TEST_CASE("CSV has columns by name or number, quotes, and labels of three kinds"
   write_text(folder / "more" / "2.csv", "x,label\n2,1\n3,1\n");
   CHECK(labels_of(*open_dataset({.path = folder / "more"})) == std::vector<std::int64_t>{0, 1, 1});
   write_text(folder / "more" / "2.csv", "y,label\n2,1\n");
-  refused({.path = folder / "more"}, "2.csv:1: its header is not that of the first file");
+  refused({.path = folder / "more"}, "2.csv:1: its header differs from that of the first file");
 }
 
 TEST_CASE("labels that are words have the numbers of the data they go with") {
@@ -48,7 +48,7 @@ TEST_CASE("labels that are words have the numbers of the data they go with") {
   CHECK(labels_of(*data) == std::vector<std::int64_t>{2, 1});
   CHECK(data->info().names == names);
   refused({.path = path, .classes = 2, .names = {"cat", "dog"}},
-          "a.csv:2: column 1 (\"label\"): label \"fish\" is none of the classes");
+          "a.csv:2: column 1 (\"label\"): label \"fish\" is not one of the classes");
 }
 
 TEST_CASE("what is wrong in a CSV is named by file, line and column") {
@@ -142,7 +142,7 @@ TEST_CASE("HDF5 arrays are columns, rows are fetched by number, labels are check
   bytes.resize(bytes.size() / 2);
   data.reset(); // the HDF5 library shares a file that is already open
   write_bytes(path, bytes);
-  refused({.path = path}, "a.h5: is no HDF5 file that can be read");
+  refused({.path = path}, "a.h5: is not a readable HDF5 file");
 }
 
 TEST_CASE("HDF5 files with references to other files are refused") {
@@ -212,7 +212,7 @@ TEST_CASE("NetCDF variables are columns along the label's dimension") {
     CHECK(at::equal(batch.at("label"), at::tensor({0, 1}, at::kLong)));
   }
   write_text(folder / "bad.nc", "CDF\x01 and nothing more");
-  refused({.path = folder / "bad.nc"}, "bad.nc: is no NetCDF file that can be read");
+  refused({.path = folder / "bad.nc"}, "bad.nc: is not a readable NetCDF file");
 }
 
 } // namespace

@@ -118,7 +118,7 @@ TEST_CASE("foreign and damaged files are refused by name and rule") {
       {with_header(tensor("F32", "[0, 18446744073709551615, 9223372036854775807]", "[0, 0]")),
        "shape"},
       {with_header(tensor("F32", "[1]", "[4, 8]"), eight), "gap"},
-      {with_header(tensor("F32", "[1]", "[0, 4]"), eight), "behind the last"},
+      {with_header(tensor("F32", "[1]", "[0, 4]"), eight), "after the last"},
       {with_header("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
                    "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
                    eight),

@@ -119,7 +119,7 @@ TEST_CASE("a state of other parameters, shapes or param groups is refused by the
     CHECK_THROWS_WITH_AS(optimizer->load(wrong), doctest::Contains(message), std::runtime_error);
   };
   refused("optimizer.exp_avg.fc.wait", torch::zeros({3, 4}),
-          "'optimizer.exp_avg.fc.wait', which is of no parameter here");
+          "'optimizer.exp_avg.fc.wait', which belongs to no parameter here");
   refused("optimizer.exp_avg.fc.bias", torch::zeros({4}), "\"optimizer.exp_avg.fc.bias\"");
   refused("optimizer.step.fc.weight", {}, "\"optimizer.step.fc.weight\" is missing");
   refused("optimizer.momentum_buffer.fc.bias", torch::zeros({3}),

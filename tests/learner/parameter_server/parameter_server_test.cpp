@@ -483,7 +483,7 @@ TEST_CASE("options that do not go together are refused with the way out") {
                   std::invalid_argument);
   auto mixed = central_storage(2);
   mixed.max_staleness = 3;
-  CHECK_THROWS_WITH(check(mixed), doctest::Contains("of the asynchronous strategy"));
+  CHECK_THROWS_WITH(check(mixed), doctest::Contains("need the asynchronous strategy"));
 }
 
 namespace {

@@ -156,7 +156,7 @@ TEST_CASE("weights of fewer bits are the nearest of their type") {
   CHECK(bfloat16_bits(1.00390625F) == 0x3f80); // half-way between two numbers: rounds to even
   CHECK(weight_type_named("int8") == WeightType::int8);
   CHECK_THROWS_WITH(weight_type_named("int4"),
-                    "weights 'int4' are none; name float, bfloat16 or int8");
+                    "weights 'int4' are unknown; name float, bfloat16 or int8");
 }
 
 TEST_CASE("layers that do not fit each other are refused by number") {

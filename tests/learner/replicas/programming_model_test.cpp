@@ -162,16 +162,18 @@ TEST_CASE("a global batch that does not divide is refused with both numbers") {
   const auto input = replicator.input(counted_rows);
   CHECK_THROWS_WITH_AS(
       replicator.step(*input, echo),
-      doctest::Contains("the global batch size 12 does not divide over 5 replicas"), ReplicaError);
+      doctest::Contains("the global batch size 12 cannot be split evenly over 5 replicas"),
+      ReplicaError);
   Replicator two(make_mirrored_strategy(2));
   const auto odd = two.input(
       [](const InputContext&) { return [] {
                                   return TensorMap{{"x", torch::zeros({3})}};
                                 }; },
       {.pipelines = Pipelines::per_worker});
-  CHECK_THROWS_WITH_AS(two.step(*odd, echo),
-                       doctest::Contains("the rows of \"x\", 3 do not divide over 2 replicas"),
-                       ReplicaError);
+  CHECK_THROWS_WITH_AS(
+      two.step(*odd, echo),
+      doctest::Contains("the rows of \"x\", 3 cannot be split evenly over 2 replicas"),
+      ReplicaError);
 }
 
 TEST_CASE(

@@ -170,7 +170,7 @@ TEST_CASE("a configuration that is wrong says what would be right") {
   CHECK(said("one_device replicas=2")
         == "strategy one_device: 2 replicas are too many; use mirrored, or multi_worker");
   CHECK(said("sync_groups replicas=3 sync_groups=2")
-        == "strategy sync_groups: 3 replicas do not divide over sync_groups 2");
+        == "strategy sync_groups: 3 replicas cannot be split evenly over sync_groups 2");
   CHECK(said("backup_workers replicas=2 backup_workers=2")
         == "strategy backup_workers: backup_workers 2 must be fewer than the replicas, 2");
   CHECK(said("parameter_server staleness_rate=fast")

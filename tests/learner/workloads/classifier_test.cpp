@@ -300,7 +300,7 @@ TEST_CASE("NaN and labels out of range are refused by name before a weight chang
   rows.at("features")[2][1] = NAN;
   CHECK_THROWS_WITH_AS(
       alone.step(rows),
-      "NaN or infinity in batch tensor \"features\" at update 1: the data set gave it",
+      "NaN or infinity in batch tensor \"features\" at update 1: it came from the data set",
       std::runtime_error);
   rows = features(4, 1);
   rows.at("label")[3] = 3;

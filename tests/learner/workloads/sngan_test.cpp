@@ -384,7 +384,7 @@ TEST_CASE("what cannot be meant is refused by field, value and rule") {
   rows["picture"] = torch::full({4, 3, 32, 32}, NAN);
   CHECK_THROWS_WITH_AS(
       alone.gan->step_fn(alone.context, rows),
-      "NaN or infinity in batch tensor \"picture\" at critic step 1: the data set gave it",
+      "NaN or infinity in batch tensor \"picture\" at critic step 1: it came from the data set",
       std::runtime_error);
 }
 

@@ -196,7 +196,7 @@ TEST_CASE("loading what does not fit names the differences and changes nothing")
   const std::string error =
       error_of([&] { replica->load(parameters, replica->optimizer_state()); });
   CHECK(has(error, "critic.layer0.bias Float[28] is missing"));
-  CHECK(has(error, "critic.layer9.bias Float[2] is not of it"));
+  CHECK(has(error, "critic.layer9.bias Float[2] is not part of it"));
   CHECK(has(error, "policy.output.weight"));
   CHECK(equal(before, replica->parameters()));
   CHECK(has(error_of([&] { replica->load(before, {}); }), "is missing"));

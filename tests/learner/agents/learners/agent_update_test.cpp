@@ -170,7 +170,7 @@ TEST_CASE("what is not finite changes no parameter and is named") {
 
 TEST_CASE("graphs are of GPUs") {
   const std::string reason = StepGraph::unavailable_reason(at::kCPU);
-  CHECK(reason == "CUDA graphs are of GPUs, not of cpu");
+  CHECK(reason == "CUDA graphs need a GPU, not cpu");
   CHECK(error_of([] { StepGraph(at::kCPU, [] {}); }) == reason);
   CHECK(!StepGraph::unavailable_reason(at::Device(at::kCUDA, 99)).empty());
 }
