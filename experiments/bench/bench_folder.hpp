@@ -15,7 +15,8 @@ struct BenchFolder {
   BenchFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "troupe_bench_XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr)
-      throw std::runtime_error("cannot make " + name + "; set TMPDIR to a folder with 2 GB");
+      throw std::runtime_error("cannot make " + name
+                               + "; set TMPDIR to a folder with 2 GB of free space");
     path = name;
   }
   ~BenchFolder() {

@@ -163,7 +163,8 @@ private:
 
   static int number_of(const std::string& line) { // number of join attempts: 12 in "joined 12"
     if (!line.starts_with("joined "))
-      throw std::runtime_error("a process of simulated nodes says \"" + line + "\"");
+      throw std::runtime_error("unexpected line from a process of simulated nodes: \"" + line
+                               + "\"");
     return std::stoi(line.substr(7));
   }
 
@@ -175,7 +176,8 @@ private:
       int index = 0;
       double when = 0;
       if (std::sscanf(line.c_str(), "role %31s %d %lf", role.data(), &index, &when) != 3)
-        throw std::runtime_error("a process of simulated nodes says \"" + line + "\"");
+        throw std::runtime_error("unexpected line from a process of simulated nodes: \"" + line
+                                 + "\"");
       told[{role_named(role.data()), index}] = when;
     }
     return told;
@@ -226,7 +228,7 @@ private:
     double count = 0, half = 0, most_of_them = 0, most = 0;
     if (std::sscanf(line.c_str(), "asked %lf %lf %lf %lf", &count, &half, &most_of_them, &most)
         != 4)
-      throw std::runtime_error("the process that asks says \"" + line + "\"");
+      throw std::runtime_error("unexpected line from the querying process: \"" + line + "\"");
     if (round == 0)
       return;
     const std::string when = round == 1 ? "while all beat" : "while nodes are lost and come back";
@@ -310,19 +312,20 @@ void run_trials(const Options& options) {
 
 int main(int count, char** words) {
   using namespace troupe::experiments;
-  CLI::App app("How many nodes one head holds: simulated nodes beside a real supervisor; a JSON "
-               "object per line");
+  CLI::App app("Measures how many nodes one head can handle: simulated nodes and a real "
+               "supervisor; prints one JSON object per line");
   Options options;
   app.footer("Example: cluster_scale --nodes 1000 --seconds 30 > beats.jsonl");
   app.add_option("--nodes", options.nodes, "simulated nodes, with an environment actor each")
       ->check(CLI::Range(10, 20'000))
       ->capture_default_str();
-  app.add_option("--seconds", options.seconds, "in which all of them beat and nothing else")
+  app.add_option("--seconds", options.seconds, "length of the phase with nothing but heartbeats")
       ->check(CLI::Range(1.0, 3600.0))
       ->capture_default_str();
-  app.add_option("--join", options.join,
-                 "play some of a head's nodes (PORT:FIRST:COUNT:SILENT:KEYS); with no COUNT ask "
-                 "the head at that port all the time and say how long answers took at SIGUSR2");
+  app.add_option(
+      "--join", options.join,
+      "simulate some of a head's nodes (PORT:FIRST:COUNT:SILENT:KEYS); without COUNT, query the "
+      "head at that port continuously and print the response times at SIGUSR2");
   CLI11_PARSE(app, count, words);
   try {
     if (options.join.empty())

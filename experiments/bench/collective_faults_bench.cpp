@@ -188,7 +188,7 @@ Outcome with_processes(const std::string& backend, const std::string& fault,
     End end;
     if (!(line >> end.at >> std::ws) || !std::getline(line, end.message))
       throw std::runtime_error("bench collective_faults: " + backend + ", " + fault
-                               + ": a survivor ended without a word");
+                               + ": a survivor ended without a message");
     ends.push_back(end);
   }
   return outcome_of(begin, ends);

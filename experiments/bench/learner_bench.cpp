@@ -116,7 +116,7 @@ std::vector<Problem> wanted_problems(const BenchOptions& options) {
   });
   if (all.empty())
     throw std::invalid_argument("--task \"" + options.tasks.front()
-                                + "\" is part of no networks' name; they are" + names);
+                                + "\" matches no networks; choose from" + names);
   return all;
 }
 

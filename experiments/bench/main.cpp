@@ -58,7 +58,7 @@ void print_figure(const Figure& figure, bool json) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Measures one stage: median, least and greatest");
+  CLI::App app("Runs the benchmarks of one stage: median, minimum and maximum");
   app.name("troupe bench");
   BenchOptions options;
   std::string name;
@@ -67,42 +67,43 @@ int run(int argc, char** argv) {
   app.footer("Example: troupe bench replay --json\n"
              "         troupe bench render --task all --vectors AVX2\n"
              "`troupe list benches` lists the stages. render measures the caster on one and two "
-             "threads in turns with OpenGL, or only the caster with --vectors; without --task it "
-             "draws five tasks, and also pictures along control steps. ddp starts its own "
+             "threads, alternating with OpenGL, or only the caster with --vectors; without --task "
+             "it draws five tasks, and also pictures along control steps. ddp starts its own "
              "processes; under torchrun, mpirun or srun it measures the processes it runs in.");
   app.add_option("stage", name, "the stage to measure, or \"all\"");
   app.add_flag("--json", json, "print one JSON object per line");
   app.add_option("--seconds", options.seconds, "seconds per repetition")
       ->check(CLI::Range(0.001, 3600.0))
       ->capture_default_str();
-  app.add_option("--repetitions", options.repetitions, "the median is reported")
+  app.add_option("--repetitions", options.repetitions,
+                 "number of repetitions; the median is reported")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--models", options.models, "folder with the control suite's XML files");
-  app.add_option(
-         "--task", options.tasks,
-         "of the stages pool, render and replay_disk, may be given again; \"all\", not of pool: "
-         "the "
-         "control suite; of the stage learner: networks with this in their name, as \"drq\"")
+  app.add_option("--task", options.tasks,
+                 "for the stages pool, render and replay_disk; may be repeated; \"all\" (not for "
+                 "pool): the control suite; for the stage learner: networks with this in their "
+                 "name, such as \"drq\"")
       ->allow_extra_args(false);
   app.add_option("--pool", options.pool,
-                 "of the stage pool: this one alone, ENVIRONMENTS/BATCH/THREADS, e.g. 256/128/2");
+                 "for the stage pool: only this one, ENVIRONMENTS/BATCH/THREADS, e.g. 256/128/2");
   app.add_option("--size", options.sizes,
-                 "of the stage render's pictures, in pixels; may be given again")
+                 "for the stage render: size of the pictures in pixels; may be repeated")
       ->allow_extra_args(false)
       ->check(CLI::Range(8, 4096));
   app.add_option("--join", options.join, "the rank assignment of a process that a stage started")
       ->group(""); // internal
-  app.add_option("--data", options.data, "stage data: a folder of JPEGs (default: generated ones)");
-  app.add_option("--vectors", options.vectors,
-                 "of the stage render: the caster's processor instructions, e.g. AVX2; the "
-                 "best otherwise");
+  app.add_option("--data", options.data,
+                 "for the stage data: a folder of JPEGs (default: generated ones)");
+  app.add_option(
+      "--vectors", options.vectors,
+      "for the stage render: the caster's processor instructions, e.g. AVX2; default: the best");
   app.add_option("--device", options.device,
-                 "of the stages learner and classifier: on \"cpu\" or \"cuda\" alone; both where "
-                 "there is a GPU otherwise")
+                 "for the stages learner and classifier: only \"cpu\" or \"cuda\"; default: both "
+                 "if there is a GPU")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--timeline", options.timeline,
-                 "of the stage ddp: where its Chrome trace over all processes is written");
+                 "for the stage ddp: file for a Chrome trace of all processes");
   app.add_flag("--list", list, "list the stages");
   try {
     app.parse(argc, argv);

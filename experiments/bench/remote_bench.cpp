@@ -57,7 +57,7 @@ public:
     std::array<int, 2> in{};
     std::array<int, 2> out{};
     if (pipe2(in.data(), O_CLOEXEC) != 0 || pipe2(out.data(), O_CLOEXEC) != 0)
-      throw std::runtime_error("no pipes for the Python server");
+      throw std::runtime_error("cannot create pipes for the Python server");
     to_ = in[1];
     from_ = out[0];
     posix_spawn_file_actions_t actions{};

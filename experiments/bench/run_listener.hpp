@@ -58,7 +58,7 @@ public:
     self_->request(supervisor_, kPatience, actors::stop_atom_v)
         .receive(
             [](actors::done_atom) {},
-            [](const caf::error&) { throw std::runtime_error("the supervisor does not end"); });
+            [](const caf::error&) { throw std::runtime_error("the supervisor does not stop"); });
   }
 
 private:
@@ -80,7 +80,7 @@ private:
           const Key key{static_cast<actors::Role>(role), index};
           if (!restart)
             throw std::runtime_error(std::string(actors::role_name(key.first))
-                                     + " is lost for good: " + reason);
+                                     + " is permanently lost: " + reason);
           lost_.emplace(key, now());
           up_.erase(key);
           spawn(key);
@@ -93,8 +93,9 @@ private:
     while (!holds()) {
       take(std::chrono::milliseconds(100));
       if (Clock::now() > end)
-        throw std::runtime_error("waited in vain until " + what + ": " + std::to_string(up_.size())
-                                 + " of " + std::to_string(roles()) + " are up");
+        throw std::runtime_error("timed out waiting until " + what + ": "
+                                 + std::to_string(up_.size()) + " of " + std::to_string(roles())
+                                 + " are up");
     }
   }
 

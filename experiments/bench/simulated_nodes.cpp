@@ -223,7 +223,7 @@ SimulatedNode::SimulatedNode(std::string name, std::uint16_t head_port,
     return;
   for (const auto& who : {agent_, node_})
     caf::anon_send_exit(who, caf::exit_reason::kill);
-  throw std::runtime_error("the head did not let it in: " + problem);
+  throw std::runtime_error("the head rejected the node: " + problem);
 }
 
 SimulatedNode::~SimulatedNode() {

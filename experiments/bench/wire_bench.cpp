@@ -103,7 +103,7 @@ struct Transport {
     const auto end = Clock::now() + kPatience;
     while (shares && socket.shared_counters().links == 0) {
       if (Clock::now() > end)
-        throw std::runtime_error("bench wire: no shared memory between two processes here");
+        throw std::runtime_error("bench wire: two processes cannot share memory on this host");
       socket.wait(Clock::now() + std::chrono::milliseconds(10));
     }
   }
