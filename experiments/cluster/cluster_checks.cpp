@@ -121,12 +121,12 @@ private:
       }
     }
     if (given.size() > 1) {
-      complain(given[1], "is given beside " + given[0]
+      complain(given[1], "is given together with " + given[0]
                              + "; one of them starts the nodes, so leave the other out");
     }
     const auto kind = launcher_of(cluster_);
     if (cluster_.node_size() == 0 && kind != LauncherKind::local && kind != LauncherKind::none) {
-      complain(launcher_name(kind), "is given, and no node; write node { name: \"host\" … }");
+      complain(launcher_name(kind), "is given without a node; write node { name: \"host\" … }");
     }
   }
 
@@ -141,7 +141,8 @@ private:
   void check_numa(const ClusterNode& block, const std::string& key) {
     std::set<int> cores, gpus;
     if (block.cores() > 0 || block.gpus() > 0) {
-      complain(key + ".numa", "is given beside " + key + (block.cores() > 0 ? ".cores" : ".gpus")
+      complain(key + ".numa", "is given together with " + key
+                                  + (block.cores() > 0 ? ".cores" : ".gpus")
                                   + "; its blocks name all cores and GPUs, so leave those out");
     }
     for (int i = 0; i < block.numa_size(); ++i) {
@@ -150,7 +151,7 @@ private:
         for (const int core : actors::parse_core_set(block.numa(i).cores())) {
           if (!cores.insert(core).second) {
             complain(name + ".cores", "has core " + std::to_string(core)
-                                          + " a second time; each is of one NUMA node");
+                                          + " a second time; it belongs to one NUMA node only");
             break;
           }
         }
@@ -159,8 +160,8 @@ private:
       }
       for (const int gpu : block.numa(i).gpu()) {
         if (!gpus.insert(gpu).second) {
-          complain(name + ".gpu",
-                   "has GPU " + std::to_string(gpu) + " a second time; each is of one NUMA node");
+          complain(name + ".gpu", "has GPU " + std::to_string(gpu)
+                                      + " a second time; it belongs to one NUMA node only");
         }
       }
     }
@@ -181,7 +182,8 @@ private:
         const std::string name = node_name(block, k);
         if (!nodes_.insert(name).second) {
           complain(key + ".name",
-                   "makes a node \"" + name + "\", as another block does; give each its own name");
+                   "makes a node \"" + name
+                       + "\", which another block makes too; give each its own name");
           break;
         }
       }
@@ -217,7 +219,7 @@ private:
       known.insert(known.end(), groups_.begin(), groups_.end());
     }
     const auto near = env::nearest_names(name, known, 1);
-    complain(key, "is \"" + name + "\", and there is no such node"
+    complain(key, "is \"" + name + "\", but there is no such node"
                       + (near.empty() ? "; name one of the node blocks"
                                       : "; did you mean \"" + near.front() + "\"?"));
   }
@@ -228,8 +230,10 @@ private:
       const ClusterRole& role = cluster_.role(i);
       const std::string key = at("role", i);
       if (!seen.insert(role.name()).second) {
-        complain(key + ".name",
-                 "is \"" + role.name() + "\", as another's; write all of a role in one block");
+        complain(
+            key + ".name",
+            "is \"" + role.name()
+                + "\", which another block has too; write everything about a role in one block");
       }
       if (role.name() == "evaluator" && role.count() > 1) {
         complain(key + ".count", "is " + std::to_string(role.count())
@@ -245,8 +249,8 @@ private:
         if (other == role.name() || apart) {
           complain(key + ".together",
                    "has \"" + other + "\""
-                       + (apart ? std::string(", as ") + key + ".apart has; leave one of them out"
-                                : std::string(", the role itself; write spread: PACK")));
+                       + (apart ? std::string(", as does ") + key + ".apart; leave one of them out"
+                                : std::string(", which is the role itself; write spread: PACK")));
         }
       }
     }
@@ -277,14 +281,14 @@ private:
     const auto kind = launcher_of(cluster_);
     if (!inside && cluster_.keys().empty()) {
       complain("keys", "is empty and head.listen is " + cluster_.head().listen()
-                           + ", off the loopback interface; make keys by `troupe keys cluster DIR` "
-                             "and name the folder");
+                           + ", off the loopback interface; create keys with `troupe keys cluster "
+                             "DIR` and name the folder");
     }
     if (wildcard && cluster_.head().address().empty()
         && (kind == LauncherKind::ssh || kind == LauncherKind::mpi || kind == LauncherKind::ray)) {
       complain("head.address", "is empty and head.listen is " + cluster_.head().listen()
                                    + ", at which no node can reach it; give HOST:PORT of the host "
-                                     "of `troupe launch`");
+                                     "that runs `troupe launch`");
     }
     const auto far = std::find_if(addresses_.begin(), addresses_.end(),
                                   [](const auto& host) { return !collectives::is_loopback(host); });

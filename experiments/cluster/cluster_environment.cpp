@@ -141,7 +141,7 @@ std::optional<EnvironmentCluster> cluster_from_environment(const Variables& vari
   const char* variable = tasks ? "TF_CONFIG" : "RANK";
   if (!variables(variable)) {
     throw std::invalid_argument(std::string(variable) + " is not set; " + name
-                                + " describes a cluster by it");
+                                + " reads the cluster from it");
   }
   const auto place = collectives::topology_from(
       variables, [](const std::string&) { return std::string(); }, name);

@@ -82,7 +82,7 @@ private:
       }
       if (!block.address().empty()) {
         complain(key + ".address",
-                 std::string("is given; ") + launcher + " decides on hosts, so leave it out");
+                 std::string("is given; ") + launcher + " chooses the hosts, so leave it out");
       }
     }
   }
@@ -130,8 +130,9 @@ private:
     }
     check_sizes("slurm", false);
     if (cluster_.node_size() > 1) {
-      complain("node[1]", "is given; a Slurm job has nodes that are alike: one node block with "
-                          "their count");
+      complain(
+          "node[1]",
+          "is given; all nodes of a Slurm job are alike: write one node block with their count");
     }
   }
 

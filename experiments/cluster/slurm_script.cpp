@@ -105,7 +105,7 @@ std::string slurm_script(const Cluster& cluster, const LaunchFiles& files) {
     return name + "=" + shell_word(value) + "\n";
   };
   std::string out = "#!/bin/bash\n# The cluster " + cluster.name()
-                    + " as a job of Slurm: sbatch this file.\n" + directives(cluster)
+                    + " as a Slurm job: submit this file with sbatch.\n" + directives(cluster)
                     + "set -euo pipefail\n";
   for (const std::string& line : cluster.slurm().setup()) {
     out += line + "\n";
