@@ -38,7 +38,7 @@ std::string file_complaint(const std::string& base, const fs::path& folder, cons
   const auto near = env::nearest_names(file.stem().string(), config_names({folder}), 1);
   return text
          + (near.empty()
-                ? "; it is looked for beside the file that names it"
+                ? "; its path is relative to the file that names it"
                 : "; did you mean \"" + (fs::path(base).parent_path() / near[0]).string() + "\"?");
 }
 

@@ -63,7 +63,7 @@ Experiment parse_experiment(const std::string& text, const std::string& source,
   for (const std::string& assignment : overrides) {
     if (assignment.starts_with("base=")) {
       complaints.push_back("--set " + assignment
-                           + ": a base is named in a file only; begin with that file instead");
+                           + ": only a file can name a base; start from that file instead");
     } else if (std::string complaint = apply_override(assignment, experiment, origins);
                !complaint.empty()) {
       complaints.push_back(std::move(complaint));
@@ -116,7 +116,8 @@ std::string read_config_file(const fs::path& file) {
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
   if (text.size() > kLargestFileBytes) {
-    throw ConfigError({file.string() + ": is larger than 1 MiB; that is no such file"});
+    throw ConfigError(
+        {file.string() + ": is larger than 1 MiB, which is too large for such a file"});
   }
   return text;
 }

@@ -49,7 +49,7 @@ std::string kind_text(const FieldDescriptor& field) {
     return "a block { … }";
   case FieldDescriptor::CPPTYPE_UINT32:
   case FieldDescriptor::CPPTYPE_UINT64:
-    return "a whole number, not negative";
+    return "a non-negative whole number";
   default:
     return "a whole number";
   }

@@ -44,7 +44,8 @@ std::vector<std::string> check_blocks(const Experiment& experiment, const Origin
     complaints.push_back(origin_of(origins, block, source) + block + " " + text);
   };
   if (experiment.has_classifier() && experiment.has_sngan()) {
-    complain("sngan", "stands beside classifier; a run trains one workload, take one block out");
+    complain("sngan",
+             "is given together with classifier; a run trains one workload, so remove one block");
   }
   if (!is_on_data(experiment)) {
     if (experiment.has_data()) {
@@ -52,14 +53,13 @@ std::vector<std::string> check_blocks(const Experiment& experiment, const Origin
                        "or remove the block");
     }
     if (const auto agents = agent_blocks(experiment); agents.size() > 1) {
-      complain(agents[1],
-               "stands beside " + agents[0] + "; a run trains one agent, take one block out");
+      complain(agents[1], "is given together with " + agents[0]
+                              + "; a run trains one agent, so remove one block");
     }
     if (experiment.has_recording()) {
       for (const std::string& key : playing_keys(experiment)) {
-        complain(key,
-                 "is given, but with the block recording no environment actor plays: take it out "
-                 "(recording.updates is the run's length)");
+        complain(key, "is given, but a run with the block recording has no environment actors: "
+                      "remove it (recording.updates is the run's length)");
       }
     }
     if (experiment.has_agent()) {
@@ -86,8 +86,8 @@ std::vector<std::string> check_blocks(const Experiment& experiment, const Origin
     }
   }
   for (const std::string& block : blocks) {
-    complain(block, "is of runs in an environment; a run with " + workload
-                        + " learns from data: take the block out");
+    complain(block, "applies to runs in an environment; a run with " + workload
+                        + " learns from data: remove the block");
   }
   return complaints;
 }

@@ -126,7 +126,7 @@ std::string bad_value_text(const FieldDescriptor& field, const std::string& valu
     std::transform(upper.begin(), upper.end(), upper.begin(),
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
     if (upper == "GLOO") // learner.backend in run files of earlier versions
-      return out + "; TCP has taken its place";
+      return out + "; TCP has replaced it";
     const auto near = env::nearest_names(upper, names, 1);
     return out + (near.empty() ? "" : "; did you mean " + near.front() + "?");
   }
@@ -146,8 +146,7 @@ std::string complaint(const std::string& text, const std::string& source, const 
                       : did_you_mean(place.block(), unknown, schema) + where_keys_are(schema));
   }
   if (error.message.find("specified multiple times") != std::string::npos) {
-    return at_text(source, place.key_at) + ": " + place.dotted()
-           + " is given a second time; give it once";
+    return at_text(source, place.key_at) + ": " + place.dotted() + " is given twice; give it once";
   }
   const FieldDescriptor* field = place.key.empty() ? nullptr : find_key(place.dotted(), schema);
   const bool syntax = error.message.starts_with("Expected identifier")

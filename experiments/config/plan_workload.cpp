@@ -125,7 +125,7 @@ void set_length(const Experiment& experiment, const DescribedDataset& training, 
                 actors::RunConfig& config) {
   if (training.size() < rows) {
     throw std::invalid_argument("data.path " + experiment.data().path() + " has "
-                                + std::to_string(training.size()) + " rows, an update takes "
+                                + std::to_string(training.size()) + " rows, but an update takes "
                                 + std::to_string(rows) + "; lower batch_size");
   }
   const auto per_epoch = static_cast<double>(training.size() / rows);
@@ -142,14 +142,14 @@ learner::DescribePictures describer(const std::string& run, std::int64_t size) {
   const Experiment experiment = load_experiment(fs::path(run) / "config.textproto");
   if (!experiment.has_classifier()) {
     throw std::invalid_argument("sngan.classifier " + run
-                                + " is no run of a classifier; name one on the same data");
+                                + " is not a run of a classifier; name one on the same data");
   }
   const auto file = find_checkpoint(run).path / "learner.safetensors";
   const auto training = open_training(experiment.data(), experiment.seed());
   const auto config = classifier_config(experiment);
   const auto spec = classifier_spec(*training, config.batch_size);
   if (spec.height != size || spec.width != size) {
-    throw std::invalid_argument("sngan.classifier " + run + " does not see pictures of "
+    throw std::invalid_argument("sngan.classifier " + run + " was not trained on pictures of "
                                 + std::to_string(size) + "x" + std::to_string(size)
                                 + ", which data.path has; name one on the same data");
   }

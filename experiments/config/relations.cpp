@@ -142,7 +142,7 @@ void check_replay(const Experiment& experiment, Checker& checker) {
                                                      + "be at least twice "
                                                      + "supervision.heartbeat_seconds, "
                                                      + number_text(supervision.heartbeat_seconds())
-                                                     + ", or a late sign of life counts as death");
+                                                     + ", or a late heartbeat counts as death");
   }
   if (experiment.actors().random_steps() > length) {
     checker.complain("actors.random_steps",
@@ -160,7 +160,7 @@ void check_replay(const Experiment& experiment, Checker& checker) {
     checker.complain("replay.samples_per_insert",
                      is(replay.samples_per_insert()) + "be at most replay.max_times_sampled, "
                          + std::to_string(replay.max_times_sampled())
-                         + ", or items are gone before they were sampled so often");
+                         + ", or items are removed before they are sampled that often");
   }
   const AgentChoice agent = chosen_agent(experiment);
   const double least = std::max(static_cast<double>(agent.kind->make(*agent.options)->batch_size()),
@@ -198,9 +198,10 @@ void check_checkpoints(const Experiment& experiment, Checker& checker) {
 
 void check_data(const Experiment& experiment, Checker& checker) {
   if (experiment.checkpoint().keep_best() > 0) {
-    checker.complain("checkpoint.keep_best", is(experiment.checkpoint().keep_best())
-                                                 + "be 0 in a run on data, which has no return; "
-                                                   "keep more by checkpoint.keep");
+    checker.complain(
+        "checkpoint.keep_best",
+        is(experiment.checkpoint().keep_best())
+            + "be 0 in a run on data, which has no return; keep more with checkpoint.keep");
   }
   const auto& data = experiment.data();
   if (data.path().empty()) {

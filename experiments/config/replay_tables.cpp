@@ -22,8 +22,8 @@ void check_tables(const ReplayTables& tables, const Origins& origins, const std:
     const std::string at = origin_of(origins, key, source);
     if (table.column_size() == 0) {
       complaints.push_back(at + key
-                           + ".column is not given; a step has one column at least: column { "
-                             "name: \"state\" shape: 24 }");
+                           + ".column is not given; a step has at least one column: column { name: "
+                             "\"state\" shape: 24 }");
     }
     if (table.disk_bytes() > 0 && table.disk_folder().empty()) {
       complaints.push_back(at + key + ".disk_folder is \"\" and " + key + ".disk_bytes is "
@@ -34,7 +34,7 @@ void check_tables(const ReplayTables& tables, const Origins& origins, const std:
       complaints.push_back(at + key + ".name is \"\"; each of several tables needs one");
     } else if (!names.insert(table.name()).second) {
       complaints.push_back(at + key + ".name is \"" + table.name()
-                           + "\", as another table's; give each its own");
+                           + "\", which another table has too; give each its own");
     }
   }
 }
@@ -61,7 +61,7 @@ ReplayColumn column_of(const std::string& text) {
   }
   if (words.empty() || words[0].empty() || words.size() > 3) {
     throw ConfigError({origin
-                       + ": is no column; write name, name:type or name:type:extents, e.g. "
+                       + ": is not a column; write name, name:type or name:type:extents, e.g. "
                          "--column pixels:uint8:3,84,84"});
   }
   ReplayColumn column;

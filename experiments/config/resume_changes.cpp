@@ -66,7 +66,7 @@ std::vector<std::string> refused_changes(const std::vector<KeyChange>& changes) 
   for (const KeyChange& change : changes) {
     const std::string reason = reason_to_keep(change.key);
     if (!reason.empty()) {
-      complaints.push_back(text_of(change) + "; a run that is resumed must keep it: " + reason
+      complaints.push_back(text_of(change) + "; a resumed run must keep it: " + reason
                            + "; leave it out, or start a new run");
     }
   }

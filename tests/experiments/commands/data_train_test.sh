@@ -74,8 +74,8 @@ refused() { # words, experiment, then arguments of train
 refused 'classifier.batch_size' small.textproto --set classifier.batch_size=25 --set learner.replicas=2
 refused 'data.path nowhere\|nowhere' small.textproto --set data.path=nowhere
 refused 'environment' small.textproto --set environment.task=cartpole_balance
-refused 'has 96 rows, an update takes 97' small.textproto --set classifier.batch_size=97
-refused 'sngan.classifier runs/.* does not see pictures of 64x64' gan.textproto --set sngan.classifier="$run" --set data.size=64 --set data.crop=random_resized
+refused 'has 96 rows, but an update takes 97' small.textproto --set classifier.batch_size=97
+refused 'sngan.classifier runs/.* was not trained on pictures of 64x64' gan.textproto --set sngan.classifier="$run" --set data.size=64 --set data.crop=random_resized
 mkdir other
 cp -r scenes/train other/train
 cp -r scenes/validation other/validation

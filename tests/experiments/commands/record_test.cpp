@@ -117,6 +117,6 @@ TEST_CASE("What cannot be recorded or learnt from is refused, and leaves nothing
   CHECK(has(refused({"train", "td3_recorded_half_cheetah", "--set", "recording.path=none"}),
             "is no recording"));
   CHECK(has(refused({"train", "small.textproto", "--set", "recording.path=none"}),
-            "no environment actor plays: take it out"));
+            "has no environment actors: remove it"));
   CHECK_FALSE(fs::exists(place.folder / "runs"));
 }

@@ -216,7 +216,7 @@ TEST_CASE("What is wrong with tables is said with place, key, value and rule") {
             "table[0].name is \"\"; each of several tables needs one"},
            {"table { name: \"x\" column { name: \"a\" } } table { name: \"x\" column { name: \"a\" "
             "} }",
-            "table[1].name is \"x\", as another table's"},
+            "table[1].name is \"x\", which another table has too"},
            {"table { name: \"x\" column { name: \"a\" } max_bytes: 5 }",
             "table[0].max_bytes is 5; it must be a whole number from 1048576"},
            {"table { name: \"x\" column { name: \"a\" shape: -3 } }",
@@ -238,7 +238,7 @@ TEST_CASE("What is wrong with tables is said with place, key, value and rule") {
   for (const Flags& mistake : std::vector<Flags>{
            {{}, "give either --config FILE or the columns"},
            {{"--column", "a:float:3"}, "--column a:float:3: "},
-           {{"--column", "a:float32:3:4"}, "is no column; write name, name:type"},
+           {{"--column", "a:float32:3:4"}, "is not a column; write name, name:type"},
            {{"--column", "a:float32:x"}, "--column a:float32:x: shape is x"},
            {{"--column", "a", "--set", "sampler=best"}, "--set sampler=best: table[0].sampler is"},
            {{"--column", "a", "--set", "column.name=b"}, "may be given several times"},

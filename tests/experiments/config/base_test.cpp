@@ -88,5 +88,5 @@ TEST_CASE("A base that is not there, a circle and --set base= are refused with t
   files.write("two.textproto", "base: \"one\"");
   CHECK(has(files.complaint("one.textproto"), "do two files name each other?"));
   CHECK(has(files.complaint("walker.textproto", {"base=one"}),
-            "--set base=one: a base is named in a file only"));
+            "--set base=one: only a file can name a base"));
 }

@@ -48,7 +48,7 @@ const std::vector<Bad> kBadFiles = {
     {kGood + "d4pg { n_step: 3 }", {"bad.textproto:2:8: ", "d4pg.n_step is not", "replay.n_step"}},
     // wrong types
     {kGood + "seed: \"one\"", {"bad.textproto:2:7: ", "seed is \"one\"", "a whole number"}},
-    {kGood + "seed: -1", {"bad.textproto:2:7: ", "seed is -1", "not negative"}},
+    {kGood + "seed: -1", {"bad.textproto:2:7: ", "seed is -1", "non-negative"}},
     {kGood + "seed: 1.5", {"bad.textproto:2:7: ", "seed is 1.5", "a whole number"}},
     {kGood + "deterministic: maybe",
      {"bad.textproto:2:16: ", "deterministic is maybe", "true or false"}},
@@ -61,7 +61,7 @@ const std::vector<Bad> kBadFiles = {
      {"2:20: ", "learner.backend is NCLL", "AUTO, THREADS, TCP, NCCL and SHARED_MEMORY",
       "did you mean NCCL"}},
     {kGood + "learner { backend: tcp }", {"learner.backend is tcp", "did you mean TCP"}},
-    {kGood + "learner { backend: GLOO }", {"learner.backend is GLOO", "TCP has taken its place"}},
+    {kGood + "learner { backend: GLOO }", {"learner.backend is GLOO", "TCP has replaced it"}},
     {kGood + "d4pg { encoder: \"stride5\" }",
      {"2:8: ", "d4pg.encoder is \"stride5\"", "one of \"stride4\" and \"drq\"",
       "did you mean \"stride4\""}},
@@ -79,7 +79,7 @@ const std::vector<Bad> kBadFiles = {
      {"replay.samples_per_insert is 8", "at most replay.max_times_sampled, 4"}},
     {kGood + "d4pg { policy_layers: [256, 0] }", {"d4pg.policy_layers is 0", "from 1 to 65536"}},
     // syntax
-    {kGood + "seed: 1\nseed: 2", {"bad.textproto:3:1: ", "seed is given a second time"}},
+    {kGood + "seed: 1\nseed: 2", {"bad.textproto:3:1: ", "seed is given twice"}},
     {"environment { task: \"cartpole_balance\"", {"bad.textproto:1:", "near environment.task"}},
     {kGood + "seed 5", {"2:6: ", "near seed", "lines read"}},
     {kGood + "= 5", {"2:1: "}},
@@ -244,7 +244,7 @@ TEST_CASE("An experiment with recorded episodes has no keys of playing, and read
   for (const std::string key : {"actors { random_steps: 5 }", "replay { samples_per_insert: 8 }",
                                 "stop { environment_steps: 9 }"}) {
     CAPTURE(key);
-    CHECK(complaint_about(text + key, {}).find("no environment actor plays") != std::string::npos);
+    CHECK(complaint_about(text + key, {}).find("has no environment actors") != std::string::npos);
   }
   CHECK(complaint_about(kGood + "bc { }", {}).find("recording.path") != std::string::npos);
   CHECK(complaint_about(kGood + "td3 { } recording { }", {}).find("recording.path is missing")
@@ -268,12 +268,13 @@ TEST_CASE("An experiment on data has no block of an environment, and reads back 
   const auto refused = [](const std::string& bad, const std::vector<std::string>& sets = {}) {
     return error_of([&] { parse_experiment(bad, "x", sets); });
   };
-  CHECK(refused(text, {"replay.shards=2"}).find("replay is of runs in an environment")
+  CHECK(refused(text, {"replay.shards=2"}).find("replay applies to runs in an environment")
         != std::string::npos);
   CHECK(refused(text, {"learner.learning_rate.updates=5"})
-            .find("learner.learning_rate is of runs in an environment")
+            .find("learner.learning_rate applies to runs in an environment")
         != std::string::npos);
-  CHECK(refused(text + "sngan { }").find("sngan stands beside classifier") != std::string::npos);
+  CHECK(refused(text + "sngan { }").find("sngan is given together with classifier")
+        != std::string::npos);
   CHECK(refused(kPixels + text.substr(0, text.find("classifier"))).find("nothing learns from data")
         != std::string::npos);
   CHECK(refused("classifier { }").find("data.path is missing") != std::string::npos);
