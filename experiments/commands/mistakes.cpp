@@ -48,7 +48,7 @@ std::string stray_text(const CLI::App& command, const std::string& words) {
   const auto names = option ? names_of_options(command) : names_of_commands(command);
   std::string text = word + ": `" + words + "` has no such " + (option ? "option" : "command");
   if (!option && names.empty()) {
-    text = strays.front() + ": `" + words + "` takes no such word";
+    text = strays.front() + ": `" + words + "` takes no such argument";
   }
   const auto near = env::nearest_names(word, names, 1);
   return near.empty() ? text : text + "; did you mean " + near.front() + "?";

@@ -155,8 +155,7 @@ LiveRun find_live_run(const fs::path& run, const fs::path& runs) {
   if (auto found = newest_live_run(runs)) {
     return *found;
   }
-  throw std::invalid_argument(runs.string() + ": no run below it is alive and serves ("
-                              + how_served()
+  throw std::invalid_argument(runs.string() + ": there is no live run below it (" + how_served()
                               + "); name the run's folder, or the folder for runs "
                                 "with --runs");
 }

@@ -76,7 +76,7 @@ std::vector<std::string> checked_header(const fs::path& path, const std::string&
     }
   });
   if (names.empty() || names.front() != "kind") {
-    refuse("its first line is no header that begins with kind");
+    refuse("its first line is not a header that begins with kind");
   }
   if (std::set<std::string>(names.begin(), names.end()).size() < names.size()) {
     refuse("its header has a column twice");

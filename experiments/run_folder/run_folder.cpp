@@ -86,7 +86,7 @@ void check_is_run(const fs::path& path) {
       inside = std::max(inside, entry.path().string());
     }
   }
-  throw std::invalid_argument(path.string() + ": is no run's folder, it has no config.textproto"
+  throw std::invalid_argument(path.string() + ": is not a run's folder: it has no config.textproto"
                               + (inside.empty() ? "; name a folder like runs/<name>/<time>"
                                                 : "; did you mean " + inside + "?"));
 }

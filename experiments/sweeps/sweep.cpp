@@ -99,7 +99,7 @@ std::vector<std::string> check_sweep(const Sweep& sweep, const Origins& origins,
                                      const std::string& source) {
   std::vector<std::string> complaints;
   if (sweep.experiment_size() == 0) {
-    complaints.push_back(source + ": experiment is not given; name one at least");
+    complaints.push_back(source + ": experiment is not given; name at least one");
   }
   std::set<std::string> varied;
   for (int i = 0; i < sweep.vary_size(); ++i) {
@@ -111,12 +111,13 @@ std::vector<std::string> check_sweep(const Sweep& sweep, const Origins& origins,
     } else if (const auto* field = find_key(vary.key()); field == nullptr) {
       const std::size_t dot = vary.key().rfind('.');
       const std::string block = dot == std::string::npos ? "" : vary.key().substr(0, dot);
-      complaints.push_back(at + key + ".key is \"" + vary.key() + "\", no key of an experiment"
+      complaints.push_back(at + key + ".key is \"" + vary.key()
+                           + "\", which is not a key of an experiment"
                            + did_you_mean(block, vary.key().substr(dot + 1))
                            + where_keys_are(*Experiment::descriptor()));
     } else if (!varied.insert(vary.key()).second) {
       complaints.push_back(at + key + ".key is \"" + vary.key()
-                           + "\", as another's; list all values in one vary");
+                           + "\", which another vary has too; list all values in one vary");
     }
     if (vary.value_size() == 0) {
       complaints.push_back(at + key + ".value is not given; list the values of " + vary.key());
@@ -129,7 +130,7 @@ std::vector<std::string> check_sweep(const Sweep& sweep, const Origins& origins,
                      [&](const std::string& name) { return is_goal_of(wanted, name); })) {
       const std::string key = std::string("goal[") + std::to_string(i) + "]";
       complaints.push_back(origin_of(origins, key, source) + key + ".experiment is \"" + wanted
-                           + "\", none of the sweep's");
+                           + "\", which is not one of the sweep's");
     }
   }
   return complaints;
@@ -197,8 +198,8 @@ std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& source,
   const std::size_t count = static_cast<std::size_t>(sweep.experiment_size()) * variants.size()
                             * static_cast<std::size_t>(sweep.seed_size());
   if (count > kMostRuns) {
-    throw ConfigError({sweep.name() + ": has " + std::to_string(count) + " runs; more than "
-                       + std::to_string(kMostRuns) + " are no sweep, split it"});
+    throw ConfigError({sweep.name() + ": has " + std::to_string(count) + " runs, but at most "
+                       + std::to_string(kMostRuns) + " are allowed; split it"});
   }
   for (const std::string& name : sweep.experiment()) {
     const fs::path file = find_run_file(name, source, folders);
@@ -221,7 +222,7 @@ std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& source,
         one.name = run.group + "_seed=" + std::to_string(seed);
         one.overrides.push_back("seed=" + std::to_string(seed));
         if (!names.insert(one.name).second) {
-          throw ConfigError({sweep.name() + ": has two runs of the name " + one.name
+          throw ConfigError({sweep.name() + ": has two runs with the name " + one.name
                              + "; list each experiment, value and seed once"});
         }
         one.experiment = load_run(one);

@@ -182,7 +182,7 @@ RunState find_state(const fs::path& part, const SweepRun& run) {
   const fs::path config = state.folder / "config.textproto";
   const std::string other = difference(load_experiment(config), run.experiment);
   if (!other.empty()) {
-    throw ConfigError({config.string() + ": the run there was begun with other values (" + other
+    throw ConfigError({config.string() + ": the run there was started with other values (" + other
                        + "); give the sweep another --name, or remove " + part.string()});
   }
   const fs::path result = part / "result.json";

@@ -181,7 +181,7 @@ wait "$run" || fail "exit code $?"
 pgrep -f "$scratch/runs" >/dev/null && fail 'a process was left behind'
 [ -e "$folder/head.json" ] && fail 'head.json was left behind'
 operate 2 stop
-last_error 'no run below it is alive'
+last_error 'no live run below it'
 operate 2 status "$folder"
 last_error 'no process works on this run'
 operate 0 logs --follow --role head

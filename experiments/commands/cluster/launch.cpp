@@ -198,7 +198,8 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
   const HostPort listen = head_endpoint(plan.cluster);
   RunOptions run{.json = options.json, .notes = resumption.notes};
   if (takes_over && life.restarts == 0) {
-    run.notes.emplace_back("the head before died a moment ago; this one looks for its processes");
+    run.notes.emplace_back(
+        "the previous head has just died; this one is looking for its processes");
   }
   if (!plan.sets.empty()) {
     run.notes.push_back("the cluster sets " + joined(plan.sets, ", "));
@@ -266,15 +267,14 @@ void launch(const LaunchOptions& options, int& exit_code) {
 void add_launch(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "launch", "Trains an experiment on the nodes of a cluster: places its actors, starts them");
-  command->footer(
-      "Example: troupe launch laptop quickstart --dry-run\n"
-      "         troupe launch kubernetes cartpole_swingup_pixels --manifests deploy\n"
-      "         troupe launch laptop quickstart --resume "
-      "s3://bucket/runs/quickstart/2026-11-21T10-00-00\n"
-      "`troupe list clusters` lists the included ones, `troupe list cluster-keys` the keys of a "
-      "cluster's file.\nTF_CONFIG and torchrun as CLUSTER stand for what these variables "
-      "describe.\nA head that is killed is started again, up to actors.restarts times, and takes "
-      "over the nodes and what runs on them.");
+  command->footer("Example: troupe launch laptop quickstart --dry-run\n"
+                  "         troupe launch kubernetes cartpole_swingup_pixels --manifests deploy\n"
+                  "         troupe launch laptop quickstart --resume "
+                  "s3://bucket/runs/quickstart/2026-11-21T10-00-00\n"
+                  "`troupe list clusters` lists the included ones, `troupe list cluster-keys` the "
+                  "keys of a cluster's file.\nAs CLUSTER, TF_CONFIG and torchrun stand for the "
+                  "cluster that their variables describe.\nA head that is killed is started again, "
+                  "up to actors.restarts times, and takes over the nodes and what runs on them.");
   auto options = std::make_shared<LaunchOptions>();
   command->add_option("CLUSTER", options->cluster, "cluster file or name, TF_CONFIG or torchrun")
       ->required();
@@ -289,10 +289,10 @@ void add_launch(CLI::App& app, int& exit_code) {
                       "ADDRESS:PORT of the head; replaces head.listen and head.address");
   command
       ->add_option("--launcher", options->launcher,
-                   "none: wait for nodes that are started otherwise")
+                   "none: wait for nodes that are started by other means")
       ->check(CLI::IsMember({"none"}));
   command->add_flag("--trusted-network", options->trusted_network,
-                    "states that no stranger reaches or hears the network of the nodes: learners "
+                    "states that no stranger can reach or read the network of the nodes: learners "
                     "exchange gradients without encryption; NCCL and MPI between hosts need it");
   command->add_flag("--resume", options->resume,
                     "resumes RUN; without it the experiment's latest unfinished run, if there is "

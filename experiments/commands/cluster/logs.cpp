@@ -52,7 +52,7 @@ void add_logs(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "logs", "Prints the logs of the head, nodes and processes of a run, by time");
   command->footer("Example: troupe logs --role environment --lines 50 --follow\n"
-                  "RUN is a run's folder, on any host that sees it, whether the run is live or is "
+                  "RUN is a run's folder, on any host that sees it, whether the run is live or "
                   "over; no keys are needed.\n"
                   "Exit codes: 0 done (with --follow when the run is over, or at a signal), 2 a "
                   "mistake (no such run, no such role).");

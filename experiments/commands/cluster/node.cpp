@@ -99,11 +99,12 @@ int play(const NodeOptions& given) {
 void add_node(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("node", "Makes this host a node of a run: joins its head, "
                                                  "and starts and stops processes on its request");
-  command->footer("Example: troupe node --head 10.0.0.1:4242 --keys keys/mine\n"
-                  "         torchrun --nnodes 2 … --no-python troupe node\n"
-                  "`troupe launch` starts nodes itself if its cluster file has a launcher. Without "
-                  "--head TF_CONFIG or torchrun's variables say where it is, and this node's name: "
-                  "of the cluster that `troupe launch TF_CONFIG` (or torchrun) EXPERIMENT leads.");
+  command->footer(
+      "Example: troupe node --head 10.0.0.1:4242 --keys keys/mine\n"
+      "         torchrun --nnodes 2 … --no-python troupe node\n"
+      "`troupe launch` starts nodes itself if its cluster file has a launcher. Without --head, "
+      "TF_CONFIG or torchrun's variables give the head's address and this node's name, in the "
+      "cluster that `troupe launch TF_CONFIG` (or torchrun) EXPERIMENT leads.");
   auto options = std::make_shared<NodeOptions>();
   command
       ->add_option("--head", options->head,
@@ -115,7 +116,7 @@ void add_node(CLI::App& app, int& exit_code) {
       ->envname("TROUPE_NODE_NAME");
   command
       ->add_option("--address", options->address,
-                   "of this host for other nodes; default: the one that reaches the head")
+                   "address of this host for other nodes; default: the one that reaches the head")
       ->envname("TROUPE_ADDRESS");
   command->add_option("--label", options->labels, "KEY=VALUE for role.on_label; may be repeated")
       ->allow_extra_args(false);

@@ -213,16 +213,17 @@ void add_checkpoint(CLI::App& app) {
 
 void add_pause(CLI::App& app) {
   CLI::App* command =
-      app.add_subcommand("pause", "Pauses a live run: environments and learners stand still");
-  command->footer(operating_footer(
-      "Example: troupe pause\n"
-      "         troupe pause --off\n"
-      "Its processes keep their memory and can be scaled and restarted. A paused run that ends "
-      "goes on when it is resumed. Paused minutes do not count for stop.minutes."));
+      app.add_subcommand("pause", "Pauses the environments and learners of a live run");
+  command->footer(
+      operating_footer("Example: troupe pause\n"
+                       "         troupe pause --off\n"
+                       "Its processes keep their memory and can be scaled and restarted. A run "
+                       "that ends while it is paused is no longer paused when it is resumed. "
+                       "Paused minutes do not count for stop.minutes."));
   auto options = std::make_shared<ChangeOptions>();
   auto off = std::make_shared<bool>(false);
   command->add_option("RUN", options->choice.run, "the run's folder");
-  command->add_flag("--off", *off, "lets the run go on");
+  command->add_flag("--off", *off, "ends the pause");
   add_run_choice(*command, options->choice);
   add_deadline(*command, *options);
   command->callback([options, off] {
@@ -235,12 +236,11 @@ void add_pause(CLI::App& app) {
 void add_limit(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("limit", "Changes how often a live run samples each item that it inserts");
-  command->footer(operating_footer("Example: troupe limit --samples-per-insert 16\n"
-                                   "The rate limiters of all shards change at once, and count from "
-                                   "then on. Restarted shards and "
-                                   "a resumed run keep it, unless replay.samples_per_insert or "
-                                   "replay.error_buffer changes. Runs "
-                                   "with a queue and deterministic runs refuse."));
+  command->footer(operating_footer(
+      "Example: troupe limit --samples-per-insert 16\n"
+      "The rate limiters of all shards change at once, and count from then on. Restarted shards "
+      "and a resumed run keep the new ratio, unless replay.samples_per_insert or "
+      "replay.error_buffer changes. Runs with a queue and deterministic runs refuse the change."));
   auto options = std::make_shared<ChangeOptions>();
   auto ratio = std::make_shared<std::pair<double, double>>(0.0, 0.0);
   command->add_option("RUN", options->choice.run, "the run's folder");
@@ -248,8 +248,8 @@ void add_limit(CLI::App& app) {
       ->required();
   command
       ->add_option("--error-buffer", ratio->second,
-                   "samples that both sides may drift apart, over all shards; 0: chosen as for "
-                   "replay.error_buffer")
+                   "how far samples and inserts may drift apart, over all shards; 0: automatic, as "
+                   "for replay.error_buffer")
       ->capture_default_str();
   add_run_choice(*command, options->choice);
   add_deadline(*command, *options);
@@ -266,9 +266,8 @@ void add_timeline(CLI::App& app) {
   command->footer(operating_footer(
       "Example: troupe timeline --updates 20 --out trace.json\n"
       "Writes RUN/timelines/<updates>.json, a Chrome trace for https://ui.perfetto.dev or "
-      "chrome://tracing; the 10 newest stay. Its processes are the learners, shards and "
-      "environment "
-      "actors, with times by the head's clock. Training continues meanwhile."));
+      "chrome://tracing; the 10 newest are kept. Its processes are the learners, shards and "
+      "environment actors, with times from the head's clock. Training continues meanwhile."));
   struct Options : ChangeOptions {
     std::int64_t updates = 10;
     std::filesystem::path out;
@@ -276,7 +275,9 @@ void add_timeline(CLI::App& app) {
   auto options = std::make_shared<Options>();
   options->seconds = 120;
   command->add_option("RUN", options->choice.run, "the run's folder");
-  command->add_option("--updates", options->updates, "of each learner, from 1 to 1000")
+  command
+      ->add_option("--updates", options->updates,
+                   "updates of each learner to record, from 1 to 1000")
       ->capture_default_str();
   command->add_option("--out", options->out, "another file to write the trace to");
   add_run_choice(*command, options->choice);

@@ -117,8 +117,8 @@ int run_transparent(TransparentFlags flags) {
     const auto place = collectives::topology_of_this_process();
     if (place.size > 1)
       throw std::invalid_argument("-n " + std::to_string(flags.ranks) + " must be left out under "
-                                  + place.source + ", which has started "
-                                  + std::to_string(place.size) + " processes already");
+                                  + place.source + ", which has already started "
+                                  + std::to_string(place.size) + " processes");
   }
   if (flags.ranks > 0)
     return start_ranks(flags);
@@ -137,9 +137,8 @@ void add_transparent(CLI::App& app, int& exit_code) {
       "Example: troupe transparent -n 4 -- ./trainer --epochs 10\n"
       "         mpirun -np 2 troupe transparent -- ./trainer\n"
       "Parameters start as rank 0's, gradients are averaged in the optimizer's step, LibTorch's\n"
-      "samplers give each rank its part of every epoch. What it cannot see (optimizers and "
-      "samplers\n"
-      "of the program's own, Python) is in learner/transparent/README.md.");
+      "samplers give each rank its part of every epoch. What it cannot see (the program's own\n"
+      "optimizers and samplers, Python) is in learner/transparent/README.md.");
   auto flags = std::make_shared<TransparentFlags>();
   command
       ->add_option("-n", flags->ranks, "number of processes; omit under mpirun, srun or torchrun")
@@ -155,7 +154,7 @@ void add_transparent(CLI::App& app, int& exit_code) {
                    "gradients between hosts")
       ->envname("TROUPE_KEYS");
   command->add_flag("--trusted-network", flags->trusted_network,
-                    "instead of --keys: no other host reaches the network between these "
+                    "instead of --keys: no other host can reach the network between these "
                     "(TROUPE_TRUSTED_NETWORK=1)");
   command
       ->add_option("--batch", flags->batch,
@@ -189,7 +188,7 @@ void add_transparent(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
   command->add_flag("--rank0-writes", flags->settings.rank0_writes,
-                    "only rank 0's files are written; the others write into nameless ones");
+                    "only rank 0 writes its files; the other ranks write to unnamed ones");
   command
       ->add_option("--output", flags->output,
                    "standard output of rank0, of all with \"[rank] \" before each line, or in "

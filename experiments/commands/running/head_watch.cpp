@@ -239,7 +239,7 @@ bool HeadLife::takes_over() const {
 std::string HeadLife::note() const {
   if (restarts == 0)
     return {};
-  return "the head before " + end + "; restart " + std::to_string(restarts)
+  return "the previous head " + end + "; restart " + std::to_string(restarts)
          + (takes_over()  ? " looks for its processes"
             : goes_on()   ? " continues from its checkpoint"
             : run.empty() ? " starts the run"
@@ -255,7 +255,7 @@ void HeadLife::begin(const std::filesystem::path& folder, int allowed_restarts,
       << '\0';
   const std::string text = out.str();
   if (::write(watch, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    throw std::runtime_error("the head's watch cannot be told of the run's folder: "
+    throw std::runtime_error("cannot pass the run's folder to the process that watches the head: "
                              + std::string(std::strerror(errno)));
 }
 

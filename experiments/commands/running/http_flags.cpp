@@ -11,7 +11,7 @@ std::string HttpChoice::token() const {
 void add_http_flags(CLI::App& command, HttpChoice& choice) {
   command
       .add_option("--address", choice.http.address,
-                  "of the interface; others than loopback need --certificate")
+                  "address of the interface; any other than loopback needs --certificate")
       ->capture_default_str();
   command.add_option("--port", choice.http.port, "default: a free one")
       ->check(CLI::Range(1, 65535));
@@ -19,9 +19,9 @@ void add_http_flags(CLI::App& command, HttpChoice& choice) {
       command.add_option("--certificate", choice.http.certificate, "PEM file, for TLS");
   command.add_option("--key", choice.http.key, "PEM file of the certificate's key")
       ->needs(certificate);
-  command.add_option("--token-file", choice.token_file,
-                     "file with the token, made if it does not exist; default: a new token each "
-                     "time");
+  command.add_option(
+      "--token-file", choice.token_file,
+      "file with the token, created if it does not exist; default: a new token each time");
 }
 
 } // namespace troupe::experiments::commands

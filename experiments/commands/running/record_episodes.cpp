@@ -48,7 +48,8 @@ std::int64_t share(std::int64_t all, int parts, int part) {
 void record_episodes(const Experiment& experiment, const std::filesystem::path& folder,
                      const RecordOptions& options) {
   if (options.episodes < 1 && options.steps < 1)
-    throw std::invalid_argument("how much to record is missing; give --episodes or --steps");
+    throw std::invalid_argument(
+        "the length of the recording is missing; give --episodes or --steps");
   actors::RunConfig config = plan_run(experiment);
   config.seed = options.seed.value_or(config.seed);
   const bool random = options.checkpoint.empty();

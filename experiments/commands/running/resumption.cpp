@@ -37,7 +37,7 @@ std::string nothing_left(const actors::RunConfig& config, const fs::path& checkp
   const auto text = [](const std::string& key, const std::string& limit, const std::string& done) {
     return "nothing is left to train: " + key + " is " + limit
            + " and counts from the run's start, " + done + " are done; --set " + key
-           + "= a greater number trains on";
+           + "= a greater number continues the training";
   };
   if (config.plays() && state.environment_steps() >= config.stop.environment_steps) {
     return text("stop.environment_steps", std::to_string(config.stop.environment_steps),

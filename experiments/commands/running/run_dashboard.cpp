@@ -74,7 +74,7 @@ void add_dashboard_flags(CLI::App& command, DashboardChoice& choice) {
   command.add_flag("--dashboard", choice.wanted,
                    "serves a page with curves, data flow, logs and actions on 127.0.0.1 and prints "
                    "its address");
-  command.add_option("--dashboard-port", choice.port, "its port; default: a free one")
+  command.add_option("--dashboard-port", choice.port, "port of the dashboard; default: a free one")
       ->check(CLI::Range(1, 65535))
       ->needs("--dashboard");
 }

@@ -301,7 +301,7 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
       || options.embedding) {
     return kDone;
   }
-  std::fprintf(stderr, "troupe: told to end before the run was over; its checkpoint is %s\n",
+  std::fprintf(stderr, "troupe: stopped before the run was over; its checkpoint is %s\n",
                finished.result.checkpoint.c_str());
   return options.interrupted_code;
 }

@@ -31,8 +31,8 @@ void wait_for_signals(const std::stop_token& ended, std::atomic<bool>& stop, sig
   auto deadline = Clock::time_point::max();
   while (!ended.stop_requested()) {
     if (Clock::now() >= deadline) {
-      end_at_once("\ntroupe: stopped at the end of checkpoint.grace_seconds; the checkpoint before "
-                  "is the last\n");
+      end_at_once("\ntroupe: stopped at the end of checkpoint.grace_seconds; the previous "
+                  "checkpoint is the last one\n");
     }
     const timespec limit{0, kPollNanoseconds};
     const int signal = ::sigtimedwait(&signals, nullptr, &limit);

@@ -93,7 +93,7 @@ fs::path fetch_run(replay::ObjectStore& store, const replay::ObjectAddress& run,
   const auto local = complete_checkpoints(here);
   if (fs::exists(here / kExperiment) && !local.empty()
       && local.back().updates >= *numbers.begin()) {
-    tell(here.string() + " has this run's newest checkpoint already");
+    tell(here.string() + " already has this run's newest checkpoint");
     return here;
   }
   fs::create_directories(here / "checkpoints");
@@ -117,7 +117,7 @@ fs::path fetch_run(replay::ObjectStore& store, const replay::ObjectAddress& run,
       throw;
     } catch (const std::runtime_error& damage) {
       damaged = damage.what();
-      tell(text_of(below(run, name)) + ": " + damaged + "; taking the one before it");
+      tell(text_of(below(run, name)) + ": " + damaged + "; trying the one before it");
     }
   }
   if (!fs::exists(here / kExperiment) || complete_checkpoints(here).empty()) {

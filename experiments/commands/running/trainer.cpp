@@ -43,8 +43,8 @@ std::string loader_of(const fs::path& path) {
   in.read(reinterpret_cast<char*>(&header), sizeof header);
   if (!in || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0
       || header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phentsize != sizeof(Elf64_Phdr))
-    refuse(path.string(), "is no 64-bit Linux program; a script cannot be made data-parallel, give "
-                          "the LibTorch program that it starts");
+    refuse(path.string(), "is not a 64-bit Linux program; a script cannot be made data-parallel, "
+                          "give the LibTorch program that it starts");
   for (int i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr part{};
     in.seekg(
@@ -136,7 +136,7 @@ fs::path find_preload_library() {
     tried += (tried.empty() ? "" : ", ") + path.string();
   }
   throw std::runtime_error(std::string(kName) + " was not found; tried " + tried
-                           + "; build or install the whole of Troupe");
+                           + "; build or install all of Troupe");
 }
 
 } // namespace troupe::experiments::commands

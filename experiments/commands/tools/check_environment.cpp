@@ -124,7 +124,7 @@ void collect_statistics(const std::string& task, const CheckEnvironmentOptions& 
 void check_one_environment(CheckEnvironmentOptions options) {
   if (!options.statistics.empty() && options.tasks.size() != 1) {
     throw std::invalid_argument("--statistics " + options.statistics
-                                + ": name the one task that they are of");
+                                + ": name the one task to compute them for");
   }
   if (options.tasks.empty()) {
     options.tasks = options.plugin.empty() ? env::environment_names()
@@ -155,28 +155,29 @@ void check_one_environment(CheckEnvironmentOptions options) {
 
 void add_check_environment(CLI::App& check_command) {
   CLI::App* command = check_command.add_subcommand(
-      "environment", "Runs environments and reports what breaks the rules of an environment");
+      "environment", "Runs environments and reports violations of the rules for environments");
   command->footer("Example: troupe check environment my_task --plugin libmine.so --json\n"
-                  "Exit codes: 0 no errors (warnings may be meant so), 1 an error, 2 a mistake in "
+                  "Exit codes: 0 no errors (warnings may be intended), 1 an error, 2 a mistake in "
                   "flags, names or the plug-in.");
   auto options = std::make_shared<CheckEnvironmentOptions>();
-  command->add_option("TASKS", options->tasks,
-                      "names, as environment.task takes them; all of the plug-in's, or of this "
-                      "program's, without any");
-  command->add_option("--plugin", options->plugin, "shared library that has them");
+  command->add_option(
+      "TASKS", options->tasks,
+      "names, as for environment.task; default: all tasks of the plug-in, or of this program");
+  command->add_option("--plugin", options->plugin, "shared library with the tasks");
   command
-      ->add_option("--set", options->overrides,
-                   "environment.<key>=value, may be given again; the wrapped environment is "
-                   "checked then")
+      ->add_option(
+          "--set", options->overrides,
+          "environment.<key>=value, may be repeated; the wrapped environment is then checked")
       ->allow_extra_args(false);
   command->add_option("--statistics", options->statistics,
-                      "writes the observations' mean and variance under random actions there, for "
+                      "file for the observations' mean and variance under random actions, for "
                       "environment.normalization.file");
-  command->add_option("--episodes", options->episodes, "that the statistics are taken over")
+  command->add_option("--episodes", options->episodes, "number of episodes for the statistics")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  command->add_option("--seed", options->check.seed, "of the first episode")->capture_default_str();
-  command->add_option("--steps", options->check.steps, "of the rollouts that are compared")
+  command->add_option("--seed", options->check.seed, "seed of the first episode")
+      ->capture_default_str();
+  command->add_option("--steps", options->check.steps, "length of the rollouts that are compared")
       ->check(CLI::Range(4, 100'000))
       ->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object per environment and line");

@@ -81,10 +81,11 @@ void add_check(CLI::App& app) {
       "golden", "Replays recorded trajectories of dm_control; prints the largest errors per task");
   golden->footer("Example: troupe check golden tests/golden/control_suite --frames");
   auto options = std::make_shared<CheckGoldenOptions>();
-  golden->add_option("FOLDER", options->folder, "holds index.json and <task>.npz")->required();
-  golden->add_option("--task", options->tasks, "only this one; may be given again");
+  golden->add_option("FOLDER", options->folder, "folder with index.json and <task>.npz")
+      ->required();
+  golden->add_option("--task", options->tasks, "only this task; may be repeated");
   golden->add_option("--models", options->models, "folder of the control suite's XML files");
-  golden->add_flag("--frames", options->frames, "the pictures too (needs OpenGL)");
+  golden->add_flag("--frames", options->frames, "compares pictures too (needs OpenGL)");
   golden->add_flag("--json", options->json, "one JSON object per line");
   golden->callback([options] { check_one_golden(*options); });
 }

@@ -85,7 +85,7 @@ void check_one_likeness(CheckLikenessOptions options) {
     }
   }
   if (compared == 0) {
-    throw std::runtime_error(options.folder + " has no frames of these tasks; frames_<task>.npz");
+    throw std::runtime_error(options.folder + " has no frames of these tasks (frames_<task>.npz)");
   }
   const double mean = sum / compared;
   if (options.json) {
@@ -115,14 +115,15 @@ void add_check_likeness(CLI::App& check_command) {
                   "1.5 levels, when 1% of the depths or objects away from edges differ, or when "
                   "the mean similarity of all tasks is below .985.");
   auto options = std::make_shared<CheckLikenessOptions>();
-  command->add_option("FOLDER", options->folder,
-                      "recordings of dm_control (frames_<task>.npz) to compare with instead");
-  command->add_option("--task", options->tasks, "only this one; may be given again")
+  command->add_option(
+      "FOLDER", options->folder,
+      "recordings of dm_control (frames_<task>.npz) to compare with instead of OpenGL");
+  command->add_option("--task", options->tasks, "only this task; may be repeated")
       ->allow_extra_args(false);
   command->add_option("--states", options->likeness.states, "of each task")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
-  command->add_option("--seed", options->likeness.seed, "of the first state")
+  command->add_option("--seed", options->likeness.seed, "seed of the first state")
       ->capture_default_str();
   command->add_option("--size", options->size, "height and width, in pixels")
       ->check(CLI::Range(8, 4096))

@@ -142,23 +142,27 @@ void add_read_flags(CLI::App& command, ReadOptions& options) {
       ->capture_default_str();
   command
       .add_option("--cache-gigabytes", options.cache_gigabytes,
-                  "bound of all copies in it: the oldest not in use are removed for a new one")
+                  "maximum size of all copies in it; the oldest copies that are not in use make "
+                  "room for new ones")
       ->check(CLI::Range(1e-9, 1e9))
       ->capture_default_str();
-  command.add_option("--format", dataset.format, "by default detected from the files")
+  command.add_option("--format", dataset.format, "default: detected from the files")
       ->check(CLI::IsMember(data::dataset_formats()));
   command.add_option("--split", dataset.split, "where there are several: train, validation, test");
   command.add_option("--label", dataset.label,
-                     "the label's column, by name or (CSV) number; of CIFAR-100 fine or coarse");
-  command.add_option("--columns", dataset.columns, "of tables; all otherwise")->delimiter(',');
-  command.add_option("--header", dataset.header, "of CSV: auto, yes, no")->capture_default_str();
+                     "the label's column, by name or (CSV) number; for CIFAR-100: fine or coarse");
+  command.add_option("--columns", dataset.columns, "columns of tables; default: all")
+      ->delimiter(',');
+  command.add_option("--header", dataset.header, "whether CSV has a header: auto, yes, no")
+      ->capture_default_str();
   command.add_option("--classes", dataset.classes, "labels must be below it")
       ->check(CLI::Range(0, 1'000'000));
   command.add_flag("--json", options.json, "as JSON, one object per line");
 }
 
 void add_info(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("info", "Rows, classes, columns and size of a data set");
+  CLI::App* command =
+      app.add_subcommand("info", "Prints the rows, classes, columns and size of a data set");
   command->footer("Example: troupe dataset info scenes --split validation --json");
   auto options = std::make_shared<ReadOptions>();
   add_read_flags(*command, *options);
@@ -167,7 +171,7 @@ void add_info(CLI::App& app) {
 
 void add_dataset_check(CLI::App& app, int& exit_code) {
   CLI::App* command =
-      app.add_subcommand("check", "Reads every row, decodes every picture, lists what is bad");
+      app.add_subcommand("check", "Reads every row, decodes every picture and lists bad rows");
   command->footer("Example: troupe dataset check scenes --threads 2\n"
                   "Exit code 1 when a row is bad: each is named with its file, and row or line.");
   auto options = std::make_shared<ReadOptions>();
@@ -191,10 +195,11 @@ void add_import(CLI::App& app) {
   command->footer("Example: troupe dataset import ~/.minari/datasets/mujoco/hopper/medium-v0 --out "
                   "hopper");
   auto flags = std::make_shared<MinariFlags>();
-  command->add_option("FOLDER", flags->from, "of the data set; data/main_data.hdf5 is in it")
+  command->add_option("FOLDER", flags->from, "folder of the data set, with data/main_data.hdf5")
       ->required();
   command->add_option("--out", flags->out, "the recording, a new folder")->required();
-  command->add_option("--observation", flags->name, "one of a dictionary, \"a/b\" within another");
+  command->add_option("--observation", flags->name,
+                      "entry of a dictionary of observations; \"a/b\" if it is nested");
   command->callback([flags] {
     refuse_existing(flags->out);
     data::import_minari(flags->from, flags->out, flags->name);
@@ -225,8 +230,7 @@ void add_export(CLI::App& app) {
 
 void add_dataset(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "dataset", "Data sets and recorded episodes: what they have, whether it is "
-                 "good, drawing some, Minari's");
+      "dataset", "Shows, checks, draws, imports and exports data sets and recorded episodes");
   command->require_subcommand(1);
   command->footer(
       "Example: troupe dataset render scenes --rows 500 --size 64\n"

@@ -45,7 +45,7 @@ public:
   explicit PartialFolder(std::filesystem::path path) : path_(std::move(path)) {
     if (std::filesystem::exists(path_)) {
       throw std::invalid_argument(path_.string()
-                                  + ": is there; remove it or choose another folder");
+                                  + ": already exists; remove it or choose another folder");
     }
     partial_ = path_;
     partial_ += ".partial";
@@ -139,7 +139,7 @@ private:
 std::filesystem::path new_file(const std::filesystem::path& folder, const std::string& name) {
   if (std::filesystem::exists(folder / name)) {
     throw std::invalid_argument((folder / name).string()
-                                + ": is there; remove it or choose another folder");
+                                + ": already exists; remove it or choose another folder");
   }
   std::filesystem::create_directories(folder);
   return folder / name;
@@ -162,7 +162,7 @@ public:
       : options_(options), pictures_(path_of("images-idx3")), labels_(path_of("labels-idx1")) {
     const auto rows = options.rows * static_cast<std::int64_t>(options.classes.size());
     if (options.classes.size() > 256 || rows > std::numeric_limits<std::int32_t>::max()) {
-      throw std::invalid_argument("--layout idx: has 256 classes and 2^31 - 1 rows at most");
+      throw std::invalid_argument("--layout idx: allows at most 256 classes and 2^31 - 1 rows");
     }
     begin(pictures_, {rows, options.size, options.size});
     begin(labels_, {rows});
@@ -273,10 +273,10 @@ private:
   static std::filesystem::path path_of(const SceneOptions& options, bool hundred) {
     const std::size_t most = hundred ? 100 : 10;
     if (options.size != 32 || options.classes.size() > most) {
-      throw std::invalid_argument("--layout " + options.layout + ": has pictures of 32 pixels and "
-                                  + std::to_string(most) + " classes at most; not --size "
-                                  + std::to_string(options.size) + " and "
-                                  + std::to_string(options.classes.size()) + " classes");
+      throw std::invalid_argument(
+          "--layout " + options.layout + ": needs pictures of 32 pixels and at most "
+          + std::to_string(most) + " classes, not --size " + std::to_string(options.size) + " and "
+          + std::to_string(options.classes.size()) + " classes");
     }
     const bool training = options.split == "train";
     const char* name = hundred ? (training ? "train.bin" : "test.bin")

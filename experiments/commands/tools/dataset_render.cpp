@@ -154,10 +154,10 @@ void check(const SceneOptions& options) {
   std::set<std::string> seen;
   for (const std::string& name : options.classes) {
     if (!seen.insert(name).second) {
-      throw std::invalid_argument("--classes: " + name + " is there twice");
+      throw std::invalid_argument("--classes: " + name + " is given twice");
     }
     if (!env::is_environment(name)) {
-      std::string message = "--classes: \"" + name + "\" is no task; nearest:";
+      std::string message = "--classes: \"" + name + "\" is not a task; nearest:";
       for (const std::string& other : env::nearest_names(name, env::task_names())) {
         message += " " + other;
       }
@@ -225,9 +225,9 @@ void add_dataset_render(CLI::App& dataset) {
   command->footer("Example: troupe dataset render scenes --rows 500 --size 64\n"
                   "         troupe dataset render scenes --rows 100 --size 64 --split validation\n"
                   "         troupe dataset render cifar --layout cifar100 --size 32\n"
-                  "States, cameras, colours and lights are random, of the seed alone; the splits "
-                  "share none. Written beside and renamed: <out>/train, <out>/validation, or "
-                  "CIFAR's and MNIST's files in <out>.\nDefault classes: "
+                  "States, cameras, colours and lights are random and depend only on the seed; the "
+                  "splits share none. Complete output is renamed into place: <out>/train, "
+                  "<out>/validation, or CIFAR's and MNIST's files in <out>.\nDefault classes: "
                   + names);
   auto options = std::make_shared<SceneOptions>();
   command->add_option("OUT", options->out, "output folder")->required();

@@ -43,11 +43,11 @@ void find_port_users(std::vector<Finding>& out) {
   env::wire::Context context;
   env::wire::Socket port(context, env::wire::SocketType::router);
   const bool known = env::wire::is_own_user(env::wire::server_user(port.bind("tcp://127.0.0.1:*")));
-  out.push_back({"ports", known ? Level::good : Level::bad,
-                 known
-                     ? "on the loopback interface serve this user alone"
-                     : "the kernel does not tell whose connections are (sock_diag, /proc/net/tcp): "
-                       "runs over processes need keys (troupe keys cluster DIR, --keys DIR)"});
+  out.push_back(
+      {"ports", known ? Level::good : Level::bad,
+       known ? "on the loopback interface serve only this user"
+             : "the kernel does not show which user owns a connection (sock_diag, /proc/net/tcp): "
+               "runs over processes need keys (troupe keys cluster DIR, --keys DIR)"});
 }
 
 void find_gl(std::vector<Finding>& out) {

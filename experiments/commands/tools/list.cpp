@@ -49,7 +49,7 @@ void list_keys(const Schema& schema, const std::string& block, bool json) {
   }
   if (!found) {
     const auto near = env::nearest_names(block, {blocks.begin(), blocks.end()}, 1);
-    throw std::invalid_argument("list: " + block + " is no block of keys"
+    throw std::invalid_argument("list: " + block + " is not a block of keys"
                                 + (near.empty() ? "" : "; did you mean " + near.front() + "?"));
   }
   if (json) {
@@ -80,7 +80,7 @@ void list_agents(const std::string& plugin, bool json) {
     } else {
       std::printf("%-8s %s; from %s%s\n", kind.name.c_str(), kind.help.c_str(),
                   joined(observations, " or ").c_str(),
-                  kind.recurrent ? ", also partly hidden ones" : "");
+                  kind.recurrent ? ", also partially observed ones" : "");
     }
   }
   if (json) {

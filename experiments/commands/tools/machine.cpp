@@ -134,14 +134,15 @@ void judge_processor(const Machine& m, std::vector<Finding>& out) {
                      + " cores; " + m.features,
                  slow ? "use a processor with AVX2, or let the virtual machine show it" : ""});
   out.push_back({"kernels", Level::good,
-                 m.kernels + " for networks, " + (m.bfloat16 ? "bfloat16 where it pays" : "float32")
-                     + "; " + m.caster});
+                 m.kernels + " for networks, "
+                     + (m.bfloat16 ? "bfloat16 where it is faster" : "float32") + "; " + m.caster});
   const int threads = std::atoi(m.omp_threads.c_str());
   const bool many = threads > m.cores;
-  out.push_back({"threads", many ? Level::warning : Level::good,
-                 m.omp_threads.empty() ? "OMP_NUM_THREADS is not set: as many as cores"
-                                       : "OMP_NUM_THREADS is " + m.omp_threads,
-                 many ? "unset OMP_NUM_THREADS, or at most " + std::to_string(m.cores) : ""});
+  out.push_back(
+      {"threads", many ? Level::warning : Level::good,
+       m.omp_threads.empty() ? "OMP_NUM_THREADS is not set: one thread per core"
+                             : "OMP_NUM_THREADS is " + m.omp_threads,
+       many ? "unset OMP_NUM_THREADS, or set it to at most " + std::to_string(m.cores) : ""});
   const bool busy = m.load > 0.5 * m.host_cores;
   out.push_back({"load", busy ? Level::warning : Level::good,
                  number(m.load, "running programs, mean over a minute"),
@@ -156,8 +157,8 @@ void judge_processor(const Machine& m, std::vector<Finding>& out) {
 void judge_memory(const Machine& m, std::vector<Finding>& out) {
   const bool small = m.memory_bytes < 4 * kGiB;
   out.push_back({"memory", small ? Level::warning : Level::good,
-                 actors::bytes_text(m.memory_bytes) + ", of the host's unused "
-                     + actors::bytes_text(m.unused_bytes) + "; copies "
+                 actors::bytes_text(m.memory_bytes)
+                     + "; unused on the host: " + actors::bytes_text(m.unused_bytes) + "; copies "
                      + number(m.copied_gib, "GiB/s by one thread"),
                  small ? "training from pixels needs 4 GiB; lower replay.capacity_bytes" : ""});
   const bool none = m.huge_pages == "never";
@@ -174,7 +175,7 @@ void judge_memory(const Machine& m, std::vector<Finding>& out) {
                      : ""});
   const bool few = m.descriptors < kFewDescriptors;
   out.push_back({"descriptors", few ? Level::warning : Level::good, std::to_string(m.descriptors),
-                 few ? "ulimit -n 65536: the head of a cluster has some for each process" : ""});
+                 few ? "ulimit -n 65536: the head of a cluster needs some for each process" : ""});
 }
 
 void judge_gpus(const Machine& m, std::vector<Finding>& out) {

@@ -72,7 +72,7 @@ std::string contents_of(const fs::path& file) {
   std::ostringstream text;
   text << in.rdbuf();
   if (!in) {
-    throw std::runtime_error(file.string() + ": cannot be read; install Troupe again");
+    throw std::runtime_error(file.string() + ": cannot be read; reinstall Troupe");
   }
   return text.str();
 }
@@ -83,9 +83,8 @@ fs::path find_example(const std::string& example) {
       return folder / example;
     }
   }
-  throw std::runtime_error("the example " + example + " is not beside this program ("
-                           + found_folders("examples").front().string()
-                           + "); install Troupe again");
+  throw std::runtime_error("the example " + example + " is not installed with this program ("
+                           + found_folders("examples").front().string() + "); reinstall Troupe");
 }
 
 struct NewOptions {
@@ -103,9 +102,8 @@ void write_new(const NewOptions& options) {
   const fs::path folder = options.out.empty() ? fs::path(options.name) : fs::path(options.out);
   std::error_code error;
   if (fs::exists(folder, error)) {
-    throw std::invalid_argument(folder.string()
-                                + " is there already; choose another NAME, or another folder "
-                                  "with --out");
+    throw std::invalid_argument(
+        folder.string() + " already exists; choose another NAME, or another folder with --out");
   }
   const Replacements words = {{own, options.name},
                               {"push_to_middle", options.name},
@@ -132,9 +130,9 @@ void write_new(const NewOptions& options) {
 
 void add_new(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "new", "Writes a commented folder that works: an experiment, environment, agent or cluster");
+      "new", "Writes a folder with a working, commented experiment, environment, agent or cluster");
   command->footer("Example: troupe new environment balance_stick\n"
-                  "README.md in the folder has the commands that come next, which are printed.");
+                  "README.md in the folder has the next commands, which are also printed.");
   auto options = std::make_shared<NewOptions>();
   command->add_option("KIND", options->kind, "what is written")
       ->required()

@@ -38,7 +38,7 @@ void play_run(Playing options) {
   if (options.json)
     print_json({{"address", server.address()}, {"updates", checkpoint.updates}});
   else
-    std::printf("%s after %lld updates plays at %s\n", options.run.c_str(),
+    std::printf("%s after %lld updates is playing at %s\n", options.run.c_str(),
                 static_cast<long long>(checkpoint.updates), server.address().c_str());
   std::fflush(stdout);
   signals.wait(false);
@@ -48,7 +48,7 @@ void play_run(Playing options) {
 
 void add_play(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "play", "Shows a run's policy at play in a browser, where the mouse pushes it");
+      "play", "Shows a run's policy acting in a browser, where the mouse can push it");
   command->footer("Example: troupe play runs/quickstart/2026-11-21T10-00-00 --best\n"
                   "Open the printed address, which has the token. From another machine: ssh -L "
                   "8900:127.0.0.1:8900 HOST with --port 8900, or --certificate and --key. The ray "

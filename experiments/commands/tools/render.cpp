@@ -191,7 +191,7 @@ void add_view_flags(CLI::App& command, RenderOptions& options) {
                   "and their difference, side by side")
       ->transform(CLI::IsMember({"AUTO", "CASTER", "OPENGL", "BOTH"}, CLI::ignore_case))
       ->capture_default_str();
-  command.add_option("--gain", options.view.gain, "factor of the shown difference")
+  command.add_option("--gain", options.view.gain, "factor by which the difference is amplified")
       ->check(CLI::Range(1, 255))
       ->capture_default_str();
   auto* depth = command.add_flag("--depth", options.depth, "depth: white is near, black is far");

@@ -70,7 +70,7 @@ void Canvas::put(int x, int y, const std::uint8_t* colour) {
 
 void Canvas::paste(int x, int y, int width, int height, std::span<const std::uint8_t> picture) {
   if (picture.size() != static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3) {
-    throw std::invalid_argument("a picture to paste has not width x height x 3 bytes");
+    throw std::invalid_argument("a picture to paste must have width x height x 3 bytes");
   }
   const std::uint8_t* from = picture.data();
   for (int v = 0; v < height; ++v) {

@@ -100,7 +100,7 @@ void print(const Seen& seen) {
     std::printf(" of %lld", static_cast<long long>(info.config->max_bytes));
   }
   if (stats.chunks_on_disk + stats.failed_spills > 0) {
-    std::printf("\n  on disk    %lld bytes in %lld chunks; %lld times full or failing",
+    std::printf("\n  on disk    %lld bytes in %lld chunks; %lld failed spills",
                 static_cast<long long>(stats.disk_bytes),
                 static_cast<long long>(stats.chunks_on_disk),
                 static_cast<long long>(stats.failed_spills));
@@ -108,7 +108,7 @@ void print(const Seen& seen) {
   std::printf("\n  inserted   %lld, %.4g/s\n  sampled    %lld, %.4g/s\n",
               static_cast<long long>(stats.inserted), seen.inserts_per_second,
               static_cast<long long>(stats.sampled), seen.samples_per_second);
-  std::printf("  priorities %lld updated, %lld of items that had left\n",
+  std::printf("  priorities %lld updated, %lld for removed items\n",
               static_cast<long long>(stats.updated_priorities),
               static_cast<long long>(stats.late_priorities));
   if (info.config) {

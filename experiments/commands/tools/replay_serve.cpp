@@ -143,7 +143,7 @@ void add_replay_serve(CLI::App& replay) {
                       "tcp://<host>:<port> or ipc://<path>; * finds a port");
   auto* secret = command->add_option(
       "--secret-key", options->secret_key,
-      "file of `troupe keys new`; encrypts, and allows --listen on other interfaces than loopback");
+      "file of `troupe keys new`; encrypts, and allows --listen on interfaces other than loopback");
   secret->needs(command
                     ->add_option("--allowed-keys", options->allowed_keys,
                                  "file with the public keys of the allowed clients")

@@ -102,11 +102,11 @@ void add_serve_environment(CLI::App& serving) {
   command->add_flag("--can-save", options->server.can_save,
                     "clients may save and load states; only for clients that you trust");
   command->add_flag("--allow-other-hosts", options->server.allow_other_hosts,
-                    "allow tcp:// on other interfaces than loopback, without encryption; admits "
-                    "every user of this host too");
+                    "allow tcp:// on interfaces other than loopback, without encryption; also "
+                    "admits every user of this host");
   auto* secret = command->add_option(
       "--secret-key", options->secret_key,
-      "file of `troupe keys new`; encrypts, and allows tcp:// on other interfaces than loopback");
+      "file of `troupe keys new`; encrypts, and allows tcp:// on interfaces other than loopback");
   auto* allowed = command->add_option("--allowed-keys", options->allowed_keys,
                                       "file with the public keys of the allowed clients");
   secret->needs(allowed);

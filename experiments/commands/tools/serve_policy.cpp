@@ -79,7 +79,7 @@ serving::VersionOptions read_version(const std::string& text) {
     if (!choice.best
         && (read.ec != std::errc() || read.ptr != which.data() + which.size() || updates < 0))
       throw std::invalid_argument("--version " + text
-                                  + ": behind the @ must be a checkpoint's updates or best");
+                                  + ": the part after @ must be a checkpoint's updates or best");
     if (!choice.best)
       choice.updates = updates;
   }
@@ -100,7 +100,7 @@ void read_shares(const std::vector<std::string>& texts,
       throw std::invalid_argument("--share " + text + ": must be a number from 0 to 1e6");
   }
   if (std::ranges::all_of(versions, [](const auto& version) { return version.share == 0; }))
-    throw std::invalid_argument("--share: one version at least must have more than 0");
+    throw std::invalid_argument("--share: at least one version must have more than 0");
 }
 
 std::unique_ptr<serving::MessageDoor> open_door(PolicyServing& options, env::wire::Context& context,
@@ -166,32 +166,32 @@ void add_serve_policy(CLI::App& serving) {
       "         curl -H \"Authorization: Bearer TOKEN\" http://127.0.0.1:8900/v1/act \\\n"
       "              -d '{\"session\": \"a\", \"first\": true, \"observation\": {\"state\": [0.1, "
       "0.2]}}'\n"
-      "/v1/contract says what the policy observes. Without --checkpoint it is served as it is "
-      "trained: newer checkpoints replace it. It ends with SIGINT or SIGTERM.");
+      "/v1/contract says what the policy observes. Without --checkpoint the policy follows the "
+      "training: newer checkpoints replace it. It ends with SIGINT or SIGTERM.");
   auto options = std::make_shared<PolicyServing>();
   serving::PolicyServerOptions& server = options->server;
   command->add_option("run", options->run, "the run's folder; its version is called main")
       ->required();
-  add_checkpoint_flags(*command, options->checkpoint, "the latest, also later");
+  add_checkpoint_flags(*command, options->checkpoint, "the latest, replaced by newer ones");
   command->add_option("--version", options->versions,
                       "another policy of the same contract, NAME=RUN, NAME=RUN@UPDATES or "
                       "NAME=RUN@best; may be repeated");
   command->add_option("--share", options->shares,
-                      "NAME=NUMBER: its share of the requests that name no version; default: 1 of "
-                      "main, 0 of others");
+                      "NAME=NUMBER: its share of the requests that name no version; default: 1 for "
+                      "main, 0 for others");
   command
       ->add_option("--reload", options->reload_seconds,
-                   "seconds between looks for newer checkpoints; 0: never")
+                   "seconds between checks for newer checkpoints; 0: never")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
   add_http_flags(*command, options->listening);
   CLI::Option* messages = command->add_option(
       "--messages", options->messages.endpoint,
-      "also takes messages of ZeroMQ at tcp://<host>:<port> or ipc://<path>; * finds a port");
+      "also accepts ZeroMQ messages at tcp://<host>:<port> or ipc://<path>; * finds a port");
   CLI::Option* secret = command
                             ->add_option("--secret-key", options->secret_key,
-                                         "file of `troupe keys new`: encrypts messages, needed "
-                                         "on other interfaces than loopback")
+                                         "file of `troupe keys new`: encrypts messages, needed on "
+                                         "interfaces other than loopback")
                             ->needs(messages);
   secret->needs(command
                     ->add_option("--allowed-keys", options->allowed_keys,
@@ -200,25 +200,26 @@ void add_serve_policy(CLI::App& serving) {
   command->add_option("--batch", server.batches.batch, "observations that are computed together")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  command->add_option("--queue", server.batches.queued, "observations that may wait; 503 beyond")
+  command
+      ->add_option("--queue", server.batches.queued, "observations that may wait; more get a 503")
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
-  command->add_option("--sessions", server.sessions.sessions, "episodes that it remembers")
+  command->add_option("--sessions", server.sessions.sessions, "sessions that the server remembers")
       ->check(CLI::Range(1, 100'000'000))
       ->capture_default_str();
   command
       ->add_option("--session-idle", options->idle_seconds,
-                   "seconds after which it forgets one that rests")
+                   "seconds after which an idle session is forgotten")
       ->check(CLI::Range(1, 1'000'000'000))
       ->capture_default_str();
   command
       ->add_option("--connections", options->listening.http.limits.connections,
-                   "more are closed at once")
+                   "maximum number of connections; more are closed immediately")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command
       ->add_option("--threads", options->listening.http.limits.threads,
-                   "that read, compute and answer")
+                   "threads that read, compute and answer")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command->add_flag("--json", options->json, "print address and token as JSON");

@@ -69,8 +69,9 @@ void evaluate(Options options) {
                                      options.step < 0 ? std::nullopt : std::optional(options.step));
   if (is_on_data(experiment)) {
     if (!options.recorded.recording.empty()) {
-      throw std::invalid_argument("--on evaluates a policy; " + options.run
-                                  + " is a run on data, which has its validation rows; omit it");
+      throw std::invalid_argument(
+          "--on evaluates a policy; " + options.run
+          + " is a run on data, which is evaluated on validation rows; omit it");
     }
     if (!options.video.empty() || !options.picture.empty()) {
       throw std::invalid_argument("--video and --picture show an environment; " + options.run
@@ -159,22 +160,24 @@ void add_evaluate(CLI::App& app) {
           ->excludes(episodes)
           ->excludes(video)
           ->excludes(picture);
-  command->add_option("--discount", recorded.discount, "of --on; default: the run's")
+  command->add_option("--discount", recorded.discount, "with --on: discount; default: the run's")
       ->check(CLI::Range(0.01, 1.0))
       ->needs(on);
   command
       ->add_option("--fits", recorded.members,
-                   "of --on: networks, each of episodes drawn again; the interval depends on them")
+                   "with --on: number of networks, each fitted to resampled episodes; the interval "
+                   "depends on them")
       ->check(CLI::Range(2, 100))
       ->capture_default_str()
       ->needs(on);
-  command->add_option("--fit-updates", recorded.fit.updates, "of --on: updates of each network")
+  command->add_option("--fit-updates", recorded.fit.updates, "with --on: updates of each network")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000'000}))
       ->capture_default_str()
       ->needs(on);
   command
-      ->add_flag("--explore", recorded.explore,
-                 "of --on: the policy explores as in training, instead of its best actions")
+      ->add_flag(
+          "--explore", recorded.explore,
+          "with --on: the policy explores as in training, instead of taking its best actions")
       ->needs(on);
   command->add_flag("--json", options->json, "as JSON");
   command->callback([options] { evaluate(*options); });

@@ -39,14 +39,14 @@ void check_recorded_in(const replay::RecordingSpec& spec, const Experiment& expe
   const auto repeat = spec.about.find("action_repeat");
   const std::string ours = std::to_string(experiment.environment().action_repeat());
   if (repeat != spec.about.end() && repeat->second != ours)
-    refuse("environment.action_repeat is " + ours + ", in the recording " + repeat->second);
+    refuse("environment.action_repeat is " + ours + "; the recording has " + repeat->second);
   const env::ActionSpec action = env::make_bare(config)->spec().action;
   for (std::size_t i = 0; i < spec.action_minimum.size(); ++i)
     if (transitions.choices_of(i) == 0
         && (std::abs(spec.action_minimum[i] - action.minimum[i]) > 1e-6
             || std::abs(spec.action_maximum[i] - action.maximum[i]) > 1e-6))
       refuse("action " + std::to_string(i) + " is within " + std::to_string(action.minimum[i])
-             + " and " + std::to_string(action.maximum[i]) + ", in the recording within "
+             + " and " + std::to_string(action.maximum[i]) + "; in the recording it is within "
              + std::to_string(spec.action_minimum[i]) + " and "
              + std::to_string(spec.action_maximum[i]));
 }
@@ -73,7 +73,7 @@ void print_text(const RecordedEstimates& made, double discount) {
   if (!made.refusal.empty())
     std::printf("no importance sampling: %s\n", made.refusal.c_str());
   if (made.coverage.distance)
-    std::printf("its actions are %.2g from the recorded ones on average, of 2 at most\n",
+    std::printf("its actions differ from the recorded ones by %.2g on average, of at most 2\n",
                 *made.coverage.distance);
   if (made.coverage.agreement)
     std::printf("its choices are the recorded ones in %.0f %% of the steps\n",

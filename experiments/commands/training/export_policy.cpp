@@ -143,14 +143,16 @@ void export_policy(ExportFlags options) {
 void add_export_policy(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "export", "Writes a run's policy for other programs: ONNX, a C++17 header, safetensors");
-  command->footer("Example: troupe export runs/quickstart/2026-11-21T10-00-00 --out policy "
-                  "--evaluate 10\n"
-                  "Each folder has the contract (names, order, scales and history of observations "
-                  "and actions) and recorded observations with the actions to expect.");
+  command->footer(
+      "Example: troupe export runs/quickstart/2026-11-21T10-00-00 --out policy --evaluate 10\n"
+      "Each folder has the contract (names, order, scales and history of observations and actions) "
+      "and recorded observations with the expected actions.");
   auto options = std::make_shared<ExportFlags>();
   command->add_option("run", options->run, "the run's folder")->required();
   command->add_option("--out", options->out, "a new folder; default: export in the run's folder");
-  command->add_option("--format", options->format, "what is written beside contract and samples")
+  command
+      ->add_option("--format", options->format,
+                   "what is written in addition to contract and samples")
       ->check(CLI::IsMember({"onnx", "header", "safetensors", "all"}))
       ->capture_default_str();
   command->add_option("--weights", options->weights, "type of the header's weights")

@@ -103,7 +103,7 @@ void add_record(CLI::App& app) {
       ->check(CLI::Range(1, 100'000'000));
   command
       ->add_option("--steps", options->record.steps,
-                   "agent steps in all; the last episodes are cut there")
+                   "agent steps in total; the last episodes are cut off there")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 50));
   CLI::Option* step =
       command->add_option("--step", options->step, "updates of the checkpoint; default: the latest")

@@ -49,10 +49,10 @@ std::string without_weights(const learner::RecordedPolicy& policy, bool explores
            "--explore and --random where the policy has them";
   if (policy.has_density())
     return "";
-  return explores ? "the policy does not draw each action on its own, so that a single one has no "
+  return explores ? "the policy does not draw each action separately, so a single action has no "
                     "probability"
-                  : "the best continuous action is certain and has no density; --explore evaluates "
-                    "the policy as it explores";
+                  : "the best continuous action is deterministic and has no density; --explore "
+                    "evaluates the policy as it explores";
 }
 
 void weigh(const learner::RecordedSteps& steps, const std::vector<double>& target,
@@ -64,9 +64,10 @@ void weigh(const learner::RecordedSteps& steps, const std::vector<double>& targe
   made.effective_episodes = robust.effective_episodes();
   made.mean_weight = robust.weight();
   if (*made.effective_episodes < kLeastEffectiveEpisodes) {
-    made.refusal = text_of("the weights leave %.2g effective episodes, and below %.0f they say "
-                           "nothing; record more, or with a policy that is more like this one",
-                           *made.effective_episodes, kLeastEffectiveEpisodes);
+    made.refusal =
+        text_of("the weights leave %.2g effective episodes, but at least %.0f are "
+                "needed; record more, or record with a policy that is more like this one",
+                *made.effective_episodes, kLeastEffectiveEpisodes);
     return;
   }
   const ImportanceSampling plain(learner::without_model(episodes), fit.discount);
@@ -80,7 +81,7 @@ void weigh(const learner::RecordedSteps& steps, const std::vector<double>& targe
       > std::max(kWeightTolerance, kWeightErrors * made.mean_weight->error))
     made.warnings.push_back(
         text_of("the mean weight is %.3g +- %.2g instead of 1: the policy does what the recorded "
-                "one hardly ever did, and importance sampling leaves that out",
+                "one hardly ever did, and importance sampling cannot account for that",
                 made.mean_weight->mean, made.mean_weight->error));
 }
 
@@ -122,17 +123,16 @@ RecordedEstimates estimate_on_recording(const learner::RecordedPolicy& policy,
   made.recorded_return = mean_of(steps.returns(1));
   if (made.coverage.outside.value_or(0) > kMostOutside)
     made.warnings.push_back(
-        text_of("in %.0f %% of the recorded states the policy's action is unlike any recorded "
-                "one, so that the fitted networks guess; record with --explore or --random",
+        text_of("in %.0f %% of the recorded states the policy's action is unlike any recorded one, "
+                "so the fitted networks extrapolate; record with --explore or --random",
                 100 * *made.coverage.outside));
   if (!target.empty())
     weigh(steps, target, fitted.unseen, config.fit, made);
   const std::int64_t cut = cut_episodes(steps, config.fit.time_limit);
   if (made.weighed && cut > 0)
-    made.warnings.push_back(
-        text_of("%.0f recorded episodes were cut, and importance sampling without a model counts "
-                "nothing behind the cut",
-                static_cast<double>(cut)));
+    made.warnings.push_back(text_of("%.0f recorded episodes were cut, and importance sampling "
+                                    "without a model ignores everything after the cut",
+                                    static_cast<double>(cut)));
   return made;
 }
 

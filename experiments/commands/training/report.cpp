@@ -57,8 +57,8 @@ void add_report(CLI::App& app) {
       "report", "Compares runs in one HTML page: curves with intervals, interquartile means, "
                 "performance profiles, probabilities of improvement, references");
   command->footer("Example: troupe report old=runs/first new=runs/second --out report.html\n"
-                  "A folder is a run's, a sweep's or one above them; without a name before it a "
-                  "method is called after its agent.");
+                  "A folder is a run's, a sweep's or one above them; without a name before it, a "
+                  "method is named after its agent.");
   auto options = std::make_shared<ReportFlags>();
   command->add_option("runs", options->places, "folders of runs, or method=folder")->required();
   command->add_option("--out", options->out, "the page; replaced if it exists")
@@ -66,8 +66,8 @@ void add_report(CLI::App& app) {
   command->add_option("--markdown", options->markdown, "the tables as Markdown");
   command->add_option("--latex", options->latex, "the tables as LaTeX");
   command->add_option("--references", options->references,
-                      "CSV with the head task,name,score: published scores; the names low and high "
-                      "set a task's scale");
+                      "CSV with the header task,name,score: published scores; the names low and "
+                      "high set a task's scale");
   command->callback([options] { report_runs(*options); });
 }
 

@@ -136,7 +136,7 @@ void sweep(const SweepOptions& options, int& exit_code) {
   const Sweep sweep = chosen_sweep(options, file);
   if (sweep.name().empty() || fs::path(sweep.name()).filename() != sweep.name()) {
     throw std::invalid_argument("the sweep's name is \"" + sweep.name()
-                                + "\"; give a folder name without / by --name");
+                                + "\"; give a folder name without / with --name");
   }
   std::vector<fs::path> folders = config_folders();
   auto runs = plan_sweep(sweep, file, folders);

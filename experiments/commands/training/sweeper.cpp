@@ -179,7 +179,7 @@ void Sweeper::collect(const Running& ended) {
     state.kind = Kind::failed;
     state.failure = words.empty() ? how : words;
     const bool again = !stopped_ && ++failures_[i] < options_.attempts;
-    say(i, "failed: " + state.failure + (again ? "; once more" : ""));
+    say(i, "failed: " + state.failure + (again ? "; trying again" : ""));
     if (again) {
       state.folder = find_state(part(i), runs_[i]).folder;
       waiting_.push_back(i);

@@ -42,7 +42,7 @@ until_true 'learning' above 1000
 "$troupe" checkpoint --runs "$scratch/runs" >/dev/null || fail 'no checkpoint'
 dead=$(pgrep -P "$(head_process)" | tr '\n' ' ')
 kill -9 "$(head_process)" $dead || fail 'no head'
-until_true 'the run gone on' logged 'the head before was killed by signal 9 (Killed); restart 1 '
+until_true 'the run gone on' logged 'the previous head was killed by signal 9 (Killed); restart 1 '
 before=$(reached)
 until_true 'updates after the death of the head' above "$before"
 until_true 'the restart in the status' restarts 1

@@ -117,9 +117,9 @@ TEST_CASE("a bad picture is listed, and mistakes are told in words") {
     CHECK(outcome.exit_code == 2);
     CHECK(outcome.output.find(words) != std::string::npos);
   };
-  refused("render " + out + kScenes + "--rows 2", "is there; remove it");
+  refused("render " + out + kScenes + "--rows 2", "already exists; remove it");
   refused("render " + out + "/b --classes cartpole_balanc", "nearest: cartpole_balance");
-  refused("render " + out + "/b --layout cifar10", "10 classes at most");
+  refused("render " + out + "/b --layout cifar10", "at most 10 classes");
   refused("info " + out + "/nothing", "there is no such file or folder");
   CHECK_FALSE(fs::exists(folder / "a" / "b"));
 }

@@ -64,7 +64,7 @@ TEST_CASE("A run is evaluated on recorded episodes, the same each time, and anot
   CHECK(fitted.at("low") <= fitted.at("mean"));
   CHECK(fitted.at("mean") <= fitted.at("high"));
   CHECK(made.at("estimates").size() == 1);
-  CHECK(has(made.at("no_importance_sampling"), "certain and has no density"));
+  CHECK(has(made.at("no_importance_sampling"), "deterministic and has no density"));
   CHECK(made.at("recorded").at("mean") <= made.at("recorded_undiscounted"));
   CHECK(made.at("choice_agreement").is_null());
   CHECK(made.at("action_distance") > 0);

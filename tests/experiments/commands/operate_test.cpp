@@ -94,7 +94,7 @@ TEST_CASE("A head's file says where it is while it lives, and nothing else is be
 TEST_CASE("The run that is meant is the named one, or the newest that is alive, else why not") {
   const TemporaryFolder folder;
   const fs::path runs = folder / "runs";
-  CHECK(has(refusal({}, runs), "no run below it is alive"));
+  CHECK(has(refusal({}, runs), "no live run below it"));
   const fs::path old = make_run(runs, "a", "1"), young = make_run(runs, "b", "2"),
                  dead = make_run(runs, "a", "3"), alone = make_run(runs, "a", "4"),
                  over = make_run(runs, "a", "5");

@@ -78,7 +78,7 @@ TEST_CASE("A mistake of the user's ends with 2 and one line that says which") {
             "`troupe replay info` has no such option; did you mean --seconds?"},
            {{"check", "environment", "cartpole_balanse"}, "troupe: cartpole_balanse: "},
            {{"resume", "--colour"}, "--colour: `troupe resume` has no such option"},
-           {{"train", "quickstart", "twice"}, "twice: `troupe train` takes no such word"},
+           {{"train", "quickstart", "twice"}, "twice: `troupe train` takes no such argument"},
            {{"resume"}, "there is no run below it"},
            {{"evaluate"}, "there is no run below it"},
            {{"train"}, "quickstart"},
@@ -94,7 +94,7 @@ TEST_CASE("A mistake of the user's ends with 2 and one line that says which") {
            {{"train", "\x1b[2J\xff"}, "\\x1b[2J\\xff"},
            {{"train", "quickstart", "--colour"}, "--colour"},
            {{"resume", "none"}, "there is no such run"},
-           {{"resume", here}, "is no run's folder"},
+           {{"resume", here}, "is not a run's folder"},
            {{"evaluate", "none"}, "there is no such run"},
            {{"evaluate", here, "--episodes", "0"}, "--episodes"},
            {{"list", "colours"}, "colours"},
@@ -191,7 +191,7 @@ TEST_CASE("new writes folders that work at once, under a name that can be one, a
     }
     const Outcome again = run_troupe({"new", kind, name}, folder.path());
     CHECK(again.exit_code == 2);
-    CHECK(has(again.last_line, "is there already"));
+    CHECK(has(again.last_line, "already exists"));
   }
   CHECK(has(read_text(folder.path() / "my_environment/my_environment.cpp"), "class MyEnvironment"));
   for (const char* name : {"", "Big", "9lives", "a/b", "../up", "with-dash", "a b"}) {

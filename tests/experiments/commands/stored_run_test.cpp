@@ -123,7 +123,7 @@ TEST_CASE("A run that is lost with its disk resumes from the store as from its o
                                     "--episodes", "1", "--json"});
   Program again(evaluated, place.folder.path());
   CHECK(again.wait() == 0);
-  CHECK(has(again.output(), "has this run's newest checkpoint already"));
+  CHECK(has(again.output(), "already has this run's newest checkpoint"));
   fs::remove_all(place.folder / "runs");
   Program fetched(evaluated, place.folder.path());
   CHECK(fetched.wait() == 0);
@@ -185,7 +185,7 @@ TEST_CASE("A damaged checkpoint in the store is passed over, and a half one does
   CHECK(fetched.wait() == 0);
   CAPTURE(fetched.output());
   CHECK(has(fetched.output(), "checkpoints/888888: "));
-  CHECK(has(fetched.output(), "taking the one before it"));
+  CHECK(has(fetched.output(), "trying the one before it"));
   CHECK(has(fetched.output(), "fetched checkpoint " + number + " of "));
   CHECK(!has(fetched.output(), "999999"));
 }

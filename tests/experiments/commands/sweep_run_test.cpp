@@ -82,7 +82,7 @@ TEST_CASE("A sweep is stopped by a signal, goes on with the same command, and re
   other.insert(other.end(), {"--set", "replay.n_step=2"});
   const Outcome refused = run(place, other);
   CHECK(refused.exit_code == 2);
-  CHECK(has(refused.last_line, "was begun with other values"));
+  CHECK(has(refused.last_line, "was started with other values"));
 }
 
 TEST_CASE("A run that fails is told by its own last words, and the others are trained") {
@@ -93,7 +93,7 @@ TEST_CASE("A run that fails is told by its own last words, and the others are tr
   CHECK(failed.exit_code == 1);
   CHECK(has(failed.last_line, "troupe: 1 of 2 runs failed; small_reward_scale=1e300_seed=1: "));
   CHECK(has(failed.output, "small_reward_scale=1      1 of 1"));
-  CHECK(count(failed.output, "; once more") == 1);
+  CHECK(count(failed.output, "; trying again") == 1);
   CHECK(count(failed.output, "small_reward_scale=1e300_seed=1 failed: ") == 2);
   const Outcome mistaken = run(place, sweep_small({"--vary", "replay.n_step=0"}));
   CHECK(mistaken.exit_code == 2);

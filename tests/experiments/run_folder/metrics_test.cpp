@@ -177,12 +177,14 @@ TEST_CASE("metrics.csv that is damaged, or of a later version, is refused and st
            {"kind,updates,warmth\r\nprogress,1,2\r\nprogr",
             ": has columns that this version does not write (warmth); resume with the version that "
             "wrote it, or move the file away"},
-           {"a,b\r\n", ": is damaged: its first line is no header that begins with kind; repair "
+           {"a,b\r\n", ": is damaged: its first line is not a header that begins with kind; repair "
                        "it, or move it away"},
-           {"updates,kind\r\n", ": is damaged: its first line is no header that begins with kind; "
-                                "repair it, or move it away"},
-           {"kind,upd", ": is damaged: its first line is no header that begins with kind; repair "
-                        "it, or move it away"},
+           {"updates,kind\r\n",
+            ": is damaged: its first line is not a header that begins with kind; "
+            "repair it, or move it away"},
+           {"kind,upd",
+            ": is damaged: its first line is not a header that begins with kind; repair "
+            "it, or move it away"},
            {"kind,updates,updates\r\n",
             ": is damaged: its header has a column twice; repair it, or move it away"},
            {"kind,updates\r\nprogress,1\r\nprogress,1,7\r\n",

@@ -113,9 +113,9 @@ TEST_CASE("What is wrong with a sweep is told with its place and the way out") {
   CHECK(has(complaint("experiment: \"walker_walk\" vary { key: \"replay.n_step\" value: \"0\" }"),
             "(run walker_walk_n_step=0_seed=1)"));
   CHECK(has(complaint("experiment: \"walker_walk\" seed: [3, 3]"),
-            "two runs of the name walker_walk_seed=3"));
+            "two runs with the name walker_walk_seed=3"));
   CHECK(has(complaint("experiment: \"walker_walk\" goal { experiment: \"walker_run\" value: 1 }"),
-            "none of the sweep's"));
+            "not one of the sweep's"));
   Sweep sweep;
   sweep.add_experiment("walker_walk");
   CHECK_THROWS_AS(add_varied({"replay.n_step"}, sweep), ConfigError);
@@ -153,7 +153,7 @@ TEST_CASE("A run is done when its result says so, and what was begun otherwise i
   } catch (const ConfigError& error) {
     words = error.what();
   }
-  CHECK(has(words, "was begun with other values (modified: replay.n_step: 5 -> 2)"));
+  CHECK(has(words, "was started with other values (modified: replay.n_step: 5 -> 2)"));
   CHECK(has(words, "give the sweep another --name"));
   for (const char* bad : {"", "[]", "{\"interrupted\": 3}", "{\"interrupted\": false}"}) {
     CAPTURE(bad);
