@@ -106,7 +106,7 @@ HostFiles::HostFiles(ChildProcesses& children, const fs::path& program, bool wit
     file.bytes = size_of(file.path);
     if (file.path.string().find('\n') != std::string::npos)
       throw std::invalid_argument(std::string("cannot copy ") + file.path.string()
-                                  + " to the hosts: its name has two lines");
+                                  + " to the hosts: its name contains a line break");
   }
   add_sums(children);
 }

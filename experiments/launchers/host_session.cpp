@@ -101,7 +101,7 @@ std::string HostSession::answer(Clock::time_point deadline, const std::string& d
       throw Failure{node_end(node_, command(), *end).how};
     }
     if (Clock::now() >= deadline)
-      throw Failure{std::string("it took too long ") + doing};
+      throw Failure{std::string("timed out trying ") + doing};
   }
 }
 
@@ -164,7 +164,7 @@ void HostSession::copy(const HostFile& file, Clock::time_point deadline) {
     const auto size = static_cast<std::streamsize>(std::min<std::uint64_t>(block.size(), left));
     if (!in.read(block.data(), size))
       throw Failure{std::string("cannot read all of ") + file.path.string()
-                    + "; it has changed meanwhile"};
+                    + "; it changed while it was read"};
     tell({block.data(), static_cast<std::size_t>(size)}, deadline, doing);
     left -= static_cast<std::uint64_t>(size);
   }
@@ -226,10 +226,10 @@ std::optional<NodeEnd> HostSession::end(Clock::time_point deadline) {
                            + ") could not be started: " + problem_;
     if (end && !end->last_lines.empty()
         && result.how.find(end->last_lines.back()) == std::string::npos)
-      result.how += "; its last words: " + end->last_lines.back();
+      result.how += "; its last output: " + end->last_lines.back();
   } else if (may_have_left_something()) {
     result.good = false;
-    result.how += "; the connection is gone, and its host ends it within "
+    result.how += "; the connection is lost, and its host stops it within "
                   + std::to_string(seconds(ssh_.lost) + seconds(ssh_.grace)) + " s";
   } else if (end && end->exit_code >= 0) { // the shell exits with the node's exit code
     result.how =
@@ -252,7 +252,7 @@ std::string HostSession::clean_up(Clock::time_point deadline) {
   }
   const auto complaint = [&](const std::string& why) {
     return std::string("node ") + node_.name + " (" + node_.host + "): " + folder
-           + " may be left there, and what runs from it: " + why;
+           + " may be left there, with processes that run from it: " + why;
   };
   try {
     id_ = children_.start({.words = command(),

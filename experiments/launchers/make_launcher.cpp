@@ -81,7 +81,7 @@ std::unique_ptr<Launcher> make_launcher(const Cluster& cluster, LauncherKind kin
     break;
   }
   throw std::invalid_argument("the nodes of a kubernetes cluster are started by kubectl: write its "
-                              "files by --manifests DIR");
+                              "files with --manifests DIR");
 }
 
 std::vector<NodeStart> node_starts(const Cluster& cluster, LauncherKind kind,

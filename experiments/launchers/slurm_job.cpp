@@ -119,7 +119,7 @@ std::optional<std::vector<std::string>> allocated_nodes() {
 SlurmJob::State parse_job(const std::string& line) {
   SlurmJob::State state{.name = value_of(line, "JobState"), .reason = value_of(line, "Reason")};
   if (state.name.empty())
-    throw std::invalid_argument(std::string("this is no job of scontrol's: ")
+    throw std::invalid_argument(std::string("unexpected output of scontrol: ")
                                 + line.substr(0, 200));
   state.output = value_of(line, "StdOut");
   const std::string restarts = value_of(line, "Restarts");

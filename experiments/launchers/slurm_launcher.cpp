@@ -152,8 +152,8 @@ SlurmLauncher::SlurmLauncher(LaunchSettings settings, std::chrono::milliseconds 
       scancel_(find_program("scancel", "the Slurm launcher", "install slurm-client")) {
   auto nodes = allocated_nodes();
   if (!nodes)
-    throw std::invalid_argument("SLURM_JOB_ID is not set: this is not in an allocation of Slurm; "
-                                "start it in a batch script, or by salloc");
+    throw std::invalid_argument("SLURM_JOB_ID is not set: this process is not in a Slurm "
+                                "allocation; start it in a batch script or with salloc");
   allocated_ = std::move(*nodes);
 }
 

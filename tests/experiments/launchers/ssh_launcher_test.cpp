@@ -150,7 +150,7 @@ TEST_CASE("a host that answers too late is given up") {
   shell(on_hosts("kill -CONT $(cat /run/hosts/host2.sshd_pid)"));
   REQUIRE(ends.size() == 1);
   CHECK(ends.at("host2").how.starts_with(
-      "node host2 (10.77.0.3) could not be started: it took too long to connect"));
+      "node host2 (10.77.0.3) could not be started: timed out trying to connect"));
 }
 
 TEST_CASE("a node lives for as long as its launcher gives signs of life") {
@@ -213,7 +213,7 @@ TEST_CASE(
   shell(on_hosts("link_down 1"));
   const auto ends = watched.ends(launcher, 1);
   REQUIRE(ends.size() == 1);
-  CHECK(ends.at("host1").how.find("the connection is gone, and its host ends it within")
+  CHECK(ends.at("host1").how.find("the connection is lost, and its host stops it within")
         != std::string::npos);
   CHECK(comes_to(on_hosts("processes_on_hosts | grep host1 || true; ls /run/hosts/remote | wc -l"),
                  "1\n")); // host0's
