@@ -130,7 +130,7 @@ PythonCaster::PythonCaster(std::uintptr_t model, int height, int width, bool eff
                            bool grey)
     : model_(reinterpret_cast<const mjModel*>(model)), channels_(grey ? 1 : 3) {
   if (model_ == nullptr)
-    throw std::invalid_argument("the model's address is 0; give an mujoco.MjModel");
+    throw std::invalid_argument("the model's address is 0; give a mujoco.MjModel");
   shared_ = copied(model_);
   casters_.push_back(std::make_unique<env::RayCaster>(
       shared_, env::CastOptions{.height = height,

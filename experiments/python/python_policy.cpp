@@ -42,7 +42,7 @@ public:
     actors::verify_checkpoint(from);
     const actors::RunConfig config = experiments::plan_run(experiment);
     if (!config.agent)
-      throw std::invalid_argument(run + " has learned from data, without a policy");
+      throw std::invalid_argument(run + " was trained on data and has no policy");
     spec_ = env::make_environment(config.environment)->spec();
     const auto transitions =
         learner::stored_by(*config.agent, learner::transition_spec(spec_, config.replay.n_step,
@@ -61,9 +61,9 @@ public:
       const env::ArraySpec& wanted = spec_.observations[i];
       const auto found = arrays.find(wanted.name);
       if (found == arrays.end() || arrays.size() != spec_.observations.size())
-        throw std::invalid_argument("observation '" + wanted.name
-                                    + "' is missing, or there are "
-                                      "others beside it; give those of the run's environment");
+        throw std::invalid_argument(
+            "observation '" + wanted.name
+            + "' is missing, or there are additional ones; give those of the run's environment");
       const auto array = py::array::ensure(found->second, py::array::c_style);
       const auto rows = array.ndim() > 0 ? static_cast<std::size_t>(array.shape(0)) : 0;
       if (rows == 0 || (i > 0 && rows != count)

@@ -308,7 +308,7 @@ py::array PythonPool::picture(int environment, int height, int width, const std:
   env::Physics* physics = pool_->physics(environment);
   if (physics == nullptr)
     throw std::invalid_argument("render_mode: " + spec_.name
-                                + " is no task of MuJoCo, of which there are pictures");
+                                + " is not a MuJoCo task and cannot be rendered");
   if (auto wanted = std::tuple(physics, height, width, camera); wanted != rendered_) {
     renderer_ = env::make_renderer(*physics, {.height = height, .width = width, .camera = camera},
                                    env::PixelLayout::channels_last);
@@ -359,8 +359,9 @@ void PythonPool::load_state(const py::bytes& state) {
   const ReleasedLock released;
   const auto left = pool_->load_state(std::as_bytes(std::span(bytes)));
   if (!left.empty())
-    throw std::invalid_argument("the state has " + std::to_string(left.size())
-                                + " bytes too many; it is of other environments or damaged");
+    throw std::invalid_argument(
+        "the state has " + std::to_string(left.size())
+        + " bytes too many; it belongs to other environments or is damaged");
 }
 
 void add_environments(py::module_& module) {

@@ -29,8 +29,8 @@ replay::ShardClientOptions options_of(const ClientSettings& settings) {
   if (!settings.shared_memory)
     options.shared_memory.reset();
   if (settings.secret_key.empty() != settings.server_key.empty())
-    throw std::invalid_argument("one of secret_key and server_key is given; encryption needs both: "
-                                "files of `troupe keys new`");
+    throw std::invalid_argument("only one of secret_key and server_key is given; encryption needs "
+                                "both: files of `troupe keys new`");
   if (!settings.secret_key.empty())
     options.keys = env::wire::read_client_keys(settings.secret_key, settings.server_key);
   return options;

@@ -87,7 +87,7 @@ PyObject* StepValues::value_of(const py::dict& values, std::size_t column) {
 
 void StepValues::check_number(const py::dict& values) const {
   if (values.size() != names_.size())
-    throw std::invalid_argument(std::to_string(values.size()) + " columns are given and "
+    throw std::invalid_argument(std::to_string(values.size()) + " columns are given, but "
                                 + std::to_string(names_.size()) + " belong to a step of "
                                 + replay::describe(*signature_));
 }
@@ -168,7 +168,8 @@ std::span<const std::byte* const> StepValues::steps(const py::dict& values, std:
       bytes_[c] = converted(value, c, 1, steps);
     if (c > 0 && steps != count)
       throw std::invalid_argument("columns of " + std::to_string(count) + " and "
-                                  + std::to_string(steps) + " steps; all must have one length");
+                                  + std::to_string(steps)
+                                  + " steps; all must have the same length");
     count = steps;
   }
   check_number(values);

@@ -39,9 +39,8 @@ public:
     if (lock_.try_lock())
       return;
     if (!writer.shared_)
-      throw std::runtime_error(
-          "the writer is in use by another thread; a writer is of one stream of steps, so give "
-          "each thread its own");
+      throw std::runtime_error("the writer is in use by another thread; a writer serves one stream "
+                               "of steps, so give each thread its own");
     const ReleasedLock released; // the other thread may need it
     lock_.lock();
   }

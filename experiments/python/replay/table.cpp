@@ -117,7 +117,7 @@ bool ReplayTable::insert(const replay::InsertionPtr& insertion, const std::strin
     if (!shard_.insert(
             insertion, [&] { finish(request, ""); },
             {.deadline = look, .refused = [&](const std::string& why) { finish(request, why); }}))
-      throw std::runtime_error("too many insertions wait for the table's limiter already");
+      throw std::runtime_error("too many insertions are already waiting for the table's limiter");
     request.handing_in = false;
     if (request.at_once || wait_for(request, look).empty())
       return true;
@@ -254,7 +254,7 @@ void ReplayTable::save(const std::string& folder) {
     return;
   }
   if (!fs::exists(place / replay::kManifestName))
-    throw std::invalid_argument(folder + " is there and is no saved table; name another folder");
+    throw std::invalid_argument(folder + " exists and is not a saved table; name another folder");
   const fs::path fresh(folder + ".new");
   fs::remove_all(fresh);
   replay::write_checkpoint(snapshot, fresh);

@@ -109,7 +109,7 @@ class OneEnvironment(unittest.TestCase):
         self.assertEqual((depth.render().shape, depth.render().dtype), ((48, 64), np.float32))
         flat = troupe.make("CartPole-v1", render_mode="rgb_array")
         flat.reset()
-        with self.assertRaisesRegex(ValueError, "no task of MuJoCo"):
+        with self.assertRaisesRegex(ValueError, "not a MuJoCo task"):
             flat.render()
 
     def test_mistakes_are_named_with_a_remedy(self):

@@ -292,7 +292,7 @@ class Files(unittest.TestCase):
         self.assertEqual(len(table), 20)
         foreign = self.path.parent / "foreign"
         foreign.mkdir()
-        with self.assertRaisesRegex(ValueError, "is there and is no saved table"):
+        with self.assertRaisesRegex(ValueError, "exists and is not a saved table"):
             table.save(foreign)
         with self.assertRaisesRegex(RuntimeError, "nowhere"):
             table.save(self.path / "nowhere" / "table")
@@ -452,7 +452,7 @@ class Mistakes(unittest.TestCase):
 
     def test_columns_are_checked(self):
         for columns, error, words in [
-            ({}, ValueError, "has one column at least"),
+            ({}, ValueError, "has at least one column"),
             ({"a": ((3,), "float16")}, ValueError, 'column.*type is "float16"'),
             ({"a": ((0,), "uint8")}, ValueError, "shape.* 0"),
             ({"a:b": 3}, ValueError, "without colons"),
@@ -470,7 +470,7 @@ class Mistakes(unittest.TestCase):
             ({"state": [1, 2, 3], "step": 0.5}, TypeError, "'step': got float64"),
             ({"state": "abc", "step": 0}, ValueError, "'state'"),
             ({"state": [1, 2, 3]}, ValueError, 'column "step" is missing'),
-            ({"state": [1, 2, 3], "step": 0, "more": 1}, ValueError, "3 columns are given and 2 belong"),
+            ({"state": [1, 2, 3], "step": 0, "more": 1}, ValueError, "3 columns are given, but 2 belong"),
             ({"state": [1, 2, 3], "step": 0, "priority": -1.0}, ValueError, r"0 to 1e\+12"),
         ]:
             with self.subTest(step), self.assertRaisesRegex(error, words):

@@ -217,7 +217,7 @@ class Checks(unittest.TestCase):
             ({"pixels": np.zeros((3, 21, 21), np.float32)}, TypeError, "'pixels': got float32 .* by astype"),
             ({"step": 1.5}, TypeError, "'step': got float64"),
             ({"state": [1, 2, 3]}, ValueError, r"'state': got int64 \[3\], expected float32 \[5\]"),
-            ({"stat": 3}, ValueError, "5 columns are given and 4 belong"),
+            ({"stat": 3}, ValueError, "5 columns are given, but 4 belong"),
         ]:
             with self.assertRaisesRegex(error, words):
                 writer.append(**{**good, **change})
