@@ -46,7 +46,7 @@ Json body_of(const web::Request& request) {
 std::string text_in(const Json& body, const std::string& key) {
   const auto found = body.find(key);
   if (found == body.end() || !found->is_string()) {
-    throw std::invalid_argument(key + ": must be a text in the body");
+    throw std::invalid_argument(key + ": must be a string in the body");
   }
   return *found;
 }
@@ -118,7 +118,7 @@ web::Response Api::answer(const web::Request& request) {
                    || path == "/api/checkpoint" || path == "/api/pause" || path == "/api/timeline"
                    || path == "/api/limit"
                ? act(request)
-               : web::error_response(404, path + ": nothing is posted there");
+               : web::error_response(404, path + ": does not accept POST");
   }
   if (path == "/api/file") {
     return file_reply(catalogue_.find(request.parameter("id"))->folder(), request);
@@ -129,7 +129,7 @@ web::Response Api::answer(const web::Request& request) {
          : path == "/api/logs"    ? logs(request)
          : path == "/api/picture" ? picture(request)
          : path == "/metrics"     ? prometheus_reply(catalogue_, budget_end())
-                                  : web::error_response(404, path + ": there is no such answer");
+                                  : web::error_response(404, path + ": there is no such endpoint");
 }
 
 web::Response Api::list() {

@@ -68,8 +68,7 @@ std::string Operators::act(const WatchedRun& run,
   const auto its = slot(run.id());
   const std::unique_lock asking(its->connection, kOthersTime);
   if (!asking) {
-    throw std::invalid_argument(run.id()
-                                + ": the run is being asked for something else; try again");
+    throw std::invalid_argument(run.id() + ": the run is busy with another request; try again");
   }
   if (!its->one) {
     its->one = connect_(run.folder());

@@ -34,8 +34,7 @@ RunCatalogue::RunCatalogue(const std::filesystem::path& runs) : folder_(runs) {
   if (!std::filesystem::is_directory(runs, error)) {
     throw std::invalid_argument(
         runs.string()
-        + ": is no folder for runs; name the one that `troupe train --runs` "
-          "wrote to");
+        + ": is not a folder for runs; name the one that `troupe train --runs` wrote to");
   }
 }
 

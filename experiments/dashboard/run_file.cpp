@@ -96,8 +96,8 @@ web::Response file_reply(const std::filesystem::path& run, const web::Request& r
     return response;
   }
   if (!range && size > kMostWhole) {
-    return web::error_response(413,
-                               path + ": is above 64 MiB; ask for parts with the header Range");
+    return web::error_response(
+        413, path + ": is larger than 64 MiB; request parts with the header Range");
   }
   Range sent = range.value_or(Range{.first = 0, .last = std::max<std::uint64_t>(1, size) - 1});
   if (range) {

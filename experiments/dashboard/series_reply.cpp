@@ -75,7 +75,7 @@ web::Response series_reply(const web::Request& request, RunCatalogue& catalogue,
   return {.type = "application/octet-stream",
           .body = packed({{"runs", runs}, {"columns", columns}}, numbers)};
 } catch (const nlohmann::json::exception& error) {
-  throw std::invalid_argument(std::string("the body is no request for series: ") + error.what());
+  throw std::invalid_argument(std::string("the body is not a request for series: ") + error.what());
 }
 
 } // namespace troupe::experiments::dashboard

@@ -25,8 +25,8 @@ std::string name_in(const Json& body, const char* key) {
   if (found == body.end())
     return {};
   if (!found->is_string() || found->get_ref<const std::string&>().size() > kLongestLabel)
-    refuse(std::string("\"") + key + "\" must be a text of at most " + std::to_string(kLongestLabel)
-           + " bytes");
+    refuse(std::string("\"") + key + "\" must be a string of at most "
+           + std::to_string(kLongestLabel) + " bytes");
   return *found;
 }
 
@@ -47,7 +47,7 @@ ActRequest bytes_request(const web::Request& request) {
                   .observations = {},
                   .bytes = request.body};
   if (made.session.size() > kLongestLabel || made.version.size() > kLongestLabel)
-    refuse("session and version must be texts of at most " + std::to_string(kLongestLabel)
+    refuse("session and version must be strings of at most " + std::to_string(kLongestLabel)
            + " bytes");
   if (const std::string first = request.parameter("first"); first.size() > 1 || first > "1")
     refuse("first is \"" + first.substr(0, kLongestLabel) + "\" but must be 0 or 1");

@@ -34,7 +34,7 @@ web::Request request_of(const Json& head, const env::wire::Message& message) {
     if (found == head.end())
       return absent;
     if (!found->is_string())
-      throw std::invalid_argument(std::string(key) + " must be a text");
+      throw std::invalid_argument(std::string(key) + " must be a string");
     return found->get<std::string>();
   };
   if (message.frames.size() > 1)
@@ -64,7 +64,7 @@ struct MessageDoor::Answers {
 
   Answers() : descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     if (descriptor < 0)
-      throw std::runtime_error("no descriptor to wake a thread; raise `ulimit -n`");
+      throw std::runtime_error("cannot create an eventfd; raise `ulimit -n`");
   }
   ~Answers() { ::close(descriptor); }
   Answers(const Answers&) = delete;
@@ -140,7 +140,7 @@ private:
                     "the first part must be a JSON object, its id at most 256 bytes");
     if (!answers_->begin(waiting_))
       return refuse(message.peer, id, 503,
-                    std::to_string(waiting_) + " requests wait already; ask again later");
+                    std::to_string(waiting_) + " requests are already waiting; try again later");
     const auto reply = [answers = answers_, peer = message.peer, id](web::Response response) {
       answers->put({peer, id, std::move(response)});
     };

@@ -97,7 +97,7 @@ struct PolicyServer::Parts {
               contract_difference(policy->contract(), other->policy().contract());
           !difference.empty())
         throw std::invalid_argument("version " + versions[index].name + " has another contract: "
-                                    + difference + "; serve it by a server of its own");
+                                    + difference + "; serve it with a separate server");
     return policy;
   }
 
@@ -109,7 +109,7 @@ struct PolicyServer::Parts {
       if (first)
         throw;
       metrics.reloaded(false);
-      log("version " + versions[index].name + " stays as it is: " + failure.what());
+      log("version " + versions[index].name + " was not reloaded: " + failure.what());
       return;
     }
     if (policy == nullptr)
@@ -174,7 +174,7 @@ struct PolicyServer::Parts {
         break;
       case Sessions::Taken::unknown:
         throw std::invalid_argument(
-            "there is no session \"" + request.session + "\", or it rested for longer than "
+            "there is no session \"" + request.session + "\", or it was idle for longer than "
             + std::to_string(options.sessions.idle.count()) + " s; begin it with \"first\": true");
       case Sessions::Taken::busy:
         return finish_early(*asked,
@@ -234,9 +234,10 @@ struct PolicyServer::Parts {
     asked->left = jobs.size();
     if (!version.batcher->submit(std::move(jobs))) {
       give_back(*asked);
-      finish_early(*asked, busy(std::to_string(options.batches.queued)
-                                + " observations wait already; ask again later, or start "
-                                  "another server"));
+      finish_early(
+          *asked,
+          busy(std::to_string(options.batches.queued)
+               + " observations are already waiting; try again later, or start another server"));
     }
   }
 
@@ -292,7 +293,7 @@ struct PolicyServer::Parts {
     for (const auto& [name, ignored] : body.items())
       named(name);
     if (total <= 0)
-      throw std::invalid_argument("one share at least must be above 0");
+      throw std::invalid_argument("at least one share must be above 0");
     for (std::size_t i = 0; i < versions.size(); ++i) {
       versions[i].share = shares[i];
       metrics.loaded(versions[i].name, static_cast<double>(versions[i].updates()), shares[i]);

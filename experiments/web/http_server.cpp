@@ -91,9 +91,9 @@ struct HttpServer::Parts {
     beast::error_code error;
     if (tls->use_certificate_chain_file(options.certificate.string(), error); error)
       throw std::invalid_argument(options.certificate.string()
-                                  + ": is no certificate in PEM: " + error.message());
+                                  + ": is not a PEM certificate: " + error.message());
     if (tls->use_private_key_file(options.key.string(), asio::ssl::context::pem, error); error)
-      throw std::invalid_argument(options.key.string() + ": is no private key of "
+      throw std::invalid_argument(options.key.string() + ": is not the private key of "
                                   + options.certificate.string() + ": " + error.message());
   }
 
@@ -243,15 +243,16 @@ HttpServer::HttpServer(const HttpOptions& options) {
   beast::error_code error;
   const asio::ip::address address = asio::ip::make_address(options.address, error);
   if (error) {
-    throw std::invalid_argument("--address " + options.address
-                                + ": must be the number of an interface, as 127.0.0.1 or 0.0.0.0");
+    throw std::invalid_argument(
+        "--address " + options.address
+        + ": must be the numeric address of an interface, such as 127.0.0.1 or 0.0.0.0");
   }
   if (options.certificate.empty() != options.key.empty()) {
     throw std::invalid_argument("a certificate and its key go together; give both or none");
   }
   if (!address.is_loopback() && options.certificate.empty()) {
     throw std::invalid_argument("--address " + options.address
-                                + ": other hosts reach it, which needs TLS; give --certificate "
+                                + ": other hosts can reach it, which needs TLS; give --certificate "
                                   "and --key, or listen on 127.0.0.1");
   }
   try {

@@ -30,7 +30,7 @@ bool is_token(const std::string& text) {
 std::string new_token() {
   std::array<unsigned char, kTokenBytes> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    throw std::runtime_error(std::string("the system gives no random bytes: ")
+    throw std::runtime_error(std::string("cannot get random bytes from the system: ")
                              + std::strerror(errno));
   }
   static constexpr char kDigits[] = "0123456789abcdef";

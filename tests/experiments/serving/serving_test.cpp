@@ -162,7 +162,7 @@ TEST_CASE("Messages are answered as HTTP's requests are, with the request's id")
   CHECK(has(refused(R"({"path": "/v1/act", )" + bearer + "}", {"{}"}), "either \"observation\""));
   CHECK(has(refused("[]", {"{}"}), "400 the first part must be a JSON object"));
   CHECK(has(refused("nothing", {}), "400 the first part must be a JSON object"));
-  CHECK(has(refused(R"({"path": 3})", {}), "400 path must be a text"));
+  CHECK(has(refused(R"({"path": 3})", {}), "400 path must be a string"));
   CHECK(has(refused(R"({"path": "/%4"})", {}), "400 path has a malformed escape"));
   CHECK(
       has(refused(R"({"id": ")" + std::string(300, 'i') + "\"}", {}), "its id at most 256 bytes"));
@@ -184,7 +184,7 @@ TEST_CASE("Messages beyond what may wait are refused, and a door that closes dro
     const Json refusal = dealer.receive();
     CHECK(refusal["status"] == 503);
     CHECK(refusal["id"] == 2);
-    CHECK(has(error_in(refusal["body"]), "2 requests wait already"));
+    CHECK(has(error_in(refusal["body"]), "2 requests are already waiting"));
     const std::scoped_lock lock(mutex);
     kept.at(0)({.body = "{}"});
     CHECK(dealer.receive()["id"] == 0);
