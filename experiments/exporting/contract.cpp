@@ -276,10 +276,10 @@ void check_contract(const PolicyContract& contract, const std::filesystem::path&
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
   if (static_cast<std::streamsize>(text.size()) > kMost)
-    throw std::invalid_argument(file.string() + ": is larger than 16 MiB and no contract");
+    throw std::invalid_argument(file.string() + ": is larger than 16 MiB, so it is not a contract");
   const Json theirs = Json::parse(text, nullptr, false);
   if (!theirs.is_object() || theirs.value("format", Json()) != kFormat)
-    throw std::invalid_argument(file.string() + ": is no contract, whose \"format\" is \"" + kFormat
+    throw std::invalid_argument(file.string() + ": is not a contract with \"format\": \"" + kFormat
                                 + "\"; name a contract.json of `troupe export`");
   if (const std::string found = difference(json_of(contract), theirs); !found.empty())
     throw std::invalid_argument(file.string() + " and the policy differ in " + found

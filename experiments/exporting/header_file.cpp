@@ -131,7 +131,7 @@ void write_header(const std::filesystem::path& folder, const std::string& name,
   if (name.empty() || !std::all_of(name.begin(), name.end(), letter)
       || std::isdigit(static_cast<unsigned char>(name[0])))
     throw std::invalid_argument("--namespace '" + name
-                                + "' is no name of C++; use letters, digits and _");
+                                + "' is not a C++ name; use letters, digits and _");
   std::string out = "// A policy for " + contract.task + ", trained by " + contract.agent + " for "
                     + text(contract.updates) + " updates and exported by Troupe " + contract.version
                     + ". Weights: " + learner::weight_type_name(type)

@@ -56,11 +56,11 @@ VideoInfo read_video(const std::filesystem::path& path) {
 
 std::string video_unavailable_reason() {
   const std::string& reason = module_file().reason;
-  return reason.empty() ? reason
-                        : reason
-                              + "; install FFmpeg's libraries (Debian 12: libavformat59, "
-                                "libavcodec59, libswscale6), or do without videos "
-                                "(evaluation.video: false)";
+  return reason.empty()
+             ? reason
+             : reason
+                   + "; install FFmpeg's libraries (Debian 12: libavformat59, libavcodec59, "
+                     "libswscale6), or turn videos off (evaluation.video: false)";
 }
 
 } // namespace troupe::experiments

@@ -161,7 +161,7 @@ std::string profiles(const Comparison& comparison) {
       line.points.push_back({thresholds[i], profile[i], profile[i], profile[i]});
     lines.push_back(std::move(line));
   }
-  return curves_svg(lines, "performance profiles: part of the runs with a higher score",
+  return curves_svg(lines, "performance profiles: fraction of runs with a higher score",
                     "score on the task's scale");
 }
 

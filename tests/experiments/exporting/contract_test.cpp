@@ -104,7 +104,7 @@ TEST_CASE("Another contract is refused by the name of what differs") {
   other["updates"] = 12; // another policy with the same contract
   other["agent"] = "sac";
   CHECK(refusal(made, other.dump()).empty());
-  CHECK(has(refusal(made, "{}"), "is no contract"));
+  CHECK(has(refusal(made, "{}"), "is not a contract"));
   CHECK_THROWS_WITH_AS(check_contract(made, "none.json"), doctest::Contains("cannot be read"),
                        std::invalid_argument);
 }
