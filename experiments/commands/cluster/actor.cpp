@@ -25,7 +25,9 @@ void add_actor(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   actors::ProcessOrder& order = options->order;
   command->add_option("--role", order.role, "role to run")->required();
-  command->add_option("--index", order.index, "its index")->required()->check(CLI::Range(0, 65535));
+  command->add_option("--index", order.index, "index of the actor")
+      ->required()
+      ->check(CLI::Range(0, 65535));
   command->add_option("--epoch", order.epoch, "generation of its head");
   command->add_option("--incarnation", order.incarnation, "number of earlier starts");
   command->add_option("--head-host", order.head_host, "host of the head")->capture_default_str();

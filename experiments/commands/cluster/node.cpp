@@ -120,9 +120,9 @@ void add_node(CLI::App& app, int& exit_code) {
       ->envname("TROUPE_ADDRESS");
   command->add_option("--label", options->labels, "KEY=VALUE for role.on_label; may be repeated")
       ->allow_extra_args(false);
-  command->add_option("--cores", options->cores, "for the run's processes; default: all")
+  command->add_option("--cores", options->cores, "cores for the run's processes; default: all")
       ->check(CLI::Range(1, 65535));
-  command->add_option("--gpus", options->gpus, "for the run's processes; default: all")
+  command->add_option("--gpus", options->gpus, "GPUs for the run's processes; default: all")
       ->check(CLI::Range(0, 1024));
   command->add_option("--memory", options->memory, "bytes for the run's processes")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));

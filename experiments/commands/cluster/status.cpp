@@ -79,7 +79,7 @@ void top(const StatusOptions& options) {
   try {
     const Screen screen;
     do {
-      screen.draw(env::legible(status_text(live.head, control.status())) + "\nq ends\n");
+      screen.draw(env::legible(status_text(live.head, control.status())) + "\npress q to quit\n");
     } while (!signals.wait_for(kStatusPeriodMilliseconds, 'q'));
   } catch (const actors::NoHead&) {
     end = "the run is over\n";

@@ -228,7 +228,7 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
   if (!std::filesystem::exists(folder.path() / "origin.json")) { // a resumed run already has one
     write_origin(folder.path(), present_origin(TROUPE_VERSION));
   }
-  recorder.log("info", (checkpoint.empty() ? "training " : "going on with ") + experiment.name()
+  recorder.log("info", (checkpoint.empty() ? "training " : "continuing ") + experiment.name()
                            + " in " + folder.path().string());
   if (const std::string note = options.life.note(); !note.empty()) {
     recorder.log("warning", note);

@@ -120,7 +120,7 @@ void add_check_likeness(CLI::App& check_command) {
       "recordings of dm_control (frames_<task>.npz) to compare with instead of OpenGL");
   command->add_option("--task", options->tasks, "only this task; may be repeated")
       ->allow_extra_args(false);
-  command->add_option("--states", options->likeness.states, "of each task")
+  command->add_option("--states", options->likeness.states, "number of states of each task")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
   command->add_option("--seed", options->likeness.seed, "seed of the first state")
@@ -128,7 +128,7 @@ void add_check_likeness(CLI::App& check_command) {
   command->add_option("--size", options->size, "height and width, in pixels")
       ->check(CLI::Range(8, 4096))
       ->capture_default_str();
-  command->add_option("--camera", options->likeness.pixels.camera, "its name or number")
+  command->add_option("--camera", options->likeness.pixels.camera, "name or number of the camera")
       ->capture_default_str();
   command->add_flag("--no-shapes", options->no_shapes, "colours only: no depth, no segmentation");
   command->add_option("--models", options->likeness.models, "folder of the suite's XML files");

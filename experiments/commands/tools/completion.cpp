@@ -110,7 +110,7 @@ void add_completion(CLI::App& app) {
       "         troupe completion fish > ~/.config/fish/completions/troupe.fish\n"
       "or, for the open shell, bash and zsh: source <(troupe completion bash)");
   auto shell = std::make_shared<std::string>();
-  command->add_option("SHELL", *shell, "whose script")
+  command->add_option("SHELL", *shell, "shell that the script is for")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   command->callback([shell] {
@@ -120,7 +120,7 @@ void add_completion(CLI::App& app) {
       }
     }
   });
-  CLI::App* words = app.add_subcommand("complete-words", "Answers those scripts");
+  CLI::App* words = app.add_subcommand("complete-words", "Answers the completion scripts");
   words->footer("Example: troupe complete-words troupe train qui");
   words->group("");
   words->set_help_flag(); // all words are the shell's

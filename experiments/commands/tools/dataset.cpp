@@ -176,7 +176,7 @@ void add_dataset_check(CLI::App& app, int& exit_code) {
                   "Exit code 1 when a row is bad: each is named with its file, and row or line.");
   auto options = std::make_shared<ReadOptions>();
   add_read_flags(*command, *options);
-  command->add_option("--threads", options->threads, "that decode")
+  command->add_option("--threads", options->threads, "threads that decode")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command->callback(

@@ -239,7 +239,7 @@ void add_dataset_render(CLI::App& dataset) {
   command->add_option("--size", options->size, "height and width, in pixels")
       ->check(CLI::Range(8, 1024))
       ->capture_default_str();
-  command->add_option("--seed", options->seed, "of everything")->capture_default_str();
+  command->add_option("--seed", options->seed, "seed of all random choices")->capture_default_str();
   command->add_option("--split", options->split, "train, or validation with other seeds")
       ->check(CLI::IsMember({"train", "validation"}))
       ->capture_default_str();
@@ -272,7 +272,7 @@ void add_dataset_render(CLI::App& dataset) {
       ->capture_default_str();
   command->add_flag("!--no-effects", options->effects,
                     "without shadows, reflections and anti-aliasing");
-  command->add_option("--threads", options->threads, "that draw")
+  command->add_option("--threads", options->threads, "threads that draw")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command->add_option("--models", options->models, "folder of the suite's XML files");

@@ -137,7 +137,7 @@ void add_new(CLI::App& app) {
   command->add_option("KIND", options->kind, "what is written")
       ->required()
       ->check(CLI::IsMember({"experiment", "environment", "agent", "cluster"}));
-  command->add_option("NAME", options->name, "its name")->required();
+  command->add_option("NAME", options->name, "name of what is written")->required();
   command->add_option("--out", options->out, "the new folder; default: NAME");
   command->callback([options] { write_new(*options); });
 }

@@ -58,21 +58,22 @@ void add_play(CLI::App& app) {
   command->add_option("run", options->run, "the run's folder")->required();
   add_checkpoint_flags(*command, options->checkpoint);
   add_http_flags(*command, options->server);
-  command->add_option("--width", options->shown.stage.width, "of the pictures, in pixels")
+  command->add_option("--width", options->shown.stage.width, "width of the pictures in pixels")
       ->check(CLI::Range(16, 4096))
       ->capture_default_str();
-  command->add_option("--height", options->shown.stage.height, "of the pictures, in pixels")
+  command->add_option("--height", options->shown.stage.height, "height of the pictures in pixels")
       ->check(CLI::Range(16, 4096))
       ->capture_default_str();
   command->add_flag("--no-effects", options->no_effects,
                     "without shadows, reflections and smooth edges: faster");
-  command->add_option("--quality", options->shown.stage.quality, "of the pictures, as JPEG")
+  command->add_option("--quality", options->shown.stage.quality, "JPEG quality of the pictures")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
-  command->add_option("--rate", options->shown.pictures_per_second, "pictures per second, at most")
+  command->add_option("--rate", options->shown.pictures_per_second, "maximum pictures per second")
       ->check(CLI::Range(0.1, 240.0))
       ->capture_default_str();
-  command->add_option("--seed", options->shown.seed, "of the first episode")->capture_default_str();
+  command->add_option("--seed", options->shown.seed, "seed of the first episode")
+      ->capture_default_str();
   command->add_flag("--json", options->json, "print the address as JSON");
   command->callback([options] { play_run(std::move(*options)); });
 }

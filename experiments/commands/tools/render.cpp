@@ -172,7 +172,8 @@ void settle(RenderOptions& options) {
 void add_view_flags(CLI::App& command, RenderOptions& options) {
   env::PixelOptions& pixels = options.view.pixels;
   pixels.height = pixels.width = 0; // not given
-  command.add_option("--camera", pixels.camera, "its name or number; -1: the free camera")
+  command
+      .add_option("--camera", pixels.camera, "name or number of the camera; -1: the free camera")
       ->capture_default_str();
   auto* size =
       command
@@ -219,7 +220,7 @@ void add_render(CLI::App& app) {
   command->add_flag("--all", options->all, "a contact sheet of the control suite");
   command->add_option("--out", options->out,
                       "output file, .png, .mp4 or .gif; default: <environment>.png");
-  command->add_option("--seed", options->state.seed, "of the episode")->capture_default_str();
+  command->add_option("--seed", options->state.seed, "seed of the episode")->capture_default_str();
   command->add_option("--step", options->state.step, "step of the episode to draw (first)")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();

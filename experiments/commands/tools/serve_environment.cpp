@@ -86,9 +86,10 @@ void add_serve_environment(CLI::App& serving) {
       "one float32 array and actions in [-1, 1], as in training, instead of the task's "
       "own arrays and bounds");
   command->add_flag("--pixels", options->with_pixels, "pictures instead of states");
-  command->add_option("--height", options->pixels.height, "of pictures")->needs("--pixels");
-  command->add_option("--width", options->pixels.width, "of pictures")->needs("--pixels");
-  command->add_option("--camera", options->pixels.camera, "its name or number")->needs("--pixels");
+  command->add_option("--height", options->pixels.height, "height of pictures")->needs("--pixels");
+  command->add_option("--width", options->pixels.width, "width of pictures")->needs("--pixels");
+  command->add_option("--camera", options->pixels.camera, "name or number of the camera")
+      ->needs("--pixels");
   command->add_option("--frame-stack", options->environment.frame_stack, "frames");
   command->add_option("--action-repeat", options->environment.action_repeat, "sums the rewards");
   command->add_option("--plugin", options->environment.plugin, "shared library with the task");

@@ -129,9 +129,10 @@ void add_evaluate(CLI::App& app) {
   command->add_option("RUN", options->run, "the run's folder");
   command->add_option("--runs", options->runs, "without RUN, the newest below this folder")
       ->capture_default_str();
-  CLI::Option* episodes = command->add_option("--episodes", options->play.episodes, "how many")
-                              ->check(CLI::Range(1, 100'000))
-                              ->capture_default_str();
+  CLI::Option* episodes =
+      command->add_option("--episodes", options->play.episodes, "number of episodes")
+          ->check(CLI::Range(1, 100'000))
+          ->capture_default_str();
   CLI::Option* step =
       command->add_option("--step", options->step, "updates of the checkpoint; default: the latest")
           ->check(CLI::NonNegativeNumber);

@@ -99,7 +99,7 @@ void add_record(CLI::App& app) {
           "--out", options->out,
           "the new folder; or s3://bucket/prefix/NAME, by way of recordings/bucket/prefix/NAME")
       ->required();
-  command->add_option("--episodes", options->record.episodes, "how many")
+  command->add_option("--episodes", options->record.episodes, "number of episodes")
       ->check(CLI::Range(1, 100'000'000));
   command
       ->add_option("--steps", options->record.steps,
@@ -117,10 +117,10 @@ void add_record(CLI::App& app) {
       ->excludes(step)
       ->excludes(best)
       ->excludes(explore);
-  command->add_option("--environments", options->record.environments, "played at once")
+  command->add_option("--environments", options->record.environments, "environments played at once")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  command->add_option("--seed", options->record.seed, "default: the run's");
+  command->add_option("--seed", options->record.seed, "seed; default: the run's");
   command
       ->add_option("--set", options->overrides,
                    "key=value that overrides the run's; may be repeated")
