@@ -62,7 +62,7 @@ void LocalLauncher::stop(std::chrono::milliseconds grace) {
       end = children_.wait(id, Clock::now() + std::chrono::seconds(1));
     }
     if (killed)
-      end->how = "had not gone " + std::to_string(grace.count() / 1000) + " s after SIGTERM and "
+      end->how = "had not exited " + std::to_string(grace.count() / 1000) + " s after SIGTERM and "
                  + end->how;
     ended_.push_back(node_end(node, words(node), *end));
   }

@@ -190,7 +190,7 @@ void RayLauncher::stop(std::chrono::milliseconds grace) {
     for (auto& [name, node] : nodes_)
       if (!node.end)
         node.end = {.node = name,
-                    .how = "node " + name + " (" + node.start.host + ") had not gone "
+                    .how = "node " + name + " (" + node.start.host + ") had not exited "
                            + std::to_string(grace.count() / 1000)
                            + " s after SIGTERM and was killed"};
   }

@@ -58,7 +58,7 @@ TEST_CASE("a node that does not go is killed with what it started, and said so")
   launcher.stop(std::chrono::milliseconds(50));
   const auto ends = watched.ends(launcher, 1);
   REQUIRE(ends.size() == 1);
-  CHECK(ends.at("a").how.find("had not gone 0 s after SIGTERM and was killed by signal 9")
+  CHECK(ends.at("a").how.find("had not exited 0 s after SIGTERM and was killed by signal 9")
         != std::string::npos);
   CHECK(is_gone("-- " + group));
 }

@@ -90,7 +90,7 @@ TEST_CASE("nodes for which Ray has no room, that do not go, or whose program is 
   stubborn.stop(seconds(1));
   ends = watched.ends(stubborn, 1);
   REQUIRE(ends.size() == 1);
-  CHECK(ends.at("node-0").how.find("had not gone 1 s after SIGTERM") != std::string::npos);
+  CHECK(ends.at("node-0").how.find("had not exited 1 s after SIGTERM") != std::string::npos);
   CHECK(comes_to(on_hosts(kNodes), ""));
 
   RayLauncher orphaned(watched.settings(), ray());
