@@ -254,7 +254,7 @@ class Factory:
                 own[key] = value
             else:
                 near = difflib.get_close_matches(key, [*_RESERVED, *self._options], 1)
-                raise ValueError(f"{key} is no option of {self.name}" + (f"; did you mean {near[0]}?" if near else ""))
+                raise ValueError(f"{key} is not an option of {self.name}" + (f"; did you mean {near[0]}?" if near else ""))
         return common, own
 
     def settings(self, options: Dict[str, str]) -> Dict[str, Any]:

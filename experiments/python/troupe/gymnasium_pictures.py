@@ -37,7 +37,7 @@ class GymnasiumPictures(gymnasium.Wrapper):
         super().__init__(env)
         model = getattr(env.unwrapped, "model", None)
         if not hasattr(model, "_address"):
-            raise TypeError(f"{env} has no `model` of MuJoCo, of which there are pictures")
+            raise TypeError(f"{env} has no MuJoCo `model`, so it cannot be rendered")
         self._camera = camera
         self._size = (height, width)
         self._options = options

@@ -134,7 +134,7 @@ def program() -> str:
     for path in (package / "bin" / "troupe", package.parents[1] / "troupe"):
         if path.is_file():
             return str(path)
-    raise FileNotFoundError("the program troupe is neither in the package nor beside it; build it, or install the whole wheel")
+    raise FileNotFoundError("the program troupe is neither in the package nor beside it; build it, or install the complete wheel")
 
 
 def _train_processes(path: str, given: Sequence[str], runs: str, verbose: bool) -> Run:

@@ -84,7 +84,7 @@ class Items(unittest.TestCase):
         fill(queue, [1, 2])
         with self.assertRaisesRegex(TimeoutError, "is kept and enters"):
             fill(queue, [3])
-        with self.assertRaisesRegex(TimeoutError, "takes no insertion"):
+        with self.assertRaisesRegex(TimeoutError, "accepts no insertion"):
             queue.flush()
         self.assertEqual(queue.sample(1)["step"].tolist(), [1])
         queue.flush()
@@ -97,7 +97,7 @@ class Items(unittest.TestCase):
         self.assertEqual(stack.sample(2)["step"].tolist(), [2, 1])
 
         ratio = Table(COLUMNS, limiter="samples_per_insert", samples_per_insert=2, error_buffer=4, min_items=1)
-        with self.assertRaisesRegex(TimeoutError, "takes no insertion"):
+        with self.assertRaisesRegex(TimeoutError, "accepts no insertion"):
             fill(ratio, range(100))
         with self.assertRaisesRegex(TimeoutError, "ahead of samples_per_insert 2"):
             for _ in range(100):

@@ -214,7 +214,7 @@ class Checks(unittest.TestCase):
         good = fill(3)
         for change, error, words in [
             ({"pixels": np.zeros((21, 21, 3), np.uint8)}, ValueError, r"'pixels': got uint8 \[21, 21, 3\], expected uint8 \[3, 21, 21\]"),
-            ({"pixels": np.zeros((3, 21, 21), np.float32)}, TypeError, "'pixels': got float32 .* by astype"),
+            ({"pixels": np.zeros((3, 21, 21), np.float32)}, TypeError, "'pixels': got float32 .* with astype"),
             ({"step": 1.5}, TypeError, "'step': got float64"),
             ({"state": [1, 2, 3]}, ValueError, r"'state': got int64 \[3\], expected float32 \[5\]"),
             ({"stat": 3}, ValueError, "5 columns are given, but 4 belong"),

@@ -309,7 +309,7 @@ class AgentsInPython(InFolder):
     def test_mistakes_are_named(self):
         pendulum = python_td3.experiment("Pendulum-v1", 3000)
         for options, words in [
-            ({"learning_rat": 1}, "learning_rat is no option of Td3; did you mean learning_rate"),
+            ({"learning_rat": 1}, "learning_rat is not an option of Td3; did you mean learning_rate"),
             ({"batch_size": 0}, "batch_size is 0"),
             ({"policy_layers": 3}, "policy_layers is 3"),
             ({"noise": -1}, "noise is -1"),

@@ -36,7 +36,7 @@ def converter(columns: Tuple[Column, ...]) -> Callable[[int, int, Any], np.ndarr
         if array.ndim != leading + len(column.shape) or array.shape[leading:] != column.shape:
             raise ValueError(f"column {column.name!r}: got {got}, expected {expected}")
         if array.dtype != column.dtype and not np.can_cast(array.dtype, column.dtype, "same_kind"):
-            raise TypeError(f"column {column.name!r}: got {got}, expected {expected}; convert it by astype() if that is meant")
+            raise TypeError(f"column {column.name!r}: got {got}, expected {expected}; convert it with astype() if that is intended")
         return np.array(array, dtype=column.dtype, order="C", copy=True, ndmin=array.ndim)
 
     return convert

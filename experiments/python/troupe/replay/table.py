@@ -104,7 +104,7 @@ class _Steps:
         return f"<p><code>{html.escape(self._where)}</code></p><table>{cells}</table>"
 
     def _full(self, deadline: float) -> None:
-        raise TimeoutError(f"{self._where} takes no insertion within {deadline} s; what was added is kept and enters with the next call")
+        raise TimeoutError(f"{self._where} accepts no insertion within {deadline} s; what was added is kept and enters with the next call")
 
 
 class Table(_Steps):
@@ -262,7 +262,7 @@ class ServedTable(_Steps):
 def _column_text(name: str, value: Any) -> str:
     """"name:type:3,84,84"."""
     if not isinstance(name, str) or not name or ":" in name:
-        raise ValueError(f"a column is named {name!r}; a name is a text without colons")
+        raise ValueError(f"a column is named {name!r}; a name is a string without colons")
     if hasattr(value, "shape") and hasattr(value, "dtype"):  # a space of Gymnasium, an array
         shape, kind = value.shape, value.dtype
     elif isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], (tuple, list)):
