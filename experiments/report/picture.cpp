@@ -17,8 +17,8 @@ void check_picture_size(int width, int height, std::span<const std::uint8_t> rgb
   if (width < 1 || height < 1
       || rgb.size() != static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3) {
     throw std::invalid_argument("a picture of " + std::to_string(width) + " x "
-                                + std::to_string(height) + " has not " + std::to_string(rgb.size())
-                                + " bytes of RGB");
+                                + std::to_string(height) + " does not have "
+                                + std::to_string(rgb.size()) + " bytes of RGB");
   }
 }
 

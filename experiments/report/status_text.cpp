@@ -104,7 +104,7 @@ std::string summary(const HeadPlace& place, const wire::RunStatus& status) {
       {"", phase_text(status.head())},
       {"head", "process " + std::to_string(place.process) + " on " + place.host + ", at "
                    + place.address + ":" + std::to_string(place.port)
-                   + (place.keys ? ", TLS" : ", this host alone") + ", since " + place.started
+                   + (place.keys ? ", TLS" : ", only this host") + ", since " + place.started
                    + restarts_text(status.head())},
       {"steps", std::to_string(counters.environment_steps()) + " of the environment ("
                     + number(counters.environment_steps_per_second()) + " /s), "

@@ -122,8 +122,7 @@ struct PolicyServer::Parts {
     metrics.loaded(version.name, static_cast<double>(version.updates()), version.share);
     if (!first) {
       metrics.reloaded(true);
-      log("version " + version.name + " is now of " + std::to_string(version.updates())
-          + " updates");
+      log("version " + version.name + " now has " + std::to_string(version.updates()) + " updates");
     }
   }
 

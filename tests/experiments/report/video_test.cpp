@@ -132,7 +132,7 @@ TEST_CASE("A picture reads back bit for bit") {
   std::vector<std::uint8_t> back(PNG_IMAGE_SIZE(image));
   REQUIRE(png_image_finish_read(&image, nullptr, back.data(), 0, nullptr) != 0);
   CHECK(back == pixels);
-  CHECK(message_of([&] { write_png(path, 7, 4, pixels); }).find("has not 105 bytes")
+  CHECK(message_of([&] { write_png(path, 7, 4, pixels); }).find("does not have 105 bytes")
         != std::string::npos);
   CHECK(message_of([&] { write_png("/nowhere/x.png", 7, 5, pixels); }).find("cannot be written")
         != std::string::npos);

@@ -308,7 +308,7 @@ TEST_CASE("Newer parameters replace older ones, and a failure leaves these in pl
   updates = 7;
   server.reload();
   CHECK(act(with({0, 0}))["updates"] == 7);
-  CHECK(has(logged, "is now of 7 updates"));
+  CHECK(has(logged, "now has 7 updates"));
   failure = "the checkpoint is damaged";
   server.reload();
   CHECK(has(logged, "the checkpoint is damaged"));
