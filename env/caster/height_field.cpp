@@ -16,8 +16,8 @@ HeightField::HeightField(const mjModel& model, int number) : number_(number) {
   if (view_.rows > kMost || view_.columns > kMost)
     throw std::invalid_argument("height field " + std::to_string(number) + ": "
                                 + std::to_string(view_.rows) + "x" + std::to_string(view_.columns)
-                                + " points are too many; it may have " + std::to_string(kMost)
-                                + " a side; make its file smaller");
+                                + " points are too many; the limit is " + std::to_string(kMost)
+                                + " per side; use a smaller file");
   if (view_.rows < 2 || view_.columns < 2)
     return;
   const auto count = static_cast<std::size_t>(view_.rows) * static_cast<std::size_t>(view_.columns);

@@ -23,9 +23,9 @@ void check(const mjModel& model, const CastOptions& options) {
                                   + " pixels is out of range; it must be from 1 to "
                                   + std::to_string(kMostPixels));
   if (options.camera < -1 || options.camera >= model.ncam)
-    throw std::invalid_argument("camera: " + std::to_string(options.camera)
-                                + " is no camera of the model; it has " + std::to_string(model.ncam)
-                                + ", numbered from 0, and -1, the free camera");
+    throw std::invalid_argument(
+        "camera: " + std::to_string(options.camera) + " is not a camera of the model; it has "
+        + std::to_string(model.ncam) + ", numbered from 0, and -1, the free camera");
   const auto pixel = static_cast<std::size_t>(
       options.layout == PixelLayout::channels_last && !options.grey ? 3 : 1);
   const std::size_t row = static_cast<std::size_t>(options.width) * pixel;

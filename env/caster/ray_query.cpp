@@ -149,7 +149,7 @@ void RayQuery::cast(std::span<const double> origins, std::span<const double> dir
         "rays have " + std::to_string(origins.size()) + " numbers of origins, "
         + std::to_string(directions.size()) + " of directions, " + std::to_string(count)
         + " distances and " + std::to_string(geoms.size())
-        + " geoms; there must be 3, 3, 1 and 1 for each, or 3 of origins for all");
+        + " geoms; each ray needs 3, 3, 1 and 1, or all rays share one origin of 3");
   // Coordinates are relative to the first origin, so that single precision is finest near a sensor.
   std::array<double, 3> begin{};
   if (count > 0 && all_finite(origins.data(), 3))

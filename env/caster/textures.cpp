@@ -272,8 +272,8 @@ std::vector<Texture> make_textures(const mjModel& model) {
     if (model.tex_width[i] > kLargest || (!cube && model.tex_height[i] > kLargest))
       throw std::invalid_argument(
           "texture " + std::to_string(i) + ": " + std::to_string(model.tex_width[i]) + "x"
-          + std::to_string(model.tex_height[i]) + " pixels is too large; it may have "
-          + std::to_string(kLargest) + " a side; make its file smaller");
+          + std::to_string(model.tex_height[i]) + " pixels is too large; the limit is "
+          + std::to_string(kLargest) + " per side; use a smaller file");
     if (!drawable(model, i))
       textures.emplace_back();
     else

@@ -67,7 +67,7 @@ void draw_with_vectors(const std::string& name) {
     }
     names += std::string(names.empty() ? "" : ", ") + hwy::TargetName(target);
   }
-  throw std::invalid_argument("vectors: '" + name + "' is none of this processor's; it has "
+  throw std::invalid_argument("vectors: '" + name + "' is not available on this processor; it has "
                               + names);
 }
 

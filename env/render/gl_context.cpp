@@ -46,8 +46,8 @@ void GlContext::make_current() {
     return;
   if (!bind())
     throw std::runtime_error("an OpenGL context (" + info_.backend
-                             + ") is used by another thread; an environment that renders stays on"
-                               " the thread of its first reset");
+                             + ") is used by another thread; an environment that renders must stay "
+                               "on the thread of its first reset");
   this_thread.current = this;
 }
 

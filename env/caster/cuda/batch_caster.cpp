@@ -31,7 +31,7 @@ const LoadedModule& loaded_module() {
     const auto* module =
         static_cast<const CudaModule*>(::dlsym(library, "troupe_caster_cuda_module"));
     if (module == nullptr || module->version != CudaModule::kVersion)
-      return {nullptr, std::string(kModuleFile) + " is of another version; build both again"};
+      return {nullptr, std::string(kModuleFile) + " has a different version; rebuild both"};
     return {module, {}};
   }();
   return loaded;

@@ -14,7 +14,7 @@ constexpr std::size_t kAlignment = 64;
 int checked_threads(int threads) {
   if (threads < 1)
     throw std::invalid_argument("threads: " + std::to_string(threads)
-                                + " is out of range; at least 1 builds frames");
+                                + " is out of range; it must be at least 1");
   return threads;
 }
 

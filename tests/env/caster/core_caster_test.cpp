@@ -106,7 +106,7 @@ TEST_CASE("what cannot be drawn is refused with the key, the value and the rule"
   refused({.width = 0}, "width: 0");
   refused({.height = 1000000, .width = 1000000}, "height: 1000000");
   refused({.width = -5}, "from 1 to 4096");
-  refused({.camera = 1}, "camera: 1 is no camera");
+  refused({.camera = 1}, "camera: 1 is not a camera");
   refused({.camera = -2}, "-1, the free camera");
   refused({.row_stride = 83}, "row_stride: 83");
   CHECK_THROWS_AS(RayCaster(nullptr, {}), std::invalid_argument);
