@@ -88,8 +88,8 @@ public:
     if constexpr (requires { game_.is_valid(state); })
       if (!game_.is_valid(state))
         throw std::invalid_argument("environment " + spec_.name
-                                    + ": what was loaded is no state of this game: it is damaged,"
-                                      " or was saved by another configuration");
+                                    + ": the loaded bytes are not a state of this game: they are "
+                                      "damaged, or were saved by another configuration");
     state_ = state;
     random_ = random;
     steps_ = steps;

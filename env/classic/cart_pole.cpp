@@ -61,7 +61,7 @@ void CartPole::observe(const State& state, std::span<std::byte> observation) con
 ClassicTask cart_pole_v1() {
   return {"CartPole-v1",
           with_time_limit({{"sutton_barto_reward", gym::GymOptionKind::flag, "false",
-                            "0 a step and -1 at the end instead of 1 a step"}},
+                            "reward of 0 per step and -1 at the end instead of 1 per step"}},
                           "500"),
           &make_game<CartPole>};
 }

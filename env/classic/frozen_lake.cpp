@@ -22,13 +22,13 @@ constexpr std::string_view kLargeLake = "SFFFFFFF"
 ClassicTask frozen_lake(const char* name, const char* map, const char* max_episode_steps) {
   using enum gym::GymOptionKind;
   return {name,
-          with_time_limit({{"map_name", choice, map, "the lake's map", {"4x4", "8x8"}},
-                           {"is_slippery", flag, "true", "whether moves may slip sideways"},
-                           {"success_rate", probability, "0.3333333333333333",
-                            "probability that a move on slippery ice goes where it should"},
-                           {"reward_schedule", triple, "1,0,0",
-                            "rewards for coming to the goal, into a hole, onto ice"}},
-                          max_episode_steps),
+          with_time_limit(
+              {{"map_name", choice, map, "the lake's map", {"4x4", "8x8"}},
+               {"is_slippery", flag, "true", "whether moves may slip sideways"},
+               {"success_rate", probability, "0.3333333333333333",
+                "probability that a move on slippery ice goes in the intended direction"},
+               {"reward_schedule", triple, "1,0,0", "rewards for reaching the goal, a hole, ice"}},
+              max_episode_steps),
           &make_game<FrozenLake>};
 }
 

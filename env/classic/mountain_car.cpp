@@ -36,7 +36,7 @@ void MountainCar::observe(const State& state, std::span<std::byte> observation) 
 ClassicTask mountain_car_v0() {
   return {"MountainCar-v0",
           with_time_limit({{"goal_velocity", gym::GymOptionKind::number, "0",
-                            "least velocity with which the goal counts as reached"}},
+                            "minimum velocity at which the goal counts as reached"}},
                           "200"),
           &make_game<MountainCar>};
 }

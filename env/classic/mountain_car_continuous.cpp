@@ -56,7 +56,7 @@ void MountainCarContinuous::observe(const State& state, std::span<std::byte> obs
 ClassicTask mountain_car_continuous_v0() {
   return {"MountainCarContinuous-v0",
           with_time_limit({{"goal_velocity", gym::GymOptionKind::number, "0",
-                            "least velocity with which the goal counts as reached"}},
+                            "minimum velocity at which the goal counts as reached"}},
                           "999"),
           &make_game<MountainCarContinuous>};
 }

@@ -68,7 +68,7 @@ bool BitFlipping::is_valid(const State& state) const {
 const std::vector<gym::GymOptionRule>& bit_flipping_options() {
   static const std::vector<gym::GymOptionRule> rules{
       {"bits", gym::GymOptionKind::count, "15",
-       "as many choices, and steps of an episode; 2 to 64"}};
+       "number of bits, choices and steps per episode; 2 to 64"}};
   return rules;
 }
 

@@ -102,7 +102,7 @@ nlohmann::json read_json(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in)
     throw std::runtime_error(path
-                             + " cannot be opened; name a folder of recordings as made by"
+                             + " cannot be opened; name a folder of recordings made by"
                                " golden/make.py");
   try {
     return nlohmann::json::parse(in);

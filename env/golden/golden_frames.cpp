@@ -12,7 +12,8 @@ namespace {
 
 int small_number(double value, const std::string& source) {
   if (!(value >= 0 && value <= 1e6 && value == std::floor(value)))
-    throw std::runtime_error(source + ": " + std::to_string(value) + " is no step and no camera");
+    throw std::runtime_error(source + ": " + std::to_string(value)
+                             + " is not the number of a step or camera");
   return static_cast<int>(value);
 }
 

@@ -21,7 +21,7 @@ std::uint32_t recorded_seed(const std::string& folder, const std::string& task) 
   try {
     return nlohmann::json::parse(in).at("tasks").at(task).at("seed").get<std::uint32_t>();
   } catch (const nlohmann::json::exception& error) {
-    throw std::runtime_error(path + " has no seed of task " + task + ": " + error.what());
+    throw std::runtime_error(path + " has no seed for task " + task + ": " + error.what());
   }
 }
 

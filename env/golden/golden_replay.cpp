@@ -16,9 +16,9 @@ RecordedTable recorded_table(const RecordedArrays& arrays, const std::string& na
   RecordedTable t{found->second.as_doubles(), 0, columns};
   t.rows = columns == 0 ? 0 : t.values.size() / columns;
   if (columns == 0 ? !t.values.empty() : t.values.size() % columns != 0)
-    throw std::runtime_error(source + ": array '" + name + "' has "
-                             + std::to_string(t.values.size()) + " numbers, no multiple of the "
-                             + std::to_string(columns) + " of our model");
+    throw std::runtime_error(
+        source + ": array '" + name + "' has " + std::to_string(t.values.size())
+        + " numbers, which is not a multiple of the " + std::to_string(columns) + " of our model");
   return t;
 }
 

@@ -40,7 +40,7 @@ GymOptions read_options(const std::string& folder, const std::string& recording,
   std::ifstream in(path, std::ios::binary);
   if (!in)
     throw std::runtime_error(path
-                             + " cannot be opened; name a folder of recordings as made by"
+                             + " cannot be opened; name a folder of recordings made by"
                                " make_gym.py");
   GymOptions options;
   options.models = models;
@@ -203,9 +203,9 @@ void compare_starts(const std::string& what, const std::vector<std::vector<doubl
       b.push_back(theirs[i][k]);
     const double statistic = kolmogorov_smirnov(std::move(a), std::move(b));
     if (!(statistic <= kResetStatistic))
-      report.failures.push_back("resets: " + what + "[" + std::to_string(k)
-                                + "] has another distribution (statistic " + short_text(statistic)
-                                + ", more than " + short_text(kResetStatistic) + ")");
+      report.failures.push_back(
+          "resets: " + what + "[" + std::to_string(k) + "] has a different distribution (statistic "
+          + short_text(statistic) + ", more than " + short_text(kResetStatistic) + ")");
   }
 }
 

@@ -21,7 +21,7 @@ std::shared_ptr<const CompiledModel>
 load_gym_model(const std::string& task, const std::string& xml_file, const std::string& models) {
   if (xml_file.front() == '~')
     throw std::invalid_argument(task + ": option xml_file is '" + xml_file
-                                + "'; a path begins with '/' or '.', write the home folder out");
+                                + "'; a path begins with '/' or '.'; write out the home folder");
   std::filesystem::path path = xml_file;
   if (xml_file.front() != '/' && xml_file.front() != '.')
     path = (models.empty() ? models_folder("gym", TROUPE_GYM_DIR) : std::filesystem::path(models))

@@ -44,7 +44,7 @@ std::vector<GymOptionRule> runner_options(const char* control_weight, const char
   using enum GymOptionKind;
   return {{"forward_reward_weight", number, "1", "times velocity along x, m/s"},
           {"ctrl_cost_weight", number, control_weight, "times the squared action"},
-          {"reset_noise_scale", scale, "0.1", "noise of the first state"},
+          {"reset_noise_scale", scale, "0.1", "noise of the initial state"},
           {"exclude_current_positions_from_observation", flag, "true", hides}};
 }
 

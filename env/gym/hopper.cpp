@@ -67,11 +67,11 @@ std::vector<GymOptionRule> biped_options(const char* healthy_z, const char* heal
   return {{"forward_reward_weight", number, "1", "times velocity along x, m/s"},
           {"ctrl_cost_weight", number, "0.001", "times the squared action"},
           {"healthy_reward", number, "1", "per step while healthy"},
-          {"terminate_when_unhealthy", flag, "true", "whether an unhealthy state ends it"},
+          {"terminate_when_unhealthy", flag, "true", "whether an unhealthy state ends the episode"},
           {"healthy_z_range", range, healthy_z, "healthy heights in metres, ends excluded"},
           {"healthy_angle_range", range, healthy_angle,
            "healthy angles of the torso in radians, ends excluded"},
-          {"reset_noise_scale", scale, "0.005", "noise of the first state"},
+          {"reset_noise_scale", scale, "0.005", "noise of the initial state"},
           {"exclude_current_positions_from_observation", flag, "true", "hides x"}};
 }
 

@@ -134,7 +134,7 @@ double humanoid_contact_cost(const Physics& physics, double weight, const GymRan
 std::vector<GymOptionRule> with_humanoid_options(std::vector<GymOptionRule> own) {
   using enum GymOptionKind;
   own.insert(own.end(),
-             {{"reset_noise_scale", scale, "0.01", "noise of the first state"},
+             {{"reset_noise_scale", scale, "0.01", "noise of the initial state"},
               {"exclude_current_positions_from_observation", flag, "true", "hides x and y"},
               {"include_cinert_in_observation", flag, "true", "shows inertias of the bodies"},
               {"include_cvel_in_observation", flag, "true", "shows velocities of the bodies"},
@@ -152,9 +152,11 @@ GymTaskInfo humanoid_v5() {
                     "times velocity of the centre of mass along x, m/s"},
                    {"ctrl_cost_weight", number, "0.1", "times the squared action"},
                    {"contact_cost_weight", number, "5e-7", "times the squared contact forces"},
-                   {"contact_cost_range", range, "-inf,10", "the contact cost is clipped to it"},
+                   {"contact_cost_range", range, "-inf,10",
+                    "the contact cost is clipped to this range"},
                    {"healthy_reward", number, "5", "per step while healthy"},
-                   {"terminate_when_unhealthy", flag, "true", "whether an unhealthy state ends it"},
+                   {"terminate_when_unhealthy", flag, "true",
+                    "whether an unhealthy state ends the episode"},
                    {"healthy_z_range", range, "1,2", "healthy heights in metres, ends excluded"}}),
               "humanoid.xml", "5"),
           &make_gym_task_of<Humanoid>};

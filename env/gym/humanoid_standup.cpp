@@ -54,7 +54,8 @@ GymTaskInfo humanoid_standup_v5() {
                   {{"uph_cost_weight", number, "1", "has no effect, as in Gymnasium 1.4.0"},
                    {"ctrl_cost_weight", number, "0.1", "times the squared action"},
                    {"impact_cost_weight", number, "5e-7", "times the squared contact forces"},
-                   {"impact_cost_range", range, "-inf,10", "the impact cost is clipped to it"}}),
+                   {"impact_cost_range", range, "-inf,10",
+                    "the impact cost is clipped to this range"}}),
               "humanoidstandup.xml", "5"),
           &make_gym_task_of<HumanoidStandup>};
 }

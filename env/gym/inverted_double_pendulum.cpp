@@ -83,7 +83,7 @@ GymTaskInfo inverted_double_pendulum_v5() {
   return {
       "InvertedDoublePendulum-v5",
       with_common_options({{"healthy_reward", number, "10", "per step while the tip is above 1 m"},
-                           {"reset_noise_scale", scale, "0.1", "noise of the first state"}},
+                           {"reset_noise_scale", scale, "0.1", "noise of the initial state"}},
                           "inverted_double_pendulum.xml", "5"),
       &make_gym_task_of<InvertedDoublePendulum>};
 }

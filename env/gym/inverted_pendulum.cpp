@@ -57,7 +57,7 @@ private:
 GymTaskInfo inverted_pendulum_v5() {
   return {"InvertedPendulum-v5",
           with_common_options(
-              {{"reset_noise_scale", GymOptionKind::scale, "0.01", "noise of the first state"}},
+              {{"reset_noise_scale", GymOptionKind::scale, "0.01", "noise of the initial state"}},
               "inverted_pendulum.xml", "2"),
           &make_gym_task_of<InvertedPendulum>};
 }

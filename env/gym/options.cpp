@@ -108,7 +108,7 @@ std::string shown(const std::string& value) {
   std::string message = task + ": there is no option '" + shown(name) + "'";
   if (std::find(std::begin(kDrawing), std::end(kDrawing), name) != std::end(kDrawing))
     throw std::invalid_argument(
-        message + "; size and camera of pictures are chosen by the environment's pixel options");
+        message + "; the environment's pixel options set the size and camera of pictures");
   std::vector<std::string> names;
   for (const GymOptionRule& rule : rules)
     names.emplace_back(rule.name);
@@ -183,8 +183,8 @@ GymOptionValues::GymOptionValues(const std::string& task, const std::vector<GymO
     const std::optional<Value> value = parse(*rule, text);
     if (!value)
       throw std::invalid_argument(task + ": option " + name + " is '" + shown(text)
-                                  + "'; it must be " + rule_text(*rule) + " (left out, it is "
-                                  + rule->default_value + ")");
+                                  + "'; it must be " + rule_text(*rule)
+                                  + " (default: " + rule->default_value + ")");
     values_[name] = *value;
   }
 }

@@ -23,13 +23,13 @@ TEST_CASE("what is not a classic task or option is refused with the nearest name
   refused("CartPole-v1", "sutton_reward", "1", "nearest: 'sutton_barto_reward'");
   refused("CartPole-v1", "sutton_barto_reward", "2",
           "CartPole-v1: option sutton_barto_reward is '2'; it must be true or false");
-  refused("CartPole-v1", "max_episode_steps", "0", "or -1 for no limit (left out, it is 500)");
+  refused("CartPole-v1", "max_episode_steps", "0", "or -1 for no limit (default: 500)");
   refused("MountainCar-v0", "goal_velocity", "inf", "a finite number");
-  refused("Pendulum-v1", "g", "", "a finite number (left out, it is 10)");
+  refused("Pendulum-v1", "g", "", "a finite number (default: 10)");
   refused("Acrobot-v1", "book_or_nips", "paper",
           "option book_or_nips is 'paper'; it must be 'book' or 'nips'");
-  refused("FrozenLake-v1", "map_name", "5x5", "must be '4x4' or '8x8' (left out, it is 4x4)");
-  refused("FrozenLake8x8-v1", "map_name", "", "left out, it is 8x8");
+  refused("FrozenLake-v1", "map_name", "5x5", "must be '4x4' or '8x8' (default: 4x4)");
+  refused("FrozenLake8x8-v1", "map_name", "", "default: 8x8");
   refused("FrozenLake-v1", "success_rate", "1.1", "a number from 0 to 1");
   refused("FrozenLake-v1", "success_rate", "-0.1", "a number from 0 to 1");
   refused("FrozenLake-v1", "reward_schedule", "1,0", "three finite numbers");

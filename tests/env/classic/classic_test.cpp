@@ -143,7 +143,7 @@ TEST_CASE("what is no state of the game is not loaded") {
     for (const std::int64_t number : {std::int64_t{-1}, std::int64_t{500}}) {
       std::memcpy(state.data(), &number, sizeof number); // begins with the game's state
       CHECK_THROWS_WITH_AS(classic->environment->load_state(state),
-                           doctest::Contains("no state of this game"), std::invalid_argument);
+                           doctest::Contains("not a state of this game"), std::invalid_argument);
     }
   }
 }

@@ -23,7 +23,7 @@ TEST_CASE("what is not a task or an option is refused with the nearest names") {
   refused("width", "480", "pixel options");
   refused("ctrl_cost_weight", "abc",
           "option ctrl_cost_weight is 'abc'; it must be a finite number");
-  refused("ctrl_cost_weight", "inf", "(left out, it is 0.5)");
+  refused("ctrl_cost_weight", "inf", "(default: 0.5)");
   refused("ctrl_cost_weight", "nan", "finite number");
   refused("ctrl_cost_weight", "", "finite number");
   refused("reset_noise_scale", "-0.1", "0 or greater");
@@ -37,7 +37,7 @@ TEST_CASE("what is not a task or an option is refused with the nearest names") {
   refused("main_body", "torsoo", "nearest: 'torso'");
   refused("main_body", "14", "bodies 0 to 13");
   refused("xml_file", " ", "1 to 4096 characters");
-  refused("xml_file", "~/ant.xml", "write the home folder out");
+  refused("xml_file", "~/ant.xml", "write out the home folder");
   refused("ctrl_cost_weight", std::string(100000, '1').c_str(), "finite number");
 }
 

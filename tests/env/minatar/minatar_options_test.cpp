@@ -22,11 +22,11 @@ TEST_CASE("what is not a MinAtar task or option is refused with the nearest name
   };
   refused("sticky_action_prob", "1.1",
           "MinAtar/Freeway-v1: option sticky_action_prob is '1.1'; it must be a number from 0 to 1"
-          " (left out, it is 0.1)");
+          " (default: 0.1)");
   refused("sticky_action_prob", "-0.1", "a number from 0 to 1");
   refused("sticky_action_prob", "nan", "a number from 0 to 1");
   refused("difficulty_ramping", "2", "must be true or false");
-  refused("max_episode_steps", "0", "or -1 for no limit (left out, it is -1)");
+  refused("max_episode_steps", "0", "or -1 for no limit (default: -1)");
   refused("sticky_actions", "0",
           "there is no option 'sticky_actions'; nearest: "
           "'sticky_action_prob'");

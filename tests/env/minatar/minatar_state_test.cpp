@@ -64,7 +64,7 @@ void refuses(const std::string& name,
     change(state.board);
     std::memcpy(saved.data(), &state, sizeof state);
     CHECK_THROWS_WITH_AS(game.environment->load_state(saved),
-                         doctest::Contains("no state of this game"), std::invalid_argument);
+                         doctest::Contains("not a state of this game"), std::invalid_argument);
   }
 }
 
