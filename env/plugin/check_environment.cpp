@@ -49,7 +49,7 @@ private:
     } catch (const std::exception& problem) {
       error(rule, std::string("threw: ") + problem.what());
     } catch (...) {
-      error(rule, "threw what is no std::exception");
+      error(rule, "threw something that is not a std::exception");
     }
   }
   void error(const char* rule, const std::string& text) { add(true, rule, text); }
@@ -71,10 +71,10 @@ private:
                          + std::to_string(first.discount) + "; they must be 0 and 1");
     if (!(environment->spec().action == spec_.action)
         || environment->spec().observations != spec_.observations)
-      error("spec", "the spec is another in a second environment, or after a reset");
+      error("spec", "the spec differs in a second environment, or after a reset");
     const Rollout again = play(*environment, options_.seed + 1, 1); // reset within an episode
     if (again.steps.front().step_type != StepType::first)
-      error("reset", "reset() within an episode does not begin another");
+      error("reset", "reset() within an episode does not begin a new one");
   }
 
   void check_written() {
@@ -136,7 +136,7 @@ private:
     if (const auto where = first.difference(again, spec_); !where.empty())
       error("determinism", where
                                + " differs when the same seed is played again in the same "
-                                 "environment; reset() must set all that it reads");
+                                 "environment; reset() must reset all state");
     const auto a = make_();
     const auto b = make_();
     Rollout beside = play(*a, options_.seed, 0);
@@ -147,8 +147,8 @@ private:
     }
     if (const auto where = first.difference(beside, spec_); !where.empty())
       error("determinism", where
-                               + " is another with the same seed in a new environment that is "
-                                 "stepped in turns with another one; is something global?");
+                               + " differs with the same seed in a new environment that is stepped "
+                                 "in turns with another one; is there global state?");
   }
 
   void check_seeds() {
@@ -170,7 +170,7 @@ private:
     const Rollout high = play(*environment, options_.seed, options_.steps, Acting::maximum);
     const Rollout beyond = play(*environment, options_.seed, options_.steps, Acting::beyond);
     if (low.difference(high, spec_).empty())
-      warn("actions", "the least and the greatest action do the same for "
+      warn("actions", "the minimum and the maximum action do the same for "
                           + std::to_string(options_.steps) + " steps; are actions used?");
     if (const auto where = high.difference(beyond, spec_); !where.empty())
       error("actions", where
@@ -202,7 +202,7 @@ private:
     if (taken < limit && rollout.steps.back().discount == 1)
       warn("episode end", "the episode ended after " + std::to_string(taken) + " of "
                               + std::to_string(limit)
-                              + " steps with discount 1, which means cut off; a task that "
+                              + " steps with discount 1, which means truncated; a task that "
                                 "terminates gives 0");
     if (!refuses([&] { take_step(*environment); }))
       error("episode end", "step() after the last step is not refused; it must throw "
@@ -220,7 +220,7 @@ private:
     std::vector<std::byte> state{std::byte{42}};
     saved->save_state(state);
     if (state.empty() || state.front() != std::byte{42}) {
-      error("save and load", "save_state() does not append to what is there");
+      error("save and load", "save_state() does not append to the existing bytes");
       return;
     }
     state.push_back(std::byte{43});
@@ -229,12 +229,12 @@ private:
     const auto loaded = make_();
     const auto rest = loaded->load_state(std::span(state).subspan(1));
     if (rest.size() != 1 || rest[0] != std::byte{43})
-      error("save and load", "load_state() does not give back what is left of its input");
+      error("save and load", "load_state() does not return the rest of its input");
     play_on(*loaded, options_.seed, options_.steps, copy);
     if (const auto where = rollout.difference(copy, spec_); !where.empty())
       error("save and load", where
-                                 + " is another after load_state() in a new environment; "
-                                   "save_state() must hold all that the future depends on");
+                                 + " differs after load_state() in a new environment; save_state() "
+                                   "must save everything that the future depends on");
     const std::size_t size = state.size() - 2;
     if (size > 0 && !refuses([&] { loaded->load_state(std::span(state).subspan(1, size / 2)); }))
       error("save and load", "a state cut in half is not refused; load_state() must throw "

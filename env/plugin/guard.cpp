@@ -43,7 +43,7 @@ private:
     } catch (const std::exception& problem) {
       fail(std::string(call) + " threw: " + problem.what());
     } catch (...) {
-      fail(std::string(call) + " threw what is no std::exception");
+      fail(std::string(call) + " threw something that is not a std::exception");
     }
   }
 
@@ -97,7 +97,7 @@ public:
     load_value(in, running, "episode flag");
     const auto rest = protect("load_state()", [&] { return Wrapper::load_state(in); });
     if (rest.size() > in.size() || rest.data() + rest.size() != in.data() + in.size())
-      fail("load_state() gave back what is no rest of its input");
+      fail("load_state() returned something other than the rest of its input");
     running_ = running != 0;
     return rest;
   }
@@ -122,12 +122,12 @@ std::string array_problem(const ArraySpec& array) {
   if (array.name.empty())
     return "an observation array has no name";
   if (array.type > ElementType::int64)
-    return "observation '" + array.name + "' has an element type that is none of ours";
+    return "observation '" + array.name + "' has an unknown element type";
   std::size_t elements = 1;
   for (const std::int64_t n : array.shape) {
     if (n < 1 || static_cast<std::size_t>(n) > kLargestObservation / elements)
       return "observation '" + array.name + "' has an axis of " + std::to_string(n)
-             + "; axes are at least 1 and an array at most 1 GiB";
+             + "; axes must be at least 1 and an array at most 1 GiB";
     elements *= static_cast<std::size_t>(n);
   }
   return "";
@@ -181,7 +181,7 @@ std::unique_ptr<Environment> guard(std::unique_ptr<Environment> environment,
   } catch (const std::exception& problem) {
     throw std::runtime_error(origin + ": its spec() threw: " + problem.what());
   } catch (...) {
-    throw std::runtime_error(origin + ": its spec() threw what is no std::exception");
+    throw std::runtime_error(origin + ": its spec() threw something that is not a std::exception");
   }
 }
 

@@ -65,10 +65,11 @@ std::unique_ptr<Environment> make_one(const PluginEnvironment& chosen, const Opt
   } catch (const std::exception& problem) {
     throw std::runtime_error(origin + ": its constructor threw: " + problem.what());
   } catch (...) {
-    throw std::runtime_error(origin + ": its constructor threw what is no std::exception");
+    throw std::runtime_error(origin
+                             + ": its constructor threw something that is not a std::exception");
   }
   if (made == nullptr)
-    throw std::runtime_error(origin + ": its make function gave no object");
+    throw std::runtime_error(origin + ": its make function returned no object");
   check_all_asked(options, origin);
   return guard(std::move(made), origin);
 }
@@ -93,7 +94,7 @@ Options parse_options(const std::vector<std::string>& options) {
     const std::size_t equals = option.find('=');
     if (equals == std::string::npos || equals == 0)
       throw std::invalid_argument("options: '" + option
-                                  + "' is no option; write key=value, e.g. \"length=2\"");
+                                  + "' is not an option; write key=value, e.g. \"length=2\"");
     const std::string key = option.substr(0, equals);
     for (const auto& [before, value] : pairs)
       if (before == key)

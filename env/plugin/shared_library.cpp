@@ -12,7 +12,7 @@ void* plugin_entry_point(const std::filesystem::path& library, const PluginWords
   const std::string origin = "plugin: " + library.string();
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored))
-    throw std::invalid_argument(origin + " is no file (" + path.string()
+    throw std::invalid_argument(origin + " is not a file (" + path.string()
                                 + "); name the shared library that holds the " + words.things);
   ::dlerror();
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -25,7 +25,7 @@ void* plugin_entry_point(const std::filesystem::path& library, const PluginWords
   void* entry = ::dlsym(handle, words.entry_point);
   if (entry == nullptr)
     throw std::invalid_argument(origin + " has no entry point " + words.entry_point
-                                + ", so it is no plug-in of " + words.things
+                                + ", so it is not a plug-in of " + words.things
                                 + "; end its source with " + words.macro + " of " + words.header);
   return entry;
 }
@@ -36,7 +36,7 @@ void check_plugin_head(const PluginHead& head, const PluginHead& own, const std:
                             + " and the compiler of this program";
   if (head.magic != own.magic)
     throw std::invalid_argument(origin + ": its entry point " + words.entry_point
-                                + " gives no table of " + words.things + "; define it by "
+                                + " returns no table of " + words.things + "; define it with "
                                 + words.macro);
   if (head.version != own.version)
     throw std::invalid_argument(origin + " was built for version " + std::to_string(head.version)
@@ -46,8 +46,8 @@ void check_plugin_head(const PluginHead& head, const PluginHead& own, const std:
     throw std::invalid_argument(origin + " was built with " + head.fingerprint
                                 + " and this program with " + own.fingerprint + again);
   if (head.interface_bytes != own.interface_bytes)
-    throw std::invalid_argument(origin + " was built with other sizes of the interface's classes"
-                                + again);
+    throw std::invalid_argument(
+        origin + " was built with different sizes of the interface's classes" + again);
 }
 
 } // namespace troupe::env

@@ -42,8 +42,8 @@ TEST_CASE("what is no plug-in, or one of another build, is refused by name with 
     CHECK_THROWS_WITH_AS(make_plugin(library, "sample", Options()), doctest::Contains(part),
                          std::invalid_argument);
   };
-  refuse("nowhere/libnone.so", "nowhere/libnone.so is no file");
-  refuse(troupe::in_source(), "is no file");
+  refuse("nowhere/libnone.so", "nowhere/libnone.so is not a file");
+  refuse(troupe::in_source(), "is not a file");
   refuse(troupe::in_source("README.md"), "cannot be loaded as a shared library");
   refuse(troupe::in_build("tests/env/plugin/libsample_no_entry.so"),
          "no entry point troupe_environments");
@@ -78,11 +78,11 @@ TEST_CASE("a plug-in that throws, or gives what is not allowed, fails by itself:
   fails("throws_in_spec", "its spec() threw: no spec");
   fails("throws_in_reset", "reset() threw: no reset");
   fails("throws_in_step", "step() threw: no step");
-  fails("throws_a_number", "step() threw what is no std::exception");
+  fails("throws_a_number", "step() threw something that is not a std::exception");
   fails("bad_reward", "the reward");
   fails("bad_discount", "the discount 1.5");
   fails("bad_observation", "'count' that is not finite");
-  fails("null_object", "gave no object");
+  fails("null_object", "returned no object");
 }
 
 TEST_CASE("after a failure only reset() goes on, and then all is well again") {

@@ -48,9 +48,9 @@ TEST_CASE("The agents of a plug-in are listed") {
   CHECK(all.at(0).at("observations") == json{"states"});
   const Outcome none = run_troupe({"list", "agents", "--plugin", "libnone.so"});
   CHECK(none.exit_code == 2);
-  CHECK(has(none.last_line, "libnone.so is no file"));
+  CHECK(has(none.last_line, "libnone.so is not a file"));
   CHECK(has(run_troupe({"list", "agents", "--plugin", in_build("libown_environment.so")}).last_line,
-            "has no entry point troupe_agents, so it is no plug-in of agents"));
+            "has no entry point troupe_agents, so it is not a plug-in of agents"));
   CHECK(run_troupe({"list", "keys", "--plugin", kAgentPlugin}).exit_code == 2);
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("What a plug-in's agent does not take is refused before a run exists")
     CHECK(has(program.output(), part));
     CHECK_FALSE(fs::exists(example.folder.path() / "runs"));
   };
-  refused({"--set", "agent.plugin=libnone.so"}, "libnone.so is no file");
+  refused({"--set", "agent.plugin=libnone.so"}, "libnone.so is not a file");
   refused({"--set", "agent.name=own_td4"}, "'own_td4' is not in plug-in");
   refused({"--set", "agent.options=width=0"}, "option width is 0; it must be at least 1");
   refused({"--set", "agent.options=breadth=3"}, "has no option 'breadth'");

@@ -75,7 +75,7 @@ TEST_CASE("A mistake about a plug-in is told in the last line, with exit code 2"
     CHECK(outcome.exit_code == 2);
     CHECK(has(outcome.last_line, part));
   };
-  fails({"check", "environment", "--plugin", "libnone.so"}, "libnone.so is no file");
+  fails({"check", "environment", "--plugin", "libnone.so"}, "libnone.so is not a file");
   fails({"check", "environment", "--plugin", (kExamples / "own_environment.cpp").string()},
         "cannot be loaded as a shared library");
   fails({"check", "environment", "x", "--set", "seed=1"}, "begin with environment.");
