@@ -40,7 +40,7 @@ void check_cpus(const char* key, const std::vector<int>& cpus, int threads) {
   if (static_cast<int>(cpus.size()) != threads)
     throw std::invalid_argument(said + "; it must name one processor for each of the "
                                 + std::to_string(threads)
-                                + " threads that the pool starts, or none to leave them free");
+                                + " threads that the pool starts, or none to leave them unpinned");
   const std::vector<int> allowed = allowed_cpus();
   for (std::size_t i = 0; i < cpus.size(); ++i) {
     if (std::find(allowed.begin(), allowed.end(), cpus[i]) == allowed.end())
@@ -56,7 +56,7 @@ void pin_thread(std::jthread& thread, int cpu) {
   CPU_ZERO(&set);
   CPU_SET(static_cast<unsigned>(cpu), &set);
   if (const int error = pthread_setaffinity_np(thread.native_handle(), sizeof set, &set))
-    throw std::runtime_error("a thread of the pool could not be kept on processor "
+    throw std::runtime_error("a thread of the pool could not be pinned to processor "
                              + std::to_string(cpu) + ": " + std::system_category().message(error));
 }
 

@@ -128,7 +128,7 @@ void EnvironmentPool::check_environments(std::span<const std::int32_t> environme
     if (id < 0 || static_cast<std::size_t>(id) >= engine_->size())
       problem = " does not exist; there are 0 to " + std::to_string(engine_->size() - 1);
     else if (on_its_way_[static_cast<std::size_t>(id)])
-      problem = " is on its way already; receive its result first, and name it once";
+      problem = " is already in flight; receive its result first, and name it once";
     else if (!in_service(id))
       problem = " is out of service: " + error(id);
     if (!problem.empty()) {
@@ -155,7 +155,7 @@ void EnvironmentPool::check_batch(const PoolBatch& batch) const {
 void EnvironmentPool::check_nothing_in_flight(const char* what) const {
   if (in_flight_ > 0)
     throw std::invalid_argument(std::string(what) + ": " + std::to_string(in_flight_)
-                                + " environments of the pool are on their way; "
+                                + " environments of the pool are in flight; "
                                 + (waited_for_ > 0 ? "finish() them first" : "receive them first"));
 }
 
@@ -289,7 +289,7 @@ bool EnvironmentPool::receive(const PoolBatch& batch, Clock::time_point deadline
   if (batch.rows() > in_flight_)
     throw std::invalid_argument("receive(): the batch has " + std::to_string(batch.rows())
                                 + " rows and " + std::to_string(in_flight_)
-                                + " environments of the pool are on their way; send() more first");
+                                + " environments of the pool are in flight; send() more first");
   if (!engine_->wait(batch.rows(), deadline))
     return false;
   const std::size_t bytes = spec().observation_bytes();
@@ -328,7 +328,7 @@ void EnvironmentPool::check_here(int environment) const {
   check_exists(environment);
   if (on_its_way_[static_cast<std::size_t>(environment)] != 0)
     throw std::invalid_argument("environment " + std::to_string(environment)
-                                + " of the pool is on its way; receive its result first");
+                                + " of the pool is in flight; receive its result first");
 }
 
 Physics* EnvironmentPool::physics(int environment) {

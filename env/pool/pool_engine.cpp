@@ -30,7 +30,7 @@ void check_alike(const EnvironmentSpec& first, const Environment* other, int num
     throw std::invalid_argument(name + ": none was made");
   if (other->spec().observations != first.observations || other->spec().action != first.action)
     throw std::invalid_argument(name + " (" + other->spec().name
-                                + ") has other observations or actions than the first one ("
+                                + ") has different observations or actions from the first one ("
                                 + first.name + "); a pool needs environments that are alike");
 }
 

@@ -26,9 +26,9 @@ std::string words_of_present_exception() {
     throw;
   } catch (const std::exception& error) {
     const std::string said = error.what();
-    return said.empty() ? "an exception without words" : said;
+    return said.empty() ? "an exception without a message" : said;
   } catch (...) {
-    return "an exception that is no std::exception";
+    return "an exception that is not a std::exception";
   }
 }
 

@@ -58,16 +58,15 @@ void load_slot(std::span<const std::byte>& in, PoolSlot& slot) {
   if (phase > PoolPhase::out_of_service)
     throw std::invalid_argument("saved state of a pool has phase "
                                 + std::to_string(static_cast<int>(phase))
-                                + ", which is none: it is damaged");
+                                + ", which does not exist: it is damaged");
   const std::uint64_t letters = load_size(in, "error text");
   slot.error.assign(reinterpret_cast<const char*>(in.data()), letters);
   in = in.subspan(letters);
   if (phase == PoolPhase::playing) {
     const std::uint64_t bytes = load_size(in, "environment");
     if (!slot.environment->load_state(in.first(bytes)).empty())
-      throw std::invalid_argument(
-          "saved state of a pool has more bytes of an environment than that "
-          "needs: it was saved by another configuration");
+      throw std::invalid_argument("saved state of a pool has more bytes for an environment than it "
+                                  "needs: it was saved by another configuration");
     in = in.subspan(bytes);
   }
   slot.status = phase == PoolPhase::out_of_service ? RowStatus::out_of_service : RowStatus::ok;

@@ -138,11 +138,10 @@ TEST_CASE("what cannot be sent or received is refused by name and changes nothin
     pool.send(ids, std::vector<double>(numbers));
   };
   CHECK_THROWS_WITH_AS(pool.receive(two.batch(), patience()),
-                       doctest::Contains("0 environments of the pool are on their way"),
+                       doctest::Contains("0 environments of the pool are in flight"),
                        std::invalid_argument);
   send({0, 1}, 4);
-  CHECK_THROWS_WITH_AS(send({2, 1}, 4),
-                       doctest::Contains("environment 1 of the pool is on its way"),
+  CHECK_THROWS_WITH_AS(send({2, 1}, 4), doctest::Contains("environment 1 of the pool is in flight"),
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(send({2, 2}, 4), doctest::Contains("name it once"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(send({-1}, 2),

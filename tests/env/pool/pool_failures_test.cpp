@@ -167,5 +167,5 @@ TEST_CASE("what is thrown need not be an exception, nor have words") {
   REQUIRE(pool.reset(all_of(pool), rows.batch(), patience()));
   REQUIRE(pool.step(std::vector<double>(2), rows.batch(), patience()));
   CHECK(rows.statuses[0] == RowStatus::failed);
-  CHECK(pool.error(0).find("no std::exception") != std::string::npos);
+  CHECK(pool.error(0).find("not a std::exception") != std::string::npos);
 }

@@ -155,6 +155,6 @@ TEST_CASE("seed() refuses environments that do not exist and a request in flight
   CHECK_THROWS_WITH_AS(pool.seed({}, one), doctest::Contains("seeds"), std::invalid_argument);
   pool.send_reset(all_of(pool));
   const std::vector<std::int32_t> first{0};
-  CHECK_THROWS_WITH_AS(pool.seed(first, one), doctest::Contains("on their way"),
+  CHECK_THROWS_WITH_AS(pool.seed(first, one), doctest::Contains("in flight"),
                        std::invalid_argument);
 }

@@ -225,7 +225,7 @@ class ManyEnvironments(unittest.TestCase):
             if (steps > 1).all():
                 break
         self.assertTrue((steps > 1).all(), steps)
-        with self.assertRaisesRegex(ValueError, "on their way"):
+        with self.assertRaisesRegex(ValueError, "in flight"):
             envs.step(np.zeros((8, 6), np.float32))
 
     def test_dictionaries_choices_and_mixed_spaces(self):
