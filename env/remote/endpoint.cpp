@@ -57,7 +57,7 @@ void check_endpoint(const std::string& endpoint, bool allow_other_hosts, bool po
     const std::string path = endpoint.substr(6);
     if (path.empty() || path.size() > kMaxPath || path.find('\0') != std::string::npos)
       throw std::invalid_argument(what
-                                  + ": the path of a socket has 1 to 97 bytes; choose a "
+                                  + ": the path of a socket must have 1 to 97 bytes; choose a "
                                     "shorter one, for example in a folder below /tmp");
     return;
   }

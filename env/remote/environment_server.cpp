@@ -100,7 +100,7 @@ void EnvironmentServer::Impl::run(const std::stop_token& stop) {
     if (got == wire::Socket::Received::nothing)
       socket.wait(Clock::now() + kServerNap, wake.descriptor());
     else if (got == wire::Socket::Received::oversized)
-      drop("a message beyond the limits");
+      drop("a message that exceeds the limits");
     else
       try {
         handle(std::move(question));
@@ -139,7 +139,7 @@ void EnvironmentServer::Impl::refuse(const std::string& peer, const message::Env
 void EnvironmentServer::Impl::handle(wire::Message&& question) {
   message::Envelope header;
   if (!header.ParseFromString(question.header)) {
-    drop("a header that is no Protobuf Envelope");
+    drop("a header that is not a Protobuf Envelope");
     return;
   }
   if (header.protocol() != remote::kProtocol) {
@@ -173,7 +173,7 @@ void EnvironmentServer::Impl::handle(wire::Message&& question) {
       served.obey(session, header, question);
       session.request = header.request();
     } catch (const std::exception& error) {
-      drop(std::string("a question that breaks a rule: ") + error.what());
+      drop(std::string("a request that breaks a rule: ") + error.what());
       refuse(question.peer, header, message::Refused::REQUEST, error.what());
       return;
     }
@@ -199,7 +199,7 @@ void EnvironmentServer::Impl::welcome(const message::Envelope& question, const s
     refuse(peer, question, message::Refused::REQUEST,
            std::to_string(count) + " environments in session " + std::to_string(question.session())
                + " were asked for; there are " + std::to_string(served.size())
-               + ", and a session is a number other than 0");
+               + ", and the number of a session must not be 0");
     return;
   }
   remote::Leases::Taken taken;

@@ -83,9 +83,9 @@ bool Exchange::is_answer(const message::Envelope& header) const {
 
 void Exchange::check_alive(Clock::time_point now) const {
   if (heartbeat_ && heartbeat_->silent_for(now) > options_.silence)
-    throw ProtocolError("no heartbeat for " + milliseconds(options_.silence)
-                        + " (silence): the peer has vanished; start it again, the next reset finds "
-                          "it");
+    throw ProtocolError(
+        "no heartbeat for " + milliseconds(options_.silence)
+        + " (silence): the peer has vanished; start it again, and the next reset will find it");
 }
 
 Exchange::Answer Exchange::wait(message::Envelope::BodyCase expected,
@@ -99,8 +99,9 @@ Exchange::Answer Exchange::wait(message::Envelope::BodyCase expected,
     Answer answer;
     const auto got = socket_.try_receive(answer.message);
     if (got == wire::Socket::Received::oversized)
-      throw ProtocolError("it sent a message beyond the limits: more than 2 data frames, or one of "
-                          "more than max_message_bytes");
+      throw ProtocolError(
+          "it sent a message that exceeds the limits: more than 2 data frames, or one of "
+          "more than max_message_bytes");
     if (got == wire::Socket::Received::message) {
       answer.header = decode_header(answer.message);
       if (is_answer(answer.header)) {
@@ -118,7 +119,7 @@ Exchange::Answer Exchange::wait(message::Envelope::BodyCase expected,
     if (now >= deadline)
       throw ProtocolError(
           "no answer to " + what + " within " + milliseconds(patience) + " (" + key + ")"
-          + (heartbeat_ ? ", though its heart beats: it stalls, or is too slow" : ""));
+          + (heartbeat_ ? ", although its heartbeats arrive: it has stalled, or is too slow" : ""));
     check_alive(now);
     if (now >= retry) {
       send();

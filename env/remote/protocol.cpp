@@ -122,7 +122,7 @@ Invitation decode_welcome(const message::Envelope& envelope, const wire::Message
                  .environments = environments,
                  .can_save = welcome.can_save()};
   if (welcome.row_bytes() != row_bytes(out.spec))
-    fail("it lies about its spec: an observation has " + std::to_string(row_bytes(out.spec))
+    fail("it contradicts its spec: an observation has " + std::to_string(row_bytes(out.spec))
          + " bytes by its arrays and " + std::to_string(welcome.row_bytes()) + " by row_bytes");
   if (environments > max_message_bytes / row_bytes(out.spec))
     fail("the observations of " + std::to_string(environments) + " environments, "
@@ -192,9 +192,9 @@ void decode_played(const message::Played& played, const wire::Message& message,
     fail("its results have " + std::to_string(results.size()) + " bytes where "
          + std::to_string(asked.size()) + " rows of 24 were asked for");
   if (out.observations.size() != asked.size() * row_size)
-    fail("it lies about its spec: its observations have " + std::to_string(out.observations.size())
+    fail("it contradicts its spec: its observations have " + std::to_string(out.observations.size())
          + " bytes where " + std::to_string(asked.size()) + " rows of " + std::to_string(row_size)
-         + " belong");
+         + " are expected");
   out.rows.resize(asked.size());
   std::memcpy(out.rows.data(), results.data(), results.size());
   out.failures.assign(asked.size(), "");

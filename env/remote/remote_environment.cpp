@@ -102,7 +102,7 @@ void RemoteEnvironments::Impl::connect() {
     if (invitation) {
       const std::string changed = remote::difference(invitation->spec, now.spec);
       if (!changed.empty())
-        throw ProtocolError("it is back with another spec: " + changed);
+        throw ProtocolError("it has returned with a different spec: " + changed);
     }
     exchange->watch(*context, now);
     invitation = std::move(now);
@@ -286,7 +286,7 @@ std::size_t RemoteEnvironments::reset(std::span<const std::size_t> which,
   for (std::size_t i = 0; i < which.size(); ++i) {
     if (which[i] >= size())
       throw std::invalid_argument("remote environment " + std::to_string(which[i])
-                                  + " to reset; there are " + std::to_string(size()));
+                                  + " cannot be reset; there are " + std::to_string(size()));
     turns[which[i]] = {.kind = Turn::Kind::reset, .seed = seeds[i]};
   }
   return play(turns, {}, results);
@@ -324,7 +324,7 @@ std::vector<std::byte> RemoteEnvironments::save(std::size_t environment) {
     const auto answer = impl_->exchange->wait(message::Envelope::kSaved, impl_->options.deadline,
                                               "a save", "deadline");
     if (answer.message.frames.size() != 1)
-      throw ProtocolError("it saved a state without its bytes");
+      throw ProtocolError("it sent a saved state without its bytes");
     const auto bytes = answer.message.frames[0].bytes();
     return std::vector<std::byte>(bytes.begin(), bytes.end());
   });

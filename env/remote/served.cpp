@@ -63,7 +63,7 @@ void Served::obey(Session& session, const message::Envelope& question,
     Player& one = player(session, question.save().environment());
     if (!can_save_ || !one.playing)
       throw ProtocolError(can_save_ ? "there is no episode to save: reset first"
-                                    : "this peer saves no states");
+                                    : "this peer cannot save states");
     std::vector<std::byte> state;
     one.environment->save_state(state);
     answer.mutable_saved();
@@ -73,7 +73,8 @@ void Served::obey(Session& session, const message::Envelope& question,
   case message::Envelope::kLoad: {
     Player& one = player(session, question.load().environment());
     if (!can_save_ || message.frames.size() != 1)
-      throw ProtocolError(can_save_ ? "a load has 1 data frame" : "this peer loads no states");
+      throw ProtocolError(can_save_ ? "a load must have 1 data frame"
+                                    : "this peer cannot load states");
     one.playing = false;
     if (!one.environment->load_state(message.frames[0].bytes()).empty())
       throw ProtocolError("the state has more bytes than '" + spec_.name + "' saves");
@@ -84,7 +85,7 @@ void Served::obey(Session& session, const message::Envelope& question,
   }
   default:
     throw ProtocolError("a message of kind " + std::to_string(question.body_case())
-                        + " is not for the peer that has the environments");
+                        + " is not meant for a server of environments");
   }
   answer.SerializeToString(&session.header);
 }
@@ -113,7 +114,7 @@ std::string Served::play_one(Player& one, std::size_t row, ResultRow& result,
     return *error.what() == '\0' ? "(no reason given)" : error.what();
   } catch (...) { // a plug-in may throw anything
     std::fill(observation.begin(), observation.end(), std::byte{0});
-    return "it threw something that is no std::exception";
+    return "it threw something that is not a std::exception";
   }
 }
 

@@ -20,7 +20,7 @@ message::ElementType encode_type(ElementType type) {
     return message::INT64;
   }
   throw std::invalid_argument("element type " + std::to_string(static_cast<int>(type))
-                              + " is none of ours");
+                              + " is unknown");
 }
 
 ElementType decode_type(const message::Array& array) {
@@ -59,7 +59,8 @@ void require(bool good, const std::string& complaint) {
 /// Returns the bytes of the array. Throws before a product can overflow.
 std::size_t checked_bytes(const ArraySpec& array, std::size_t max_bytes) {
   require(is_name(array.name),
-          quoted(array.name) + " is no name of an observation (1 to 200 bytes, printable)");
+          quoted(array.name)
+              + " is not a valid name of an observation (1 to 200 bytes, printable)");
   const std::string what = "observation '" + array.name + "'";
   require(array.shape.size() <= kMaxDimensions, what + " has " + std::to_string(array.shape.size())
                                                     + " dimensions; at most 8 are allowed");
@@ -68,7 +69,7 @@ std::size_t checked_bytes(const ArraySpec& array, std::size_t max_bytes) {
     require(n >= 1, what + " has a dimension of " + std::to_string(n) + "; it must be 1 or more");
     require(static_cast<std::uint64_t>(n) <= max_bytes / bytes,
             what + " has more than " + std::to_string(max_bytes)
-                + " bytes; raise max_message_bytes if that is meant");
+                + " bytes; raise max_message_bytes if that is intended");
     bytes *= static_cast<std::size_t>(n);
   }
   return bytes;
@@ -82,7 +83,7 @@ std::size_t row_bytes(const EnvironmentSpec& spec) {
 
 void check_spec(const EnvironmentSpec& spec, std::size_t max_bytes) {
   require(is_name(spec.name),
-          quoted(spec.name) + " is no name of an environment (1 to 200 bytes, printable)");
+          quoted(spec.name) + " is not a valid name of an environment (1 to 200 bytes, printable)");
   require(!spec.observations.empty() && spec.observations.size() <= kMaxArrays,
           std::to_string(spec.observations.size()) + " observations; 1 to 64 are allowed");
   std::set<std::string> names;
@@ -92,7 +93,7 @@ void check_spec(const EnvironmentSpec& spec, std::size_t max_bytes) {
     require(names.insert(array.name).second,
             "two observations are called '" + array.name + "'; names must differ");
     require(bytes <= max_bytes, "an observation has more than " + std::to_string(max_bytes)
-                                    + " bytes; raise max_message_bytes if that is meant");
+                                    + " bytes; raise max_message_bytes if that is intended");
   }
   require(problem_of(spec.action).empty(), problem_of(spec.action));
   require(spec.action.size() >= 1 && spec.action.size() <= kMaxActions,
@@ -159,7 +160,8 @@ std::string difference(const EnvironmentSpec& before, const EnvironmentSpec& now
                    now.observations.size());
   for (std::size_t i = 0; i < before.observations.size(); ++i)
     if (!(before.observations[i] == now.observations[i]))
-      return "observation '" + before.observations[i].name + "' has another name, type or shape";
+      return "observation '" + before.observations[i].name
+             + "' has a different name, type or shape";
   if (!(before.action == now.action))
     return "the bounds or choices of the action have changed";
   if (before.episode_steps != now.episode_steps)

@@ -215,9 +215,9 @@ class Specs(unittest.TestCase):
     def test_what_is_wrong_with_an_action_is_said_in_one_sentence(self):
         nan = float("nan")
         for low, high, choices, problem in [
-            ([0.0, 0.0], [1.0], [], "2 action minima and 1 maxima; they must be as many"),
+            ([0.0, 0.0], [1.0], [], "2 action minima and 1 maxima; their numbers must be equal"),
             ([], [], [], "0 action dimensions; 1 to 4096 are allowed"),
-            ([0.0, 0.0], [1.0, 1.0], [2], "1 numbers of choices for 2 action dimensions; they must be as many, or none"),
+            ([0.0, 0.0], [1.0, 1.0], [2], "1 numbers of choices for 2 action dimensions; there must be one for each, or none"),
             ([0.0, 0.0], [1.0, 0.0], [0, 1], "action[1] has 1 choices; it must have 2 or more, or be continuous (0)"),
             ([0.0], [1.0], [-2], "action[0] has -2 choices; it must have 2 or more, or be continuous (0)"),
             ([0.0], [3.0], [3], "action[0] has 3 choices and the bounds 0.000000 and 3.000000; they must be 0 and 2"),
@@ -795,8 +795,8 @@ class Playing(Tests):
             ([lambda q: welcome(q, row_bytes=16)], "8 bytes by its arrays and 16"),
             ([lambda q: welcome(q, environments=2)], "offers 2"),
             ([welcome, lambda q: None], "no answer to a turn of 1 environments within 0.2 s"),
-            ([welcome, lambda q: [messages.answer_to(q, played=messages.Played()).encode(), b"x" * 24, b"y"]], "lies about its spec"),
-            ([welcome, lambda q: [messages.answer_to(q, played=messages.Played()).encode(), bytes(24)]], "lies about its spec"),
+            ([welcome, lambda q: [messages.answer_to(q, played=messages.Played()).encode(), b"x" * 24, b"y"]], "contradicts its spec"),
+            ([welcome, lambda q: [messages.answer_to(q, played=messages.Played()).encode(), bytes(24)]], "contradicts its spec"),
             ([welcome, lambda q: [messages.answer_to(q, gone=messages.Gone()).encode()]], "of kind gone"),
         ]:
             answers.extend(script)

@@ -108,9 +108,10 @@ TEST_CASE("A peer that lies about its spec is told so by name") {
       change(*answer.mutable_welcome()->mutable_spec());
     });
   };
-  has(spec([](auto& s) { s.set_name("a\nb"); }), "no name of an environment");
+  has(spec([](auto& s) { s.set_name("a\nb"); }), "not a valid name of an environment");
   has(spec([](auto& s) { s.clear_observations(); }), "0 observations");
-  has(spec([](auto& s) { s.mutable_observations(0)->set_name(""); }), "no name of an observation");
+  has(spec([](auto& s) { s.mutable_observations(0)->set_name(""); }),
+      "not a valid name of an observation");
   has(spec([](auto& s) { *s.add_observations() = s.observations(0); }), "two observations");
   has(spec([](auto& s) {
         s.mutable_observations(0)->set_type(static_cast<remote::message::ElementType>(9));
@@ -173,12 +174,12 @@ TEST_CASE("Answers that do not fit the spec end the peer, not the process") {
     CHECK_MESSAGE(text.find(part) != std::string::npos, text);
   };
   has(says_of_step([](Envelope&, wire::Message& m) { m.frames[1] = wire::Frame(std::size_t{15}); }),
-      "it lies about its spec: its observations have 15 bytes");
+      "it contradicts its spec: its observations have 15 bytes");
   has(says_of_step([](Envelope&, wire::Message& m) { m.frames[0] = wire::Frame(std::size_t{24}); }),
       "its results have 24 bytes");
   has(says_of_step([](Envelope&, wire::Message& m) { m.frames.pop_back(); }), "1 data frames");
   has(says_of_step([](Envelope&, wire::Message& m) { m.frames.emplace_back(std::size_t{1}); }),
-      "beyond the limits");
+      "exceeds the limits");
   has(says_of_step([](Envelope&, wire::Message& m) { set_row(m, 1, {.step_type = 0}); }),
       "environment 1 answers a step with step type 0");
   has(says_of_step([](Envelope&, wire::Message& m) { set_row(m, 0, {.step_type = -7}); }),

@@ -282,7 +282,7 @@ TEST_CASE("A restarted server is found again by the next reset, and another spec
   CHECK_THROWS_AS(remote.step(actions, batch.results()), std::runtime_error);
   CHECK(complaint([&] {
           reset_all(remote, batch, 5);
-        }).find("another spec: the environment was 'toy' and is 'cartpole_balance'")
+        }).find("a different spec: the environment was 'toy' and is 'cartpole_balance'")
         != std::string::npos);
 }
 

@@ -116,7 +116,7 @@ def main(argv=None):
     serve.add_argument("what", nargs="+", help="an id; a domain and a task; or <module>:<function>")
     serve.add_argument("--endpoint", default="tcp://127.0.0.1:*", help="ipc://<path> or tcp://<host>:<port>; * finds a port")
     serve.add_argument("--count", type=int, default=1, help="environments for all clients together, 1 to 4096")
-    serve.add_argument("--name", help="what Troupe calls the environment")
+    serve.add_argument("--name", help="the environment's name in Troupe")
     serve.add_argument("--make", action="append", default=[], metavar="KEY=VALUE", help="an argument of the environment's maker")
     serve.add_argument("--wrap", action="append", default=[], metavar="WRAPPER[,KEY=VALUE...]",
                        help="a wrapper around the environment: a class of gymnasium.wrappers, or <module>:<class>; the first is the innermost")
@@ -127,7 +127,7 @@ def main(argv=None):
     serve.add_argument("--secret-key", metavar="FILE", help="of `troupe keys new`; encrypts, and lets tcp:// bind more than loopback")
     serve.add_argument("--allowed-keys", metavar="FILE", help="public keys of the clients that are allowed; with --secret-key")
     serve.add_argument("--end-with-input", action="store_true", help="end when standard input ends")
-    serve.add_argument("--quiet", action="store_true", help="say nothing of clients")
+    serve.add_argument("--quiet", action="store_true", help="do not log clients")
     serve.set_defaults(run=_serve)
     arguments = parser.parse_args(argv)
     try:

@@ -144,7 +144,7 @@ class Client:
         sizes = [len(frame) for frame in frames]
         if sizes != [count * RESULT.itemsize, count * spec.row_bytes]:
             raise MessageError(
-                f"it lies about its spec: its answer has frames of {sizes[:4]} bytes where {count} rows of 24 and of {spec.row_bytes} belong"
+                f"it contradicts its spec: its answer has frames of {sizes[:4]} bytes where {count} rows of 24 and of {spec.row_bytes} are expected"
             )
         results = np.frombuffer(frames[0], RESULT)
         failures = {}
@@ -177,11 +177,11 @@ class Client:
                 raise MessageError(f"it offers {welcome.environments} environments where {self.count} were asked for")
             spec = decode_spec(welcome.spec, self._max_bytes)
             if welcome.row_bytes != spec.row_bytes:
-                raise MessageError(f"it lies about its spec: {spec.row_bytes} bytes by its arrays and {welcome.row_bytes} by row_bytes")
+                raise MessageError(f"it contradicts its spec: {spec.row_bytes} bytes by its arrays and {welcome.row_bytes} by row_bytes")
             if self.count * spec.row_bytes > self._max_bytes:
                 raise MessageError(f"observations of {self.count} environments exceed max_message_bytes = {self._max_bytes}")
             if self.spec is not None and spec != self.spec:
-                raise MessageError(f"it is back with another spec: '{spec.name}' where '{self.spec.name}' was, or other arrays")
+                raise MessageError(f"it has returned with a different spec: '{spec.name}' where '{self.spec.name}' was, or other arrays")
             self._listen(welcome.heartbeat)
             self.spec = spec
         except (MessageError, zmq.ZMQError) as error:
@@ -229,7 +229,7 @@ class Client:
                     return answer, parts[1:]
             now = time.monotonic()
             if now - begin >= patience:
-                alive = ", though its heart beats: it stalls, or is too slow" if self._heart else ""
+                alive = ", although its heartbeats arrive: it has stalled, or is too slow" if self._heart else ""
                 raise MessageError(f"no answer to {what} within {patience} s ({key}){alive}")
             if self._heart is not None and now - self._heart.last > self._silence:
                 raise MessageError(f"no heartbeat for {self._silence} s (silence): the peer has vanished")
@@ -240,7 +240,7 @@ class Client:
 
     def _answer(self, parts, expected, what):
         if len(parts[0]) > _MAX_HEADER or len(parts) > 3:
-            raise MessageError("it sent a message beyond the limits")
+            raise MessageError("it sent a message that exceeds the limits")
         answer = Envelope.decode(parts[0])
         if answer.protocol != PROTOCOL:
             raise MessageError(

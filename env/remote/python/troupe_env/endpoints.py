@@ -10,7 +10,7 @@ def check_endpoint(endpoint, allow_other_hosts=False, any_port=False):
     what = f"endpoint '{printable(endpoint, 200)}'"
     if endpoint.startswith("ipc://"):
         if not 1 <= len(endpoint[6:].encode()) <= 97 or "\0" in endpoint:
-            raise ValueError(f"{what}: the path of a socket has 1 to 97 bytes; choose a shorter one, for example below /tmp")
+            raise ValueError(f"{what}: the path of a socket must have 1 to 97 bytes; choose a shorter one, for example below /tmp")
         return
     host, colon, port = endpoint[6:].rpartition(":")
     good_port = port.isascii() and port.isdigit() and 0 < int(port) < 65536

@@ -13,7 +13,7 @@ def _keys(path):
     with open(path, encoding="ascii", errors="replace") as lines:
         rows = [line.split() for line in lines if line.strip() and not line.startswith("#")]
     if not rows or any(len(row) != 2 or row[0] not in ("public", "secret") or len(row[1]) != _LETTERS for row in rows):
-        raise ValueError(f"{path}: is no file of keys; make one by `troupe keys new FOLDER`")
+        raise ValueError(f"{path}: is not a file of keys; make one with `troupe keys new FOLDER`")
     return [(word, key.encode()) for word, key in rows]
 
 

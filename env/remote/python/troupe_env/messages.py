@@ -172,7 +172,7 @@ def _get(wire, data, at):
     elif wire in (_EIGHT, _FOUR):
         size = 8 if wire == _EIGHT else 4
     else:
-        raise MessageError(f"wire type {wire} is none of Protobuf's that are in use")
+        raise MessageError(f"wire type {wire} is not a Protobuf wire type in use")
     if size > len(data) - at:
         raise MessageError("a field ends after its message")
     return data[at : at + size], at + size

@@ -191,9 +191,9 @@ class Server:
         try:
             question = Envelope.decode(parts[1]) if 2 <= len(parts) <= 3 and len(parts[1]) <= _MAX_HEADER else None
         except MessageError as error:
-            return self._drop(f"a header that is no Envelope: {error}")
+            return self._drop(f"a header that is not an Envelope: {error}")
         if question is None:
-            return self._drop("a message of another number of frames")
+            return self._drop("a message with the wrong number of frames")
         peer = parts[0]
         if question.protocol != PROTOCOL:
             self._drop(f"version {question.protocol} of the protocol")
@@ -201,7 +201,7 @@ class Server:
             return self._refuse(peer, question, Refused.PROTOCOL, text)
         if question.hello is not None:  # a session's number is known to its client alone
             if not self._any_user and not is_own_user(connection):
-                self._drop("a client of another user of this host")
+                self._drop("a client that belongs to another user of this host")
                 text = "this server plays for its own user; run the client as that user, or serve with --allow-other-hosts"
                 return self._refuse(peer, question, Refused.REQUEST, text)
             return self._welcome(peer, question)
@@ -222,7 +222,7 @@ class Server:
                 session.answer = self._obey(session, question, parts[2:])
                 session.request = question.request
             except (MessageError, ValueError) as error:
-                self._drop(f"a question that breaks a rule: {error}")
+                self._drop(f"a request that breaks a rule: {error}")
                 return self._refuse(peer, question, Refused.REQUEST, str(error))
         self._send(self._socket, [peer, *session.answer])
         if question.bye is not None:
@@ -279,8 +279,8 @@ class Server:
         if question.bye is not None:
             return [answer_to(question, gone=Gone()).encode()]
         if question.save is not None or question.load is not None:
-            raise MessageError("environments of Python save no states")
-        raise MessageError(f"a message of kind {question.body()} is not for whoever has the environments")
+            raise MessageError("Python environments cannot save states")
+        raise MessageError(f"a message of kind {question.body()} is not meant for a server of environments")
 
     def _play(self, session, question, frames):
         play = question.play

@@ -91,9 +91,9 @@ def check_actions(spec, actions):
 def problem_of_action(minimum, maximum, choices):
     """What is wrong with the action, "" if nothing: the rules and words of troupe::env::problem_of()."""
     if len(minimum) != len(maximum):
-        return f"{len(minimum)} action minima and {len(maximum)} maxima; they must be as many"
+        return f"{len(minimum)} action minima and {len(maximum)} maxima; their numbers must be equal"
     if choices and len(choices) != len(minimum):
-        return f"{len(choices)} numbers of choices for {len(minimum)} action dimensions; they must be as many, or none"
+        return f"{len(choices)} numbers of choices for {len(minimum)} action dimensions; there must be one for each, or none"
     for i, (low, high, n) in enumerate(zip(minimum, maximum, choices or (0,) * len(minimum))):
         if n != 0 and n < 2:
             return f"action[{i}] has {n} choices; it must have 2 or more, or be continuous (0)"
@@ -111,12 +111,12 @@ def check_spec(spec, max_bytes):
         if not good:
             raise MessageError(f"its spec: {complaint}")
 
-    require(is_name(spec.name), f"'{printable(spec.name, 200)}' is no name of an environment (1 to 200 bytes, printable)")
+    require(is_name(spec.name), f"'{printable(spec.name, 200)}' is not a valid name of an environment (1 to 200 bytes, printable)")
     require(1 <= len(spec.observations) <= 64, f"{len(spec.observations)} observations; 1 to 64 are allowed")
     names = [array.name for array in spec.observations]
     require(len(set(names)) == len(names), "two observations have the same name")
     for array in spec.observations:
-        require(is_name(array.name), f"'{printable(array.name, 200)}' is no name of an observation")
+        require(is_name(array.name), f"'{printable(array.name, 200)}' is not a valid name of an observation")
         require(len(array.shape) <= 8 and all(n >= 1 for n in array.shape), f"observation '{array.name}' has shape {array.shape}")
         require(array.nbytes <= max_bytes, f"observation '{array.name}' has more than {max_bytes} bytes")
     require(spec.row_bytes <= max_bytes, f"an observation has more than {max_bytes} bytes")
