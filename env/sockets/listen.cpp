@@ -126,7 +126,7 @@ void Listener::listen_tcp(const std::string& address) {
 void Listener::listen_path(const std::string& path) {
   const PathAddress address(path);
   if (path.empty() || !address.fits)
-    fail(ENAMETOOLONG, "; the path of a socket has 1 to 107 bytes");
+    fail(ENAMETOOLONG, "; the path of a socket must have 1 to 107 bytes");
   socket_ = Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket_)
     fail(errno, "");
@@ -134,7 +134,7 @@ void Listener::listen_path(const std::string& path) {
   struct stat there {};
   if (!is_abstract_ && ::lstat(path.c_str(), &there) == 0) {
     if (!S_ISSOCK(there.st_mode))
-      fail(EEXIST, "; a file that is no socket is there, and is left alone: choose another path");
+      fail(EEXIST, "; a file that is not a socket exists there and is kept: choose another path");
     if (is_served(path))
       fail_in_use();
     // Only the process that renames the path removes it. Another one may have bound here since the
@@ -148,8 +148,9 @@ void Listener::listen_path(const std::string& path) {
       }
       ::unlink(old.c_str());
     } else if (errno != ENOENT)
-      fail(errno, "; the socket of a server that has ended is there: remove it, or choose another "
-                  "path");
+      fail(errno,
+           "; the socket of a server that has ended is still there: remove it, or choose another "
+           "path");
   }
   if (::bind(socket_.number(), address.generic(), address.size) != 0) // never replaces a file
     errno == EADDRINUSE ? fail_in_use() : fail(errno, "; does its folder exist?");

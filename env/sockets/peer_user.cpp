@@ -96,9 +96,9 @@ void check_server_user(std::optional<uid_t> user, const std::string& where) {
     return;
   throw std::runtime_error(
       where
-      + (user ? " belongs to another user of this host (number " + std::to_string(*user) + ")"
+      + (user ? " belongs to another user of this host (user id " + std::to_string(*user) + ")"
               : std::string(" is not known to belong to this user"))
-      + ", and without keys a port serves its own user alone; run this as that user, or give the "
+      + ", and without keys a port serves only its own user; run this as that user, or give the "
         "server keys");
 }
 

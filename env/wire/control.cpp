@@ -93,7 +93,7 @@ Token make_token() {
   Token token{};
   while (::getrandom(token.data(), token.size(), 0) != static_cast<ssize_t>(token.size()))
     if (errno != EINTR)
-      throw std::runtime_error(std::string("random bytes from the system: ")
+      throw std::runtime_error(std::string("cannot get random bytes from the system: ")
                                + std::strerror(errno));
   return token;
 }

@@ -43,7 +43,7 @@ std::string read_text(const std::filesystem::path& file, struct stat& status) {
   if (!in || ::fstat(in.number(), &status) != 0)
     refuse(file, std::string(std::strerror(errno)) + "; `troupe keys new DIR` makes keys");
   if (!S_ISREG(status.st_mode) || static_cast<std::size_t>(status.st_size) > kMostBytes)
-    refuse(file, "no file of keys; `troupe keys new DIR` makes keys");
+    refuse(file, "not a file of keys; `troupe keys new DIR` makes keys");
   std::string text(static_cast<std::size_t>(status.st_size), '\0');
   for (std::size_t at = 0; at < text.size();) {
     const auto got = ::read(in.number(), text.data() + at, text.size() - at);
@@ -105,8 +105,8 @@ void check_key(const std::string& key, const std::string& what) {
       || zmq_z85_decode(bytes.data(), key.c_str()) == nullptr)
     throw std::invalid_argument(what
                                 + ": a key has 40 characters (Z85), as `troupe keys new DIR` "
-                                  "makes it; this has "
-                                + std::to_string(key.size()) + " or others");
+                                  "makes it; this one has "
+                                + std::to_string(key.size()) + ", or characters outside Z85");
 }
 
 KeyPair make_key_pair() {

@@ -35,7 +35,7 @@ int zmq_type(SocketType type) {
     return ZMQ_SUB;
   }
   throw std::invalid_argument("socket type " + std::to_string(static_cast<int>(type))
-                              + " is none of ours");
+                              + " is unknown");
 }
 
 using zeromq::fail;

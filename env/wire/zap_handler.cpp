@@ -61,7 +61,7 @@ ZapHandler::ZapHandler(void* zeromq_context)
     if (questions_ != nullptr)
       zmq_close(questions_);
     errno = cause;
-    fail_zap("the handler of keys");
+    fail_zap("the key handler");
   }
   const int linger = 0;
   zmq_setsockopt(questions_, ZMQ_LINGER, &linger, sizeof linger);
@@ -146,7 +146,7 @@ void ZapHandler::answer_question() {
              i + 1 < answer.size() ? ZMQ_SNDMORE : 0);
   if (admission && !allowed)
     admission->tell("a peer at " + question[3] + " with the key " + key
-                    + ", which is not among the allowed ones");
+                    + ", which is not an allowed key");
 }
 
 bool ZapHandler::take_event(const Watched& watched) {

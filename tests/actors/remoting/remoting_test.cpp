@@ -175,7 +175,7 @@ TEST_CASE("without keys another user's process is refused before it is read, at 
   }
   CHECK(is_closed(stranger));
   CHECK_THROWS_WITH_AS(theirs->remoting.connect<EchoActor>("127.0.0.1", server.port, seconds(20)),
-                       doctest::Contains("belongs to another user of this host (number 0)"),
+                       doctest::Contains("belongs to another user of this host (user id 0)"),
                        std::runtime_error);
   server.wait_for_strangers(2);
   REQUIRE_EQ(server.told.all().size(), 1);

@@ -114,7 +114,7 @@ TEST_CASE("another user's connection is known as such, and its server is refused
   const Descriptor client = dial(theirs->endpoint());
   CHECK_EQ(server_user(client.number()), AnotherUser::kNumber);
   CHECK_THROWS_WITH_AS(check_server_user(server_user(theirs->endpoint()), "the server"),
-                       doctest::Contains("another user of this host (number 65534)"),
+                       doctest::Contains("another user of this host (user id 65534)"),
                        std::runtime_error);
   CHECK_THROWS_AS(check_server_user(std::nullopt, "the server"), std::runtime_error);
   Context context;

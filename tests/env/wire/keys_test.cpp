@@ -63,7 +63,7 @@ TEST_CASE("files that are missing, open to others or damaged are refused with th
   };
   has(secret_of(folder / "none"), "No such file");
   has(secret_of(folder / "none"), "troupe keys new DIR");
-  has(secret_of(folder.path()), "no file of keys");
+  has(secret_of(folder.path()), "not a file of keys");
   has(secret_of(written(folder, "open", "secret " + a.secret_key + "\n", 0644)), "mode 0644");
   has(secret_of(written(folder, "group", "secret " + a.secret_key + "\n", 0640)), "chmod 600");
   has(secret_of(written(folder, "word", "hidden " + a.secret_key + "\n")), "line 1 is neither");
