@@ -60,7 +60,7 @@ std::optional<std::string> AppendedFile::news() {
   flush();
   if (!problem_.empty() && !std::exchange(told_, true))
     return problem_ + "; up to " + std::to_string(kMostWaiting >> 20)
-           + " MiB of records wait in memory until it can";
+           + " MiB of records are kept in memory until it can be written";
   if (!problem_.empty() || (!told_ && waited_ + dropped_ == 0))
     return std::nullopt;
   told_ = false;

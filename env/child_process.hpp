@@ -71,7 +71,7 @@ public:
     for (char c = 0;; text += c) {
       pollfd entry{out_, POLLIN, 0};
       if (::poll(&entry, 1, 60'000) <= 0)
-        throw std::runtime_error("a process says nothing for a minute");
+        throw std::runtime_error("the child process has written nothing for a minute");
       if (::read(out_, &c, 1) != 1 || c == '\n')
         return text;
     }

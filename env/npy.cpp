@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMostHeaderBytes = 65536;
 
 [[noreturn]] void fail_npy(const std::string& source, const std::string& what) {
-  throw std::runtime_error(source + " is not a NumPy array we can read: " + what);
+  throw std::runtime_error(source + " is not a readable NumPy array: " + what);
 }
 
 std::size_t type_bytes(const std::string& type, const std::string& source) {
@@ -156,7 +156,7 @@ std::vector<double> NpyArray::as_doubles() const {
 NpyArray parse_npy(std::span<const std::byte> file, const std::string& source) {
   constexpr std::string_view kMagic = "\x93NUMPY";
   if (file.size() < 12 || std::memcmp(file.data(), kMagic.data(), kMagic.size()) != 0)
-    fail_npy(source, "it does not begin as one");
+    fail_npy(source, "it does not begin with NumPy's magic bytes");
   const int version = static_cast<int>(file[6]);
   const std::size_t width = version == 1 ? 2 : 4;
   if (version < 1 || version > 3)
@@ -165,7 +165,7 @@ NpyArray parse_npy(std::span<const std::byte> file, const std::string& source) {
   for (std::size_t i = 0; i < width; ++i)
     length |= static_cast<std::size_t>(file[8 + i]) << (8 * i);
   if (length > kMostHeaderBytes || length > file.size() - 8 - width)
-    fail_npy(source, "its header is longer than it may be (truncated?)");
+    fail_npy(source, "its header is too long (truncated?)");
   Header header({reinterpret_cast<const char*>(file.data()) + 8 + width, length}, source);
   NpyArray array;
   array.type = header.type();

@@ -18,7 +18,7 @@ namespace {
 using Bytes = std::span<const std::byte>;
 
 [[noreturn]] void fail_npz(const std::string& source, const std::string& what) {
-  throw std::runtime_error(source + " is not an .npz archive we can read: " + what);
+  throw std::runtime_error(source + " is not a readable .npz archive: " + what);
 }
 
 /// Deflate packs at most 1032 bytes into one. An archive with a higher ratio has entries that share
@@ -114,7 +114,7 @@ std::map<std::string, NpyArray> parse_npz(Bytes file, const std::string& source,
     fail_npz(source, "it has " + std::to_string(file.size()) + " bytes; at most "
                          + std::to_string(limits.file_bytes) + " are read");
   if (!is_whole(file))
-    fail_npz(source, "it has no end of a zip archive (truncated?)");
+    fail_npz(source, "it lacks the end record of a zip archive (truncated?)");
   ZipReader zip(file, source);
   std::map<std::string, NpyArray> arrays;
   const std::size_t most = std::min(limits.total_bytes, kMaxExpansion * file.size());

@@ -59,7 +59,7 @@ int object_count(const mjModel& model, mjtObj type) {
     return static_cast<int>(model.nmat);
   default:
     throw std::invalid_argument(std::string("objects of type ") + mju_type2Str(type)
-                                + " are not looked up by name");
+                                + " cannot be looked up by name");
   }
 }
 
@@ -192,7 +192,7 @@ std::span<T> Physics::own(std::string_view field) {
   T** pointer = find_array<T>(&model_, field, count);
   if (pointer == nullptr)
     throw std::invalid_argument("model '" + name() + "' has no array '" + std::string(field)
-                                + "' of this type that could be changed");
+                                + "' of this type that can be changed");
   const auto present =
       std::find_if(own_.begin(), own_.end(), [&](const Own& o) { return o.field == pointer; });
   if (present == own_.end()) {
@@ -267,8 +267,8 @@ std::span<const std::byte> Physics::load_own(std::span<const std::byte> in) {
     std::uint64_t length = 0;
     load_value(in, length, "model array's name");
     if (length > sizeof text || length > in.size())
-      throw std::invalid_argument("saved environment state has no name of a model array where it"
-                                  " should: it was saved by another configuration");
+      throw std::invalid_argument("saved environment state lacks the name of a model array: it was "
+                                  "saved by another configuration");
     std::memcpy(text, in.data(), length);
     in = in.subspan(length);
     const std::string_view field(text, length);

@@ -16,7 +16,7 @@ std::size_t element_bytes(ElementType type) {
     return 8;
   }
   throw std::invalid_argument("element type " + std::to_string(static_cast<int>(type))
-                              + " is none of ours");
+                              + " is unknown");
 }
 
 const char* element_name(ElementType type) {
@@ -51,10 +51,11 @@ ActionSpec one_of(std::int64_t n) {
 std::string problem_of(const ActionSpec& action) {
   if (action.minimum.size() != action.maximum.size())
     return std::to_string(action.minimum.size()) + " action minima and "
-           + std::to_string(action.maximum.size()) + " maxima; they must be as many";
+           + std::to_string(action.maximum.size()) + " maxima; their numbers must be equal";
   if (!action.choices.empty() && action.choices.size() != action.size())
     return std::to_string(action.choices.size()) + " numbers of choices for "
-           + std::to_string(action.size()) + " action dimensions; they must be as many, or none";
+           + std::to_string(action.size())
+           + " action dimensions; there must be one for each, or none";
   for (std::size_t i = 0; i < action.size(); ++i) {
     const std::string name = "action[" + std::to_string(i) + "]";
     const std::int64_t n = action.choices_of(i);

@@ -40,7 +40,7 @@ void write_folder_to_disk(const fs::path& folder) {
   const int status = ::fsync(descriptor);
   ::close(descriptor);
   if (status != 0)
-    complain("cannot write to disk the folder", folder);
+    complain("cannot flush to disk the folder", folder);
 }
 
 WholeFileWriter::WholeFileWriter(fs::path path)

@@ -8,8 +8,8 @@ Watched::Watched(std::unique_ptr<Environment> wrapped, Watcher watcher)
     : Wrapper(std::move(wrapped)), watcher_(std::move(watcher)) {
   if (physics() == nullptr)
     throw std::invalid_argument("the environment " + spec_.name
-                                + " has no MuJoCo simulation that could be watched; choose one of "
-                                  "the control suite, of Gym or of your own with a model");
+                                + " has no MuJoCo simulation to watch; choose one from the control "
+                                  "suite, from Gym or your own with a model");
 }
 
 TimeStep Watched::reset(std::uint64_t seed, std::span<std::byte> observation) {

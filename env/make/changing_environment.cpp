@@ -44,9 +44,10 @@ void ChangingEnvironment::make_with(const TaskOptions::List& options) {
   config.options = options;
   auto made = make_environment(config);
   if (made->spec().observations != spec_.observations || made->spec().action != spec_.action)
-    throw std::runtime_error("environment " + spec_.name
-                             + " has other observations or actions with its new options; options "
-                               "that change during a run must keep both");
+    throw std::runtime_error(
+        "environment " + spec_.name
+        + " has different observations or actions with its new options; options "
+          "that change during a run must keep both");
   inner_ = std::move(made);
   config_ = std::move(config);
 }

@@ -80,7 +80,7 @@ Made normalize(Made made, const NormalizationConfig& config) {
   NormalizeOptions options{.clip = config.clip, .update = config.mode == "running"};
   if (config.mode != "running" && config.mode != "frozen")
     throw std::invalid_argument("normalization.mode: '" + config.mode
-                                + "' is none; it must be \"off\", \"running\" or \"frozen\"");
+                                + "' is not a mode; it must be \"off\", \"running\" or \"frozen\"");
   if (!config.file.empty())
     options.statistics = read_statistics(config.file);
   else if (!options.update)

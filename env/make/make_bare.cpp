@@ -23,7 +23,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 [[noreturn]] void refuse_unknown(const std::string& task) {
-  std::string message = "task: '" + task + "' is not a task we have; nearest:";
+  std::string message = "task: '" + task + "' is not a known task; nearest:";
   for (const std::string& other : nearest_names(task, environment_names()))
     message += " '" + other + "'";
   throw std::invalid_argument(
@@ -51,7 +51,7 @@ std::unique_ptr<Environment> make_remote_task(const Options& options) {
     throw std::invalid_argument(std::string("options: task \"remote\" has ")
                                 + (own.empty() ? "server_key" : "secret_key") + " and no "
                                 + (own.empty() ? "secret_key" : "server_key")
-                                + "; encryption takes the files of both, leave neither out");
+                                + "; encryption needs both files");
   if (!own.empty())
     remote.keys = wire::read_client_keys(own, server);
   if (remote.endpoint.empty())

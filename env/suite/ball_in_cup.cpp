@@ -32,7 +32,7 @@ public:
       if (physics.data().ncon == 0)
         return;
     }
-    throw std::runtime_error("model '" + physics.name() + "': no place for the ball was free in "
+    throw std::runtime_error("model '" + physics.name() + "': found no free place for the ball in "
                              + std::to_string(kMostBallInCupTries) + " tries");
   }
 

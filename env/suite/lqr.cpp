@@ -127,10 +127,10 @@ std::optional<TaskInfo> find_lqr(const std::string& name) {
   if (!motors || !rest.empty())
     return {};
   if (*bodies < 1 || *bodies > kMostBodies || *motors < 1 || *motors > *bodies)
-    throw std::invalid_argument("task: '" + name + "': an LQR has 1 to "
-                                + std::to_string(kMostBodies)
-                                + " masses and 1 to as many motors; write for example"
-                                  " 'lqr_lqr_6_2' for 6 masses and 2 motors");
+    throw std::invalid_argument(
+        "task: '" + name + "': an LQR has 1 to " + std::to_string(kMostBodies)
+        + " masses, and at least 1 motor but no more than masses; write for example"
+          " 'lqr_lqr_6_2' for 6 masses and 2 motors");
   return lqr(*bodies, *motors);
 }
 

@@ -12,9 +12,10 @@ namespace troupe::env {
 template <typename T>
 T* required(T* part, const std::string& file, const std::string& what) {
   if (part == nullptr)
-    throw std::runtime_error(file + " has no " + what
-                             + ": it is not the control suite's; take the one of the dm_control"
-                               " that experiments/packaging/install_dependencies.sh unpacks");
+    throw std::runtime_error(
+        file + " has no " + what
+        + ": it is not the control suite's file; use the one from the dm_control that "
+          "experiments/packaging/install_dependencies.sh unpacks");
   return part;
 }
 

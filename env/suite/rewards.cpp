@@ -39,7 +39,7 @@ double falloff(double x, double value, Sigmoid sigmoid) {
     return 1 - t * t;
   }
   }
-  throw std::invalid_argument("sigmoid is none of ours");
+  throw std::invalid_argument("unknown sigmoid");
 }
 
 } // namespace
@@ -67,7 +67,7 @@ double tolerance(double x, const Tolerance& t) {
 
 double mean_tolerance(std::span<const double> values, const Tolerance& t) {
   if (values.empty())
-    throw std::invalid_argument("tolerance: the mean of no values was asked for");
+    throw std::invalid_argument("tolerance: cannot take the mean of no values");
   double sum = 0;
   for (const double value : values)
     sum += tolerance(value, t);

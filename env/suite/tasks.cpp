@@ -39,7 +39,7 @@ TaskInfo find_task(const std::string& name) {
   for (const auto find : {&find_lqr, &find_swimmer})
     if (auto task = find(name))
       return *std::move(task);
-  std::string message = "task: '" + name + "' is not a task we have; nearest:";
+  std::string message = "task: '" + name + "' is not a known task; nearest:";
   for (const std::string& other : nearest_names(name, task_names()))
     message += " '" + other + "'";
   throw std::invalid_argument(message + " (`troupe list tasks` prints all)");

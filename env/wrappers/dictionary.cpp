@@ -88,8 +88,8 @@ Dictionary::Part Dictionary::make_part(const std::string& name, const PixelOptio
     std::vector<std::string> known = {"state", kPixels};
     for (const ArraySpec& inner_array : inner_arrays)
       known.push_back(inner_array.name);
-    std::string message =
-        "observations: '" + name + "' is none of environment " + spec_.name + "'s; it has";
+    std::string message = "observations: '" + name + "' is not an observation of environment "
+                          + spec_.name + "; it has";
     for (const std::string& other : known)
       message += " '" + other + "'";
     throw std::invalid_argument(message + " and 'pixels/<camera>'; nearest: '"
@@ -104,9 +104,9 @@ Dictionary::Part Dictionary::make_chosen(const std::string& name, std::size_t br
   Part part = make_part(name.substr(0, bracket), options, array);
   const std::size_t count = array.elements();
   if (array.type != ElementType::float32 || !part.cameras.empty())
-    throw std::invalid_argument("observations: '" + name + "' chooses numbers of "
+    throw std::invalid_argument("observations: '" + name + "' selects elements of "
                                 + element_name(array.type)
-                                + "; only floating-point arrays have numbers to choose");
+                                + "; only elements of floating-point arrays can be selected");
   const char* at = name.data() + bracket;
   const char* const end = name.data() + name.size();
   do {

@@ -94,7 +94,7 @@ EpisodeFunction append_to_log(const std::filesystem::path& path, std::string env
     if (!file->append(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"))
       throw std::runtime_error("episode_log " + file->flush() + "; "
                                + std::to_string(AppendedFile::kMostWaiting >> 20)
-                               + " MiB of its lines wait already");
+                               + " MiB of its lines are already waiting");
   };
 }
 

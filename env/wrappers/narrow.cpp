@@ -19,7 +19,7 @@ void narrow(const std::string& environment, const ArraySpec& array, const std::b
     if (!std::isfinite(kept))
       throw std::runtime_error("environment " + environment + ": observation '" + array.name + "'["
                                + std::to_string(i) + "] is " + std::to_string(value)
-                               + ", which is no finite float32");
+                               + ", which is not a finite float32");
     std::memcpy(out + i * sizeof kept, &kept, sizeof kept);
   }
 }

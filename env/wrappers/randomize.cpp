@@ -136,7 +136,7 @@ Randomize::Randomize(std::unique_ptr<Environment> wrapped, std::vector<Randomiza
     : Wrapper(std::move(wrapped)), changes_(std::move(changes)) {
   if (physics() == nullptr)
     throw std::invalid_argument("randomization: environment " + spec_.name
-                                + " has no physics whose model could be changed");
+                                + " has no physics model to change");
   for (const Randomization& change : changes_)
     own(change);
 }

@@ -9,10 +9,10 @@ namespace troupe::env {
 RewardScale::RewardScale(std::unique_ptr<Environment> wrapped, double scale, double shift)
     : Wrapper(std::move(wrapped)), scale_(scale), shift_(shift) {
   if (!std::isfinite(scale) || scale == 0 || !std::isfinite(shift))
-    throw std::invalid_argument("reward_scale: " + std::to_string(scale) + " with shift "
-                                + std::to_string(shift)
-                                + " keeps nothing of the rewards; give a finite scale that is not "
-                                  "0 and a finite shift");
+    throw std::invalid_argument(
+        "reward_scale: " + std::to_string(scale) + " with shift " + std::to_string(shift)
+        + " preserves nothing of the rewards; give a finite scale that is not "
+          "0 and a finite shift");
   spec_.goal = {};
 }
 
@@ -27,7 +27,7 @@ RewardClip::RewardClip(std::unique_ptr<Environment> wrapped, double minimum, dou
   if (!(minimum < maximum))
     throw std::invalid_argument("reward_clip: [" + std::to_string(minimum) + ", "
                                 + std::to_string(maximum)
-                                + "] is no range; the minimum must be below the maximum");
+                                + "] is not a range; the minimum must be below the maximum");
   spec_.goal = {};
 }
 

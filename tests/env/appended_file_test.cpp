@@ -39,8 +39,8 @@ TEST_CASE("records wait while the disk is full, also one that was written in par
     CHECK(text_of(folder / "f") == "first sec");
     CHECK(file.append("third"));
     CHECK(file.flush().find("f: cannot be written: ") != std::string::npos);
-    CHECK(file.news().value_or("").find("up to 4 MiB of records wait") != std::string::npos);
-    CHECK_FALSE(file.news()); // reported once
+    CHECK(file.news().value_or("").find("up to 4 MiB of records are kept") != std::string::npos);
+    CHECK_FALSE(file.news()); // said once
   }
   CHECK(file.flush().empty());
   CHECK(text_of(folder / "f") == "first second third");

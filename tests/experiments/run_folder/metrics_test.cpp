@@ -342,7 +342,7 @@ TEST_CASE("While a disk is full records wait, and are written once there is room
   }
   REQUIRE(warnings.size() == 3); // metrics.csv, the events, and the log that reported them
   CHECK(warnings[0].find("metrics.csv: cannot be written: ") != std::string::npos);
-  CHECK(warnings[0].find("; up to 4 MiB of records wait in memory") != std::string::npos);
+  CHECK(warnings[0].find("; up to 4 MiB of records are kept in memory") != std::string::npos);
   CHECK(recorder.unwritten().empty());
   REQUIRE(warnings.size() == 6);
   CHECK(warnings[3].find("metrics.csv: is written again; 3 records waited and 0 were dropped")
