@@ -144,7 +144,8 @@ class Client:
         sizes = [len(frame) for frame in frames]
         if sizes != [count * RESULT.itemsize, count * spec.row_bytes]:
             raise MessageError(
-                f"it contradicts its spec: its answer has frames of {sizes[:4]} bytes where {count} rows of 24 and of {spec.row_bytes} are expected"
+                f"it contradicts its spec: its answer has frames of {sizes[:4]} bytes where {count} rows of 24 and of "
+                f"{spec.row_bytes} are expected"
             )
         results = np.frombuffer(frames[0], RESULT)
         failures = {}
