@@ -66,12 +66,12 @@ void BlockReader::unpack(void* data, std::uint64_t size) {
   if (ZSTD_isError(got) != 0)
     fail(std::string("is damaged: ") + ZSTD_getErrorName(got));
   if (got != size)
-    fail("is damaged: a block of another length");
+    fail("is damaged: a block has the wrong length");
 }
 
 void BlockReader::block(void* data, std::uint64_t size) {
   if (begin_block(size) != size)
-    fail("is damaged: a block of another length");
+    fail("is damaged: a block has the wrong length");
   unpack(data, size);
 }
 

@@ -52,7 +52,7 @@ void check_segments(const CheckpointManifest& manifest, const std::string& sourc
   std::uint64_t above = 0;
   for (const CheckpointSegment& segment : manifest.segments) {
     if (segment.id < above || segment.id >= manifest.next_segment)
-      damaged(source, "its segments have no order");
+      damaged(source, "its segments are out of order");
     above = segment.id + 1;
   }
 }
@@ -62,7 +62,7 @@ void check_blobs(const CheckpointManifest& manifest, const std::string& source) 
   for (std::size_t i = 0; i < manifest.blobs.size(); ++i) {
     const CheckpointBlob& blob = manifest.blobs[i];
     if (i > 0 && blob.key <= manifest.blobs[i - 1].key)
-      damaged(source, "its blobs have no order");
+      damaged(source, "its blobs are out of order");
     if (blob.segment >= manifest.segments.size())
       damaged(source, "a blob is in no segment");
     const std::uint64_t bytes = manifest.segments[blob.segment].bytes;

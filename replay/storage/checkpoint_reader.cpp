@@ -27,7 +27,7 @@ std::vector<std::byte> read_whole(const fs::path& path) {
       throw StorageError::of_system(error.code().value(), "cannot read " + path.string());
     throw StorageError(StorageError::Kind::damaged,
                        path.string() + " is missing: " + path.parent_path().string()
-                           + " is no complete checkpoint; use the one before it");
+                           + " is not a complete checkpoint; use the one before it");
   }
   throw StorageError(StorageError::Kind::damaged,
                      path.string() + " shrank while it was read; use the checkpoint before it");

@@ -34,7 +34,7 @@ void clear_remains(const fs::path& partial) {
         || (!name.starts_with(kManifestName) && !name.starts_with("segment-")))
       throw StorageError(StorageError::Kind::foreign,
                          entry->path().string()
-                             + " is no part of a checkpoint, and its folder is needed for one; "
+                             + " is not part of a checkpoint, and its folder is needed for one; "
                                "move it elsewhere");
   }
   complain(error, "cannot list " + partial.string());
@@ -89,7 +89,7 @@ CheckpointWriter::CheckpointWriter(fs::path folder, const fs::path& previous,
   if (fs::exists(fs::symlink_status(folder_, error)))
     throw StorageError(StorageError::Kind::foreign,
                        folder_.string()
-                           + " is there already, and a checkpoint is never changed; remove it or "
+                           + " exists already, and a checkpoint is never changed; remove it or "
                              "choose another name");
   clear_remains(partial_);
   fs::create_directory(partial_, error);

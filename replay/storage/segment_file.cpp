@@ -134,7 +134,7 @@ std::shared_ptr<const SegmentFile> SegmentFile::open(const fs::path& path, std::
   if (::fstat(descriptor, &status) != 0)
     throw StorageError::of_system(errno, "cannot read " + path.string());
   if (!S_ISREG(status.st_mode))
-    throw StorageError(StorageError::Kind::foreign, path.string() + " is no file");
+    throw StorageError(StorageError::Kind::foreign, path.string() + " is not a file");
   file->end_ = static_cast<std::uint64_t>(status.st_size);
   if (file->end_ >= kHeadBytes)
     file->check_head(); // comes first, so that a foreign file is not reported as truncated
@@ -221,7 +221,7 @@ void SegmentFile::read_at(std::uint64_t offset, std::span<std::byte> out) const 
 void SegmentFile::read(const BlobPlace& place, std::span<std::byte> out) const {
   read_at(place.offset, out.first(place.size));
   if (replay::checksum_of(out.first(place.size)) != place.checksum)
-    damaged("has other bytes than were written in the " + std::to_string(place.size) + " bytes"
+    damaged("differs from what was written in the " + std::to_string(place.size) + " bytes"
             + at_byte(place.offset));
 }
 
@@ -238,7 +238,7 @@ void SegmentFile::scan(const std::function<void(const BlobPlace&)>& record) cons
     if (head.own_checksum != record_checksum(place) || head.size > end_ - at)
       damaged("has a record with a wrong head" + at_byte(at - kRecordBytes));
     if (stored_checksum(place, buffer) != place.checksum)
-      damaged("has other bytes than were written in the " + std::to_string(place.size) + " bytes"
+      damaged("differs from what was written in the " + std::to_string(place.size) + " bytes"
               + at_byte(at));
     record(place);
     at += place.size;

@@ -22,9 +22,10 @@ std::uint64_t record_bytes(std::uint64_t blob_bytes) {
 }
 
 [[noreturn]] void refuse_blob(const BlobRef& ref, const char* verb) {
-  throw std::invalid_argument("the blob at byte " + std::to_string(ref.place.offset)
-                              + " of segment " + std::to_string(ref.segment) + " cannot be " + verb
-                              + ": the store does not hold it; it was released, or is of another");
+  throw std::invalid_argument(
+      "the blob at byte " + std::to_string(ref.place.offset) + " of segment "
+      + std::to_string(ref.segment) + " cannot be " + verb
+      + ": the store does not hold it; it was released, or belongs to another");
 }
 
 SegmentStoreConfig checked(SegmentStoreConfig config) {
@@ -46,8 +47,8 @@ SegmentStoreConfig checked(SegmentStoreConfig config) {
                  + "; raise it or lower that");
   if (config.max_disk_bytes / config.segment_bytes > kMaxSegments)
     complain("segment_bytes", std::to_string(config.segment_bytes),
-             "max_disk_bytes, " + std::to_string(config.max_disk_bytes) + ", would be more than "
-                 + std::to_string(kMaxSegments) + " open files; raise it, or let it be 0");
+             "max_disk_bytes, " + std::to_string(config.max_disk_bytes) + ", would need more than "
+                 + std::to_string(kMaxSegments) + " open files; raise it, or leave it at 0");
   if (!(config.compact_below >= 0 && config.compact_below < 1))
     complain("compact_below", std::to_string(config.compact_below),
              "it must be at least 0 and below 1");

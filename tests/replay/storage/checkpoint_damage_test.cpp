@@ -95,7 +95,7 @@ TEST_CASE("foreign files and other versions and segments under another's name ar
   CHECK_NE(told(folder / "manifest", manifest).find("version 7 of the format"), std::string::npos);
   fs::remove(folder / "segment-1");
   fs::create_directory(folder / "segment-1");
-  CHECK_NE(damage_of(folder).find("is no file"), std::string::npos);
+  CHECK_NE(damage_of(folder).find("is not a file"), std::string::npos);
 }
 
 TEST_CASE("each inconsistency of a manifest is refused by name") {
@@ -116,15 +116,15 @@ TEST_CASE("each inconsistency of a manifest is refused by name") {
   };
   using Manifest = CheckpointManifest;
   CHECK(parse_manifest(encode(good), "m") == good);
-  const std::string no_order = "m is damaged: its segments have no order; use the checkpoint "
+  const std::string no_order = "m is damaged: its segments are out of order; use the checkpoint "
                                "before it";
   CHECK_EQ(told([](Manifest& m) { m.next_segment = 2; }), no_order);
   CHECK_EQ(told([](Manifest& m) { m.segments[1].id = 1; }), no_order);
   const auto names = [&](auto&& change, const char* what) {
     return told(change).find(what) != std::string::npos;
   };
-  CHECK(names([](Manifest& m) { std::swap(m.blobs[0], m.blobs[1]); }, "blobs have no order"));
-  CHECK(names([](Manifest& m) { m.blobs[1].key = m.blobs[0].key; }, "blobs have no order"));
+  CHECK(names([](Manifest& m) { std::swap(m.blobs[0], m.blobs[1]); }, "blobs are out of order"));
+  CHECK(names([](Manifest& m) { m.blobs[1].key = m.blobs[0].key; }, "blobs are out of order"));
   CHECK(names([](Manifest& m) { m.blobs[2].segment = 2; }, "in no segment"));
   CHECK(names([](Manifest& m) { m.blobs[0].place.offset = 55; }, "outside its segment"));
   CHECK(names([](Manifest& m) { m.blobs[1].place.size = 321; }, "outside its segment"));

@@ -193,7 +193,7 @@ TEST_CASE("what is not committed leaves nothing and what a killed writer left is
   write_contents(folder.path / "1", {}, contents);
   CHECK(contents_of(CheckpointReader(folder.path / "1")) == contents);
   CHECK_THROWS_WITH_AS(write_contents(folder.path / "1", {}, contents),
-                       doctest::Contains("is there already"), StorageError);
+                       doctest::Contains("exists already"), StorageError);
   fs::create_directory(folder.path / "2.partial");
   write_bytes(folder.path / "2.partial" / "thesis.tex", "of somebody");
   CHECK_THROWS_WITH_AS(write_contents(folder.path / "2", {}, contents),
@@ -229,7 +229,7 @@ TEST_CASE("checkpoints are listed newest first and with what is wrong with them"
   REQUIRE_EQ(found.size(), 4);
   REQUIRE_EQ(quick.size(), 4);
   CHECK_EQ(found[0].number, 30000);
-  CHECK_NE(found[0].damage.find("no complete checkpoint"), std::string::npos);
+  CHECK_NE(found[0].damage.find("not a complete checkpoint"), std::string::npos);
   CHECK(quick[1].valid());
   CHECK_NE(found[1].damage.find("segment-2 is damaged"), std::string::npos);
   CHECK_NE(quick[2].damage.find("segment-1 is missing"), std::string::npos);
