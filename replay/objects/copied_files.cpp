@@ -78,9 +78,9 @@ std::string fetch_verified(ObjectStore& store, const std::string& bucket,
     before = std::move(md5);
     fs::remove(file);
   }
-  throw StoreError("the object store gives s3://" + bucket + "/" + object.key
-                   + " otherwise each time, and never with the MD5 of its ETag, " + expected
-                   + "; check the network and the store, and try again");
+  throw StoreError("the object store returns s3://" + bucket + "/" + object.key
+                   + " with different contents each time, never with the MD5 of its ETag, "
+                   + expected + "; check the network and the store, and try again");
 }
 
 void write_record(const fs::path& record, const fs::path& folder,

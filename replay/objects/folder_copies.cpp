@@ -38,9 +38,10 @@ std::string relative_name(const StoredObject& object, const ObjectAddress& folde
   std::string name =
       object.key.starts_with(prefix) ? object.key.substr(prefix.size()) : std::string();
   if (!is_plain_name(name))
-    throw StoreError(text_of(folder)
-                     + " has an object whose name cannot be a file's; remove it, or name a folder "
-                       "that Troupe wrote");
+    throw StoreError(
+        text_of(folder)
+        + " has an object whose name cannot be a file name; remove it, or name a folder "
+          "that Troupe wrote");
   return name;
 }
 

@@ -21,7 +21,7 @@ std::string text_in(const nlohmann::json& document, const char* name) {
   if (found == document.end() || found->is_null())
     return {};
   if (!found->is_string())
-    refuse_document(std::string("has no text as ") + name);
+    refuse_document(std::string("has no text for ") + name);
   return found->get<std::string>();
 }
 
@@ -32,9 +32,9 @@ StoreKeys parse_key_document(const std::string& json) {
     refuse_document("has more than 64 KiB");
   const auto document = nlohmann::json::parse(json, nullptr, false);
   if (!document.is_object())
-    refuse_document("is no JSON object");
+    refuse_document("is not a JSON object");
   if (const std::string code = text_in(document, "Code"); !code.empty() && code != "Success")
-    refuse_document("says that there are no keys: the role of this host may not be used by it");
+    refuse_document("says that there are no keys: this host may not use its role");
   StoreKeys keys{.access_key = text_in(document, "AccessKeyId"),
                  .secret_key = text_in(document, "SecretAccessKey"),
                  .session_token = text_in(document, "Token")};
@@ -58,7 +58,7 @@ WallTime parse_expiry(const std::string& text) {
                                          std::chrono::day(static_cast<unsigned>(day))};
   if ((rest != "Z" && rest != "+00:00") || !date.ok() || hour < 0 || hour > 23 || minute < 0
       || minute > 59 || second < 0 || second > 60 || year < 1970 || year > 2200)
-    refuse_document("has an Expiration that is no time like 2026-11-27T03:10:16Z");
+    refuse_document("has an Expiration that is not a time like 2026-11-27T03:10:16Z");
   return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute)
          + std::chrono::seconds(second);
 }

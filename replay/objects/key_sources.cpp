@@ -45,7 +45,7 @@ std::optional<KeySource> web_identity(const VariableLookup& variable, const std:
     throw std::invalid_argument("AWS_WEB_IDENTITY_TOKEN_FILE is set and AWS_ROLE_ARN is not; set "
                                 "both, or neither");
   if (!role->starts_with("arn:") || role->size() > kLongestRole || !is_secret(*role))
-    throw std::invalid_argument("AWS_ROLE_ARN is no name of a role; write for example "
+    throw std::invalid_argument("AWS_ROLE_ARN is not the name of a role; write for example "
                                 "arn:aws:iam::123456789012:role/trainer");
   KeySource source{.kind = KeySource::Kind::web_identity,
                    .role = *role,
@@ -117,7 +117,7 @@ std::string name_of(const KeySource& source) {
 }
 
 [[noreturn]] void fail(const KeySource& source, const std::string& why, long status = 0) {
-  throw StoreError(name_of(source) + " cannot be had from " + source.url + ": " + why, status);
+  throw StoreError(name_of(source) + " cannot be obtained from " + source.url + ": " + why, status);
 }
 
 std::string token_in(const KeySource& source) {

@@ -216,7 +216,7 @@ private:
     for (const std::string& one : changed)
       fs::remove(at_.folder / one);
     tell(std::to_string(changed.size()) + " files of " + at_.folder.string()
-         + " are not what was fetched, for example " + changed.at(0) + "; fetching them again");
+         + " differ from what was fetched, for example " + changed.at(0) + "; fetching them again");
     fs::remove(at_.record);
     fs::remove_all(at_.partial);
     fs::rename(at_.folder, at_.partial);
@@ -327,11 +327,10 @@ CachedFolder cached_folder(const StoreOptions& store, const ObjectAddress& from,
   const auto lock = std::make_shared<FileLock>(at.lock);
   const auto take = [&](int kind) {
     if (!lock->take(kind, options.stuck))
-      throw StoreError(at.folder.string()
-                       + " is not complete or was changed, and another process "
-                         "uses it and does nothing for "
-                       + std::to_string(options.stuck.count())
-                       + " s; stop that process, then start again");
+      throw StoreError(
+          at.folder.string()
+          + " is incomplete or was changed, and another process has held it without progress for "
+          + std::to_string(options.stuck.count()) + " s; stop that process, then start again");
   };
   // Other processes may remove the copy before it is locked.
   for (int attempt = 0; attempt < 3; ++attempt) {

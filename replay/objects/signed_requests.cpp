@@ -56,7 +56,7 @@ std::string remedy(const HttpAnswer& answer, const std::string& code) {
   if (answer.status == 412)
     return "the object was replaced meanwhile; start again";
   if (is_overload(answer.status) || code == "RequestTimeout")
-    return "the store is overloaded or away; try again later";
+    return "the store is overloaded or unavailable; try again later";
   return "see the log of the store";
 }
 

@@ -100,7 +100,7 @@ std::int64_t parse_size(const std::string& text) {
 std::string parse_etag(const std::string& text) {
   if (text.size() > 256
       || !std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < '\x7f'; }))
-    refuse_answer("has an object with an ETag that is none");
+    refuse_answer("has an object with an invalid ETag");
   return text;
 }
 
@@ -173,7 +173,7 @@ StoreKeys parse_assumed_role(const std::string& xml) {
         },
         kMostToken);
   } catch (const std::runtime_error&) {
-    throw std::runtime_error("the answer is no XML of AssumeRoleWithWebIdentity");
+    throw std::runtime_error("the answer is not the XML of AssumeRoleWithWebIdentity");
   }
   if (!is_secret(keys.access_key) || !is_secret(keys.secret_key) || !is_secret(keys.session_token))
     throw std::runtime_error("the answer has no AccessKeyId, SecretAccessKey and SessionToken of "

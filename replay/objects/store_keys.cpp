@@ -63,8 +63,8 @@ void TemporaryKeys::note_failure(const std::string& why) {
     return;
   const std::lock_guard lock(news_mutex_);
   news_ = "a renewal of the object store's keys failed (" + std::to_string(failed_)
-          + " in all): " + why + "; the former keys hold until " + text_of(keys_->expires)
-          + " and the service is asked again each minute";
+          + " in all): " + why + "; the previous keys are valid until " + text_of(keys_->expires)
+          + " and the service is asked again every minute";
 }
 
 void TemporaryKeys::note_success() {
@@ -72,7 +72,7 @@ void TemporaryKeys::note_success() {
   if (row == 0)
     return;
   const std::lock_guard lock(news_mutex_);
-  news_ = "the object store's keys are renewed after " + std::to_string(row) + " failed attempts ("
+  news_ = "the object store's keys were renewed after " + std::to_string(row) + " failed attempts ("
           + std::to_string(failed_) + " in all)";
 }
 

@@ -41,7 +41,7 @@ void read_profile(const std::string& path, const std::string& profile, StoreKeys
   while (std::getline(in, line)) {
     bytes += line.size();
     if (bytes > kMostCredentialBytes)
-      throw std::invalid_argument(path + " has more than 1 MiB; it is no file of credentials");
+      throw std::invalid_argument(path + " has more than 1 MiB; it is not a file of credentials");
     line = trimmed(line);
     if (line.empty() || line.front() == '#' || line.front() == ';')
       continue;
@@ -123,7 +123,7 @@ void check_endpoint(const std::string& name, const std::string& endpoint,
     throw std::invalid_argument(
         name
         + " has a user or password in it (it is not shown); "
-          "write scheme://host:port, and the keys into their own variables");
+          "write scheme://host:port, and put the keys into their own variables");
   const auto refuse = [&](const std::string& rule) {
     throw std::invalid_argument(name + " is \"" + endpoint + "\": " + rule
                                 + "; write for example https://s3.example.org");

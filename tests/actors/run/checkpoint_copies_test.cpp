@@ -45,7 +45,7 @@ TEST_CASE("A run's log says that its store's keys are not renewed while copies s
   CHECK(messages[0].level == "warning");
   CAPTURE(messages[0].text);
   CHECK(messages[0].text.find("it sent 500") != std::string::npos);
-  CHECK(messages[0].text.find("the former keys hold until 20") != std::string::npos);
+  CHECK(messages[0].text.find("the previous keys are valid until 20") != std::string::npos);
   CHECK(copies.messages().empty());
   replay::ObjectStore store({.endpoint = moto.plain, .temporary = keys});
   CHECK(store.get_bytes({.bucket = "bucket", .key = "runs/one/checkpoints/10/manifest.json"}, 10)

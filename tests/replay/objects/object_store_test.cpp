@@ -233,7 +233,7 @@ TEST_CASE("An object whose name leads out of the folder is refused") {
   CHECK(has(error_of([&] {
               download_folder(store, at("run/7"), folder / "copy", "manifest.json");
             }).what(),
-            "cannot be a file's"));
+            "cannot be a file name"));
   CHECK(!std::filesystem::exists(folder / "copy"));
   CHECK(!std::filesystem::exists(folder / ".copy.partial"));
 }

@@ -111,9 +111,9 @@ TEST_CASE("A refused renewal is reported once, and the former keys still work") 
   const std::string news = options.temporary->news();
   CAPTURE(news);
   CHECK(has(news, "a renewal of the object store's keys failed (1 in all): the keys of "
-                  "AWS_ROLE_ARN arn:aws:iam::123456789012:role/trainer cannot be had from "
+                  "AWS_ROLE_ARN arn:aws:iam::123456789012:role/trainer cannot be obtained from "
                       + moto.plain + ": it sent 500"));
-  CHECK(has(news, "; the former keys hold until 20"));
+  CHECK(has(news, "; the previous keys are valid until 20"));
   now += std::chrono::minutes(1);
   CHECK(store.get_bytes(address, 10) == kWhole);
   CHECK(options.temporary->news().empty());
@@ -181,7 +181,8 @@ TEST_CASE("A container's agent gets the token of its file, which is read again e
                        {"AWS_CONTAINER_AUTHORIZATION_TOKEN", "hidden\r\nHost: other"}};
   CHECK(has(refusal_of(here), "more than one line"));
   CHECK_FALSE(has(refusal_of(here), "hidden"));
-  CHECK(has(refusal_of({{"AWS_CONTAINER_CREDENTIALS_FULL_URI", hostile.url()}}), "cannot be had"));
+  CHECK(has(refusal_of({{"AWS_CONTAINER_CREDENTIALS_FULL_URI", hostile.url()}}),
+            "cannot be obtained"));
 }
 
 TEST_CASE("Keys that the store calls expired are replaced, and the request is sent again") {
