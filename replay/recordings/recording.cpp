@@ -106,7 +106,7 @@ parse_recording_header(std::span<const std::byte> header, const std::string& sou
   };
   if (!has_magic(header))
     fail(StorageError::Kind::foreign,
-         "is no recording; name a folder that `troupe record` or `troupe dataset import` wrote");
+         "is not a recording; name a folder that `troupe record` or `troupe dataset import` wrote");
   wire::SavedRecording saved;
   const auto rest = header.subspan(sizeof kMagic);
   if (!saved.ParseFromArray(rest.data(), static_cast<int>(rest.size())))
@@ -134,7 +134,8 @@ parse_recording_header(std::span<const std::byte> header, const std::string& sou
   const auto bounds = static_cast<int>(spec.action_minimum.size());
   if (spec.action_maximum.size() != spec.action_minimum.size()
       || (bounds != 0 && bounds != spec.action_size))
-    fail(StorageError::Kind::damaged, "is damaged: its action has other bounds than numbers");
+    fail(StorageError::Kind::damaged,
+         "is damaged: its numbers of action bounds and action elements differ");
   try {
     const Episode check(spec);
   } catch (const std::invalid_argument& error) {
@@ -164,9 +165,10 @@ namespace {
 const fs::path& checked(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::exists(folder / kManifestName, ignored))
-    throw std::invalid_argument(folder.string()
-                                + " is no recording: it has no file 'manifest'; name a folder that "
-                                  "`troupe record` or `troupe dataset import` wrote");
+    throw std::invalid_argument(
+        folder.string()
+        + " is not a recording: it has no file 'manifest'; name a folder that "
+          "`troupe record` or `troupe dataset import` wrote");
   return folder;
 }
 

@@ -84,7 +84,7 @@ TEST_CASE("A run is evaluated on recorded episodes, the same each time, and anot
       has(place.refused({"--on", "twice"}), "environment.action_repeat is 1, in the recording 2"));
   place.record("long", {});
   CHECK(has(place.refused({"--on", "long"}), "the environment cuts them at 100"));
-  CHECK(has(place.refused({"--on", "none"}), "is no recording"));
+  CHECK(has(place.refused({"--on", "none"}), "is not a recording"));
   CHECK(has(place.refused({"--on", "random", "--video", "x.mp4"}), "--on"));
   CHECK(has(place.refused({"--discount", "0.9"}), "--on"));
 }

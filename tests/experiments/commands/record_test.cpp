@@ -115,7 +115,7 @@ TEST_CASE("What cannot be recorded or learnt from is refused, and leaves nothing
       != "");
   CHECK_FALSE(fs::exists(place.folder / "x"));
   CHECK(has(refused({"train", "td3_recorded_half_cheetah", "--set", "recording.path=none"}),
-            "is no recording"));
+            "is not a recording"));
   CHECK(has(refused({"train", "small.textproto", "--set", "recording.path=none"}),
             "has no environment actors: remove it"));
   CHECK_FALSE(fs::exists(place.folder / "runs"));

@@ -191,7 +191,7 @@ TEST_CASE("every bit that flips and every cut of a recording is refused by the f
 
 TEST_CASE("what is no recording is told apart, and steps that do not fit are named") {
   const Small small;
-  CHECK_THROWS_WITH_AS(Recording(small.folder / "none"), doctest::Contains("is no recording"),
+  CHECK_THROWS_WITH_AS(Recording(small.folder / "none"), doctest::Contains("is not a recording"),
                        std::invalid_argument);
   CheckpointWriter other(small.folder / "table", {});
   other.commit({});
