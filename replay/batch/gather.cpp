@@ -14,7 +14,7 @@ namespace {
 void need(const char* name, std::size_t have, std::size_t wanted) {
   if (have < wanted)
     throw std::invalid_argument("batch." + std::string(name) + " has " + std::to_string(have)
-                                + " entries but the rows asked for need " + std::to_string(wanted));
+                                + " entries but the requested rows need " + std::to_string(wanted));
 }
 
 template <typename Value>
@@ -192,7 +192,7 @@ void gather(const TransitionSpec& spec, std::span<const Item> items, const Batch
     if (!is_transition(spec, item))
       throw std::invalid_argument(
           "item " + std::to_string(item.key) + " of " + std::to_string(item.rows) + " rows, "
-          + std::to_string(item.history) + " of them history, is none of the "
+          + std::to_string(item.history) + " of them history, is not one of the "
           + Signature(spec).items + "; sample it by columns");
     const std::size_t row = static_cast<std::size_t>(first_row) + i;
     window.open(item);

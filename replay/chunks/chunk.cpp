@@ -170,8 +170,8 @@ void Chunk::decode(std::uint32_t first, std::uint32_t count, std::byte* out,
     return;
   }
   if (first < low_)
-    throw std::out_of_range("row " + std::to_string(first) + " of a chunk that has those from "
-                            + std::to_string(low_) + " on");
+    throw std::out_of_range("row " + std::to_string(first) + " of a chunk whose rows begin at "
+                            + std::to_string(low_));
   std::vector<std::uint8_t> flags;
   std::vector<EncodedColumn> read;
   if (on_disk())

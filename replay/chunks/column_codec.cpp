@@ -29,14 +29,14 @@ EncodedColumn EncodedColumn::parse(std::span<const std::byte> bytes, const Colum
                                    std::size_t most_rows) {
   check(shape, {});
   if (bytes.size() < sizeof(ColumnHeader))
-    damaged(std::to_string(bytes.size()) + " bytes are no header");
+    damaged(std::to_string(bytes.size()) + " bytes are too few for a header");
   EncodedColumn column;
   column.read_header(bytes);
   if (!(column.shape_ == shape))
-    throw std::runtime_error("an encoded column has rows of "
-                             + std::to_string(column.shape_.row_bytes)
-                             + " bytes in another shape than the " + std::to_string(shape.row_bytes)
-                             + " bytes expected; it belongs to another table");
+    throw std::runtime_error(
+        "an encoded column has rows of " + std::to_string(column.shape_.row_bytes)
+        + " bytes, whose shape differs from the " + std::to_string(shape.row_bytes)
+        + " bytes expected; it belongs to another table");
   if (column.rows_ > std::min(most_rows, kMostColumnRows))
     damaged("it claims " + std::to_string(column.rows_) + " rows of at most "
             + std::to_string(std::min(most_rows, kMostColumnRows)));
@@ -49,7 +49,7 @@ void EncodedColumn::read_header(std::span<const std::byte> bytes) {
   ColumnHeader header;
   std::memcpy(&header, bytes.data(), sizeof header);
   if (header.magic != ColumnHeader::kMagic || header.zero != 0)
-    damaged("it does not begin as one");
+    damaged("its magic number is wrong");
   if (header.version != ColumnHeader::kVersion)
     throw std::runtime_error("an encoded column has format " + std::to_string(header.version)
                              + "; this program reads format "
@@ -69,7 +69,7 @@ void EncodedColumn::read_header(std::span<const std::byte> bytes) {
 void EncodedColumn::check_blocks(std::span<const std::byte> body) const {
   if (compression_ == Compression::none) {
     if (rows_per_block_ != 0 || groups_ != 0 || body.size() != rows_ * shape_.row_bytes)
-      damaged("its length is not that of its rows");
+      damaged("its length does not match its rows");
     return;
   }
   if (rows_ == 0 || shape_.row_bytes == 0 || rows_per_block_ == 0 || groups_ > rows_
@@ -78,7 +78,7 @@ void EncodedColumn::check_blocks(std::span<const std::byte> body) const {
           && (groups_ != 0 || rows_per_block_ > kBlockBytes / shape_.row_bytes)))
     damaged("its blocks have impossible sizes");
   if (body.size() / sizeof(std::uint32_t) < blocks())
-    damaged("its index is cut off");
+    damaged("its index is truncated");
   std::size_t before = 0;
   for (std::size_t block = 0; block < blocks(); ++block) {
     std::uint32_t end = 0;
@@ -88,7 +88,7 @@ void EncodedColumn::check_blocks(std::span<const std::byte> body) const {
     before = end;
   }
   if (body.size() != blocks() * sizeof(std::uint32_t) + before)
-    damaged("its length is not that of its blocks");
+    damaged("its length does not match its blocks");
 }
 
 std::size_t EncodedColumn::blocks() const {

@@ -45,7 +45,7 @@ void check_hindsight(const TransitionSpec& spec) {
   const std::int64_t most = spec.frame.shape[0] - hindsight.size;
   if (hindsight.size < 1 || most < 0)
     refuse_with("hindsight.size", hindsight.size,
-                "1 to " + std::to_string(spec.frame.shape[0]) + ", the numbers of a frame,");
+                "1 to " + std::to_string(spec.frame.shape[0]) + ", the size of a frame,");
   for (const auto& [field, place] : {std::pair{"hindsight.achieved", hindsight.achieved},
                                      {"hindsight.desired", hindsight.desired}})
     check_range(field, place, 0, static_cast<int>(most));

@@ -12,8 +12,9 @@ std::vector<InsertionPtr> split(const Insertion& insertion,
       || std::any_of(part_of_item.begin(), part_of_item.end(),
                      [&](std::size_t part) { return part >= parts; }))
     throw std::invalid_argument("an insertion of " + std::to_string(insertion.items.size())
-                                + " items needs as many parts below " + std::to_string(parts)
-                                + ", got " + std::to_string(part_of_item.size()));
+                                + " items needs one part for each, all below "
+                                + std::to_string(parts) + ", got "
+                                + std::to_string(part_of_item.size()));
   std::vector<std::shared_ptr<Insertion>> made(parts);
   for (std::size_t i = 0; i < part_of_item.size(); ++i) {
     std::shared_ptr<Insertion>& part = made[part_of_item[i]];

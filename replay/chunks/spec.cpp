@@ -22,7 +22,7 @@ const char* goal_strategy_name(GoalStrategy strategy) {
     return "episode";
   }
   throw std::invalid_argument("hindsight strategy " + std::to_string(static_cast<int>(strategy))
-                              + " is none of ours");
+                              + " is unknown");
 }
 
 env::ArraySpec TransitionSpec::observation() const {

@@ -89,7 +89,7 @@ InsertionDecoder::Result InsertionDecoder::decode(const wire::Insert& header,
       || frames[0].size() % sizeof(ItemRecord) != 0 || header.capacity() == 0
       || header.capacity() > limits_.max_chunk_bytes / layout_->row_bytes || items > kMostItems
       || header.rows_size() > kMostWireRows || header.shapes_size() > kMostShapes) {
-    why = "an insertion whose parts do not fit its header";
+    why = "an insertion whose parts do not match its header";
     return Result::garbage;
   }
   const auto& priorities = header.priorities();

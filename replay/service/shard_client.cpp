@@ -98,8 +98,9 @@ std::optional<std::int64_t> ShardClient::sample(std::int64_t count, const BatchV
                                                 std::chrono::milliseconds patience) {
   Impl& my = *impl_;
   if (!my.spec)
-    throw std::invalid_argument("a batch of transitions is asked of a client that knows columns "
-                                "only; make it with a TransitionSpec, or sample a ColumnBatch");
+    throw std::invalid_argument(
+        "a batch of transitions was requested from a client that knows only columns; make it with "
+        "a TransitionSpec, or sample a ColumnBatch");
   check(*my.spec, batch, first_row, count);
   my.want_sample(count, patience, kPartBytes);
   // Writes parts to the batch while later ones are in flight.
@@ -153,7 +154,7 @@ void ShardClient::set_limiter(const RateLimiterConfig& limiter, Deadline deadlin
   wire::Envelope head = impl_->head();
   head.mutable_set_limiter()->set_request(++impl_->next_number);
   put(limiter, *head.mutable_set_limiter()->mutable_limiter());
-  impl_->ask(std::move(head), deadline, "a limiter to be taken");
+  impl_->ask(std::move(head), deadline, "the rate limiter to be accepted");
 }
 
 wire::Envelope ShardClient::Impl::stats_question() {
@@ -183,7 +184,7 @@ TableStats ShardClient::stats(Deadline deadline) {
 
 void ShardClient::update_priorities(std::span<const std::uint64_t> keys,
                                     std::span<const double> priorities, Deadline deadline) {
-  impl_->ask(impl_->update_question(keys, priorities), deadline, "priorities to be taken");
+  impl_->ask(impl_->update_question(keys, priorities), deadline, "priorities to be accepted");
 }
 
 void ShardClient::request_sample(std::int64_t count, bool columns,

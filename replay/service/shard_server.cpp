@@ -113,9 +113,9 @@ void ShardServer::Impl::run(const std::stop_token& stop) {
     shared = through.frames_sent + through.frames_received;
     const auto& log = tables.front().handlers.log;
     if (socket.strangers() > 0 && log && !std::exchange(told_of_strangers, true))
-      log("replay data port " + endpoint + ": refused a client whose keys do not fit");
+      log("replay data port " + endpoint + ": refused a client whose keys do not match");
     for (; cut_off < socket.disconnected(); ++cut_off)
-      drop("a connection of another user, or one that did not keep to the protocol or its limits");
+      drop("a connection of another user, or one that violated the protocol or its limits");
   }
 }
 
@@ -133,7 +133,7 @@ void ShardServer::Impl::drop(const std::string& why) {
   const auto& log = tables.front().handlers.log;
   if (times > 0 && log)
     log("replay data port " + endpoint + ": dropped " + why
-        + (times == 1 ? "" : " (" + std::to_string(times) + " times since this was last said)"));
+        + (times == 1 ? "" : " (" + std::to_string(times) + " times since the last such line)"));
 }
 
 void ShardServer::Impl::send(const std::string& peer, const wire::Envelope& head) {

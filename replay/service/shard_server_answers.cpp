@@ -84,7 +84,7 @@ void ShardServer::Impl::send_items(const Answer& answer) {
   waiting_samples.erase({answer.peer, answer.number});
   if (answer.items.empty()) {
     refuse(answer.peer, answer.number,
-           answer.text.empty() ? "the shard gave no sample: it stops" : answer.text);
+           answer.text.empty() ? "the shard gave no sample: it is stopping" : answer.text);
     return;
   }
   std::string why;

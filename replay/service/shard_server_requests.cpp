@@ -90,7 +90,8 @@ void ShardServer::Impl::on_sample(std::size_t table, const wire::SampleRequest& 
   }
   if (waiting_samples.size() >= options.max_waiting_samples) {
     refuse(peer, request.request(),
-           std::to_string(waiting_samples.size()) + " samples wait already; ask again later");
+           std::to_string(waiting_samples.size())
+               + " samples are already waiting; ask again later");
     return;
   }
   if (!waiting_samples.emplace(peer, request.request()).second)
@@ -137,7 +138,7 @@ void ShardServer::Impl::on_update(std::size_t table, const wire::UpdatePrioritie
   const auto& priorities = update.priorities();
   const ShardHandlers& handlers = tables[table].handlers;
   if (!handlers.update)
-    return refuse(peer, update.request(), "this shard takes no priorities");
+    return refuse(peer, update.request(), "this shard accepts no priorities");
   if (update.keys_size() != priorities.size() || priorities.size() > options.max_sample
       || !std::all_of(priorities.begin(), priorities.end(), valid_priority))
     return refuse(peer, update.request(),
@@ -148,7 +149,7 @@ void ShardServer::Impl::on_update(std::size_t table, const wire::UpdatePrioritie
   handlers.update({update.keys().begin(), update.keys().end()},
                   {priorities.begin(), priorities.end()},
                   done_or_refused(reply_to(table, peer, update.request(),
-                                           "the shard took no priorities: it stops")));
+                                           "the shard accepted no priorities: it is stopping")));
 }
 
 void ShardServer::Impl::on_set_limiter(std::size_t table, const wire::SetLimiter& change,
@@ -157,16 +158,17 @@ void ShardServer::Impl::on_set_limiter(std::size_t table, const wire::SetLimiter
   if (!handlers.set_limiter)
     return refuse(peer, change.request(),
                   "clients cannot change this shard's rate limiter; its owner does");
-  handlers.set_limiter(limiter_of(change.limiter()),
-                       done_or_refused(reply_to(table, peer, change.request(),
-                                                "the shard took no limiter: it stops")));
+  handlers.set_limiter(
+      limiter_of(change.limiter()),
+      done_or_refused(reply_to(table, peer, change.request(),
+                               "the shard accepted no rate limiter: it is stopping")));
 }
 
 void ShardServer::Impl::on_ping(std::size_t table, const wire::Ping& ping,
                                 const std::string& peer) {
   if (ping.writers_size() != ping.sequences_size() || ping.writers_size() > kMostServedSamples
       || (ping.table_places_size() != 0 && ping.table_places_size() != ping.writers_size())) {
-    drop("a ping whose parts do not fit");
+    drop("a ping with the wrong parts");
     return;
   }
   // Sends the answers of the owners first, so that the pong never overtakes them.
@@ -217,7 +219,7 @@ void ShardServer::Impl::on_info(const wire::Envelope& head, const std::string& p
     return send(peer, names);
   }
   const auto reply =
-      reply_to(*table, peer, request, "the shard does not describe itself: it stops");
+      reply_to(*table, peer, request, "the shard does not describe itself: it is stopping");
   tables[*table].handlers.report([reply](const ShardReport& report) {
     reply->answer({.kind = Answer::Kind::info,
                    .stats = report.stats,

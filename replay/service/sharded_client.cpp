@@ -53,7 +53,7 @@ void ShardedClient::add(const ShardAddress& shard) {
   for (const auto& other : shards_)
     if (other->address.name == shard.name || other->address.endpoint == shard.endpoint)
       throw std::invalid_argument("replay shard " + shard.name + " at " + shard.endpoint
-                                  + " is there already, as " + other->address.name + " at "
+                                  + " exists already, as " + other->address.name + " at "
                                   + other->address.endpoint + "; names and endpoints must differ");
   if (shard.name.empty() || shard.endpoint.empty())
     throw std::invalid_argument("replay shard '" + shard.name + "' at '" + shard.endpoint

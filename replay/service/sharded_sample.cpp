@@ -177,7 +177,7 @@ void ShardedClient::update_priorities(std::span<const std::uint64_t> keys,
       taken += count;
     else if (shard->lives)
       throw std::runtime_error("replay shard at " + shard->address.endpoint
-                               + " gave no answer before the deadline: priorities to be taken");
+                               + " gave no answer before the deadline: priorities to be accepted");
   }
   counters_.lost_priorities += static_cast<std::int64_t>(keys.size() - taken);
 }

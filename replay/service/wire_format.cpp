@@ -123,7 +123,7 @@ wire::Envelope envelope(std::uint64_t signature, const std::string& table) {
 bool has_signature(const wire::Envelope& head, std::uint64_t signature, std::string& why) {
   if (head.signature() == signature)
     return true;
-  why = "a message about other steps or items; give both sides the same signature";
+  why = "a message about different steps or items; give both sides the same signature";
   return false;
 }
 

@@ -210,7 +210,7 @@ std::size_t part_size(const RowLayout& layout, std::span<const Item> items,
 std::string too_large(const RowLayout& layout, const Insertion& insertion, std::size_t most) {
   const auto worded = [most](const std::string& what, std::size_t bytes) {
     return what + " has " + std::to_string(bytes) + " bytes, max_frame_bytes is "
-           + std::to_string(most) + ": cut it shorter, or raise that of server and clients"
+           + std::to_string(most) + ": make it shorter, or raise the limit of server and clients"
            + " (and max_chunk_bytes)";
   };
   for (const ChunkRows& rows : insertion.rows)

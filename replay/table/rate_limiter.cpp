@@ -39,7 +39,7 @@ void check(const RateLimiterConfig& config, std::int64_t max_items) {
        "samples_per_insert", config.samples_per_insert, "above 0 and finite");
   need(config.error_buffer >= std::max(1.0, config.samples_per_insert), "error_buffer",
        config.error_buffer,
-       "at least max(1, samples_per_insert), else both sides could wait for ever; raise it");
+       "at least max(1, samples_per_insert), else both sides could wait forever; raise it");
 }
 
 double RateLimiter::drift() const {

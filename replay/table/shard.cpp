@@ -98,7 +98,8 @@ void Shard::sample(std::int64_t count, std::function<void(std::vector<Item>)> an
   }
   if (samples_.size() >= limits_.waiting_samples) {
     refuse_sample(answer, wait,
-                  std::to_string(samples_.size()) + " samples wait already; ask again later");
+                  std::to_string(samples_.size())
+                      + " samples are already waiting; ask again later");
     return;
   }
   samples_.push_back({count, std::move(answer), std::move(wait)});

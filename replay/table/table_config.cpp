@@ -45,7 +45,7 @@ void check(const TableConfig& config) {
   check(config.remover, "replay.remover");
   if (config.sampler.fade < 1 || config.remover.fade < 1) {
     need(config.remover.kind == SelectorKind::fifo, "remover", selector_name(config.remover.kind),
-         "fifo where priorities fade, which only those of the sampler can");
+         "fifo where priorities fade, as only the sampler's can");
     need(config.max_times_sampled == 0, "max_times_sampled", config.max_times_sampled,
          "0 where priorities fade");
   }

@@ -59,13 +59,13 @@ std::string compare(const BlockReader& file, const wire::SavedTable& head, const
                     bool accept_other_config) {
   if (const std::string why = replay::difference(into.signature, signature_of(head.signature()));
       !why.empty())
-    file.fail("holds other steps or items: " + why + "; resume with the former ones");
+    file.fail("holds different steps or items: " + why + "; resume with the previous ones");
   const RowLayout layout(into.signature);
   const TableConfig config = config_of(head.config());
   const std::string changed = difference(config, into.config);
   if (!changed.empty() && !accept_other_config)
     throw std::runtime_error(file.source() + " was saved with another configuration: " + changed
-                             + "; resume with the former values, or accept the change");
+                             + "; resume with the previous values, or accept the change");
   std::uint64_t bytes = 0;
   std::uint64_t largest = 0;
   for (const wire::SavedChunk& chunk : head.chunks()) {
@@ -233,7 +233,7 @@ std::vector<TableChunks::Held> load_chunks(const TableState& into,
           adopted.at(stored[i].saved)[static_cast<std::size_t>(blob - from.blobs().data())];
       chunk = std::make_shared<const Chunk>(range, store, ref);
       if (!on_disk.emplace(ref.segment, ref.place.offset).second)
-        file.fail("is damaged: two chunks have one place");
+        file.fail("is damaged: two chunks share one place");
     } else {
       chunk = read_chunk(from, *blob, range, decodes ? &decoder : nullptr);
     }

@@ -160,9 +160,10 @@ void take_item(Source& source, std::uint64_t item, Part& part) {
 TableState load_table_part(const TableState& into, std::span<const std::filesystem::path> folders,
                            std::uint32_t part, std::uint32_t parts) {
   if (folders.empty() || part >= parts)
-    throw std::invalid_argument("part " + std::to_string(part) + " of " + std::to_string(parts)
-                                + " of " + std::to_string(folders.size())
-                                + " tables: there must be a table, and parts above the part");
+    throw std::invalid_argument(
+        "part " + std::to_string(part) + " of " + std::to_string(parts) + " of "
+        + std::to_string(folders.size())
+        + " tables: there must be a table, and more parts than the part's number");
   std::deque<Source> sources;
   for (const auto& folder : folders)
     sources.emplace_back(folder, into);

@@ -140,9 +140,9 @@ void Writer::add_item(std::int64_t first, std::int64_t count, std::uint32_t hist
       || history >= count)
     throw std::invalid_argument("replay writer: an item of rows [" + std::to_string(first) + ", "
                                 + std::to_string(first + count) + "), " + std::to_string(history)
-                                + " of them history, is not of the newest " + std::to_string(reach_)
-                                + " rows (the next is " + std::to_string(end_)
-                                + "); give the writer a longer reach");
+                                + " of them history, is not among the newest "
+                                + std::to_string(reach_) + " rows (the next is "
+                                + std::to_string(end_) + "); give the writer a longer reach");
   if (shape && !fits(*shape, layout_->columns.size(), static_cast<std::uint32_t>(count)))
     throw std::invalid_argument(
         "replay writer: an item's shape has slices of " + std::to_string(shape->columns.size())

@@ -71,9 +71,9 @@ WriterStateHead take_head(std::span<const std::byte>& in, const RowLayout& layou
                           std::int64_t capacity, std::int64_t reach) {
   const auto head = take_value<WriterStateHead>(in);
   if (head.magic != kMagic)
-    refuse("is foreign or of an earlier program: its first bytes are others");
+    refuse("is foreign or from an earlier program: its first bytes differ");
   if (head.signature != fingerprint(layout.signature))
-    refuse("was saved for other steps than these: " + describe(layout.signature));
+    refuse("was saved for different steps than these: " + describe(layout.signature));
   if (head.capacity != static_cast<std::uint64_t>(capacity))
     refuse("was saved with chunks of " + std::to_string(head.capacity) + " rows, not "
            + std::to_string(capacity) + "; give both the same chunk_rows");

@@ -170,7 +170,7 @@ class Checks(unittest.TestCase):
         writer = client.writer()
         rows = np.arange(300, dtype=np.float32).reshape(100, 3)
         writer.extend(state=rows)
-        with self.assertRaisesRegex(ValueError, "not of the newest"):
+        with self.assertRaisesRegex(ValueError, "not among the newest"):
             writer.add_items(0, 100, 1)
         for begin in range(100, 200):
             writer.append(state=rows[begin - 100])
@@ -228,7 +228,7 @@ class Checks(unittest.TestCase):
         good["state"] = np.arange(10, dtype=np.float64)[::2]
         writer.append(**good)
         writer.add_item(1, priority=1e9)
-        with self.assertRaisesRegex(ValueError, "not of the newest"):
+        with self.assertRaisesRegex(ValueError, "not among the newest"):
             writer.add_item(2)
         writer.insert()
         client.flush()

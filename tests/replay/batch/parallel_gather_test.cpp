@@ -49,7 +49,7 @@ TEST_CASE("an exception of one thread is rethrown, and the next batch is complet
   const Item sound = items[35];
   items[35].history = 7; // more than the stack
   CHECK_THROWS_WITH_AS(gather_in_parts(spec, items, batch.view(), 0),
-                       doctest::Contains("is none of the transitions"), std::invalid_argument);
+                       doctest::Contains("is not one of the transitions"), std::invalid_argument);
   items[35] = sound;
   gather_in_parts(spec, items, batch.view(), 0);
   for (std::size_t row = 0; row < batch.rows; ++row)

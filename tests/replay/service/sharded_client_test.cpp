@@ -325,7 +325,7 @@ TEST_CASE("a shard comes and another goes while episodes are written and batches
   play();
   CHECK_THROWS_WITH_AS(client.remove("shard-1"), doctest::Contains("shard-1"),
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(client.add(hosts.addresses[2]), doctest::Contains("there already"),
+  CHECK_THROWS_WITH_AS(client.add(hosts.addresses[2]), doctest::Contains("exists already"),
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(client.add({"", "tcp://127.0.0.1:1"}), doctest::Contains("needs a name"),
                        std::invalid_argument);

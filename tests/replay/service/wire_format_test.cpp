@@ -184,7 +184,7 @@ TEST_CASE("another protocol, other transitions and noise are told apart") {
   CHECK_FALSE(decode_envelope(head.SerializeAsString(), kSpec, why));
   CHECK_EQ(why, "protocol 99 where this side speaks 5; run the same version on both");
   CHECK_FALSE(decode_envelope(envelope(kSpec + 1).SerializeAsString(), kSpec, why));
-  CHECK(why.find("other steps") != std::string::npos);
+  CHECK(why.find("different steps") != std::string::npos);
   CHECK_FALSE(decode_envelope("\xff\xff\xff", kSpec, why));
 }
 

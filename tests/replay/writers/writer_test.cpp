@@ -162,7 +162,7 @@ TEST_CASE("a state that is truncated, damaged or of other transitions is refused
   for (std::size_t size = 0; size < state.size(); size += 1 + size / 50)
     CHECK_THROWS_AS(writer.load_state(std::span(state).first(size)), std::runtime_error);
   Writer other = transition_writer(pixel_spec(2, 4), 1);
-  CHECK_THROWS_WITH_AS(other.load_state(state), doctest::Contains("other steps"),
+  CHECK_THROWS_WITH_AS(other.load_state(state), doctest::Contains("different steps"),
                        std::runtime_error);
   std::mt19937_64 random(1);
   for (int i = 0; i < 2000; ++i) { // never crashes; a state that it accepts can be continued
