@@ -89,7 +89,7 @@ public:
       if (!game_.is_valid(state))
         throw std::invalid_argument("environment " + spec_.name
                                     + ": the loaded bytes are not a state of this game: they are "
-                                      "damaged, or were saved by another configuration");
+                                      "damaged, or were saved with another configuration");
     state_ = state;
     random_ = random;
     steps_ = steps;

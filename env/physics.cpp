@@ -268,7 +268,7 @@ std::span<const std::byte> Physics::load_own(std::span<const std::byte> in) {
     load_value(in, length, "model array's name");
     if (length > sizeof text || length > in.size())
       throw std::invalid_argument("saved environment state lacks the name of a model array: it was "
-                                  "saved by another configuration");
+                                  "saved with another configuration");
     std::memcpy(text, in.data(), length);
     in = in.subspan(length);
     const std::string_view field(text, length);

@@ -36,7 +36,7 @@ void load_value(std::span<const std::byte>& in, T& value, const char* what) {
   static_assert(std::is_trivially_copyable_v<T>);
   if (in.size() < sizeof(T))
     throw std::invalid_argument(std::string("saved environment state ends before its ") + what
-                                + ": it is truncated, or was saved by another configuration");
+                                + ": it is truncated, or was saved with another configuration");
   std::memcpy(&value, in.data(), sizeof(T));
   in = in.subspan(sizeof(T));
 }
@@ -50,7 +50,7 @@ void load_array(std::span<const std::byte>& in, std::span<T> values, const char*
     throw std::invalid_argument(std::string("saved environment state has ") + std::to_string(count)
                                 + " numbers of " + what + " and this environment "
                                 + std::to_string(values.size())
-                                + ": it is truncated, or was saved by another configuration");
+                                + ": it is truncated, or was saved with another configuration");
   if (!values.empty()) // memcpy must not get a null pointer, even for 0 bytes
     std::memcpy(values.data(), in.data(), values.size_bytes());
   in = in.subspan(values.size_bytes());

@@ -17,7 +17,7 @@ CasterModel::CasterModel(std::shared_ptr<const CompiledModel> compiled)
 
 std::shared_ptr<const CasterModel> caster_model(std::shared_ptr<const CompiledModel> compiled) {
   if (!compiled)
-    throw std::invalid_argument("a CasterModel needs a compiled model; there is none");
+    throw std::invalid_argument("a CasterModel needs a compiled model, but got none");
   // The only global state: the table of live models, as in load_model().
   static std::mutex mutex;
   static std::map<const CompiledModel*, std::weak_ptr<const CasterModel>> alive;

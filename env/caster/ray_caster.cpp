@@ -111,7 +111,7 @@ struct RayCaster::Impl {
 
 RayCaster::RayCaster(std::shared_ptr<const CasterModel> model, const CastOptions& options) {
   if (!model)
-    throw std::invalid_argument("a RayCaster needs a CasterModel; there is none");
+    throw std::invalid_argument("a RayCaster needs a CasterModel, but got none");
   check(model->model(), options);
   impl_ = std::make_unique<Impl>(std::move(model), options);
 }

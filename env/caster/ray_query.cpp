@@ -90,7 +90,7 @@ bool all_finite(const mjtNum* values, int count) {
 
 RayQuery::RayQuery(std::shared_ptr<const CasterModel> model) : shared_(std::move(model)) {
   if (!shared_)
-    throw std::invalid_argument("a RayQuery needs a CasterModel; there is none");
+    throw std::invalid_argument("a RayQuery needs a CasterModel, but got none");
   for (int i = 0; i < shared_->model().nhfield; ++i)
     fields_.emplace_back(shared_->model(), i);
 }

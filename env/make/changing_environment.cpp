@@ -21,7 +21,7 @@ std::string load_text(std::span<const std::byte>& in) {
   load_value(ahead, size, "options");
   if (size > ahead.size())
     throw std::invalid_argument("saved environment state ends before its options: it is truncated, "
-                                "or was saved by another configuration");
+                                "or was saved with another configuration");
   std::string text(size, '\0');
   load_array(in, std::span<char>(text), "options");
   return text;
@@ -74,7 +74,7 @@ std::span<const std::byte> ChangingEnvironment::load_state(std::span<const std::
   load_value(in, count, "number of options");
   if (count > kMostOptions)
     throw std::invalid_argument("saved environment state has " + std::to_string(count)
-                                + " options: it was saved by another configuration");
+                                + " options: it was saved with another configuration");
   TaskOptions::List options;
   for (std::uint64_t i = 0; i < count; ++i)
     options.push_back(load_text(in));

@@ -65,7 +65,7 @@ private:
     const Rollout rollout = play(*environment, options_.seed, options_.steps);
     const TimeStep& first = rollout.steps.front();
     if (first.step_type != StepType::first)
-      error("reset", "reset() gives a step type that is not first");
+      error("reset", "reset() returns a step type that is not first");
     if (first.reward != 0 || first.discount != 1)
       error("reset", "reset() gives reward " + std::to_string(first.reward) + " and discount "
                          + std::to_string(first.discount) + "; they must be 0 and 1");
@@ -249,10 +249,10 @@ private:
     if (!refuses([&] { environment->step(action, observation); }))
       error("mistakes", "step() before the first reset() is not refused" + kHow);
     if (!refuses([&] { environment->reset(options_.seed, long_buffer); }))
-      error("mistakes", "reset() into a buffer of another size is not refused" + kHow);
+      error("mistakes", "reset() into a buffer of the wrong size is not refused" + kHow);
     environment->reset(options_.seed, observation);
     if (!refuses([&] { environment->step(action, long_buffer); }))
-      error("mistakes", "step() into a buffer of another size is not refused" + kHow);
+      error("mistakes", "step() into a buffer of the wrong size is not refused" + kHow);
     environment->reset(options_.seed, observation);
     std::size_t choice = 0;
     while (choice < action.size() && spec_.action.choices_of(choice) == 0)

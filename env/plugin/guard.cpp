@@ -59,7 +59,7 @@ public:
     running_ = false;
     const TimeStep result = protect("reset()", [&] { return inner().reset(seed, observation); });
     if (result.step_type != StepType::first)
-      fail("reset() gave a step that is not the first");
+      fail("reset() returned a step that is not the first");
     check_observation("reset()", observation);
     running_ = true;
     return {};
@@ -75,11 +75,11 @@ public:
       action_[i] = std::clamp(action[i], spec_.action.minimum[i], spec_.action.maximum[i]);
     const TimeStep result = protect("step()", [&] { return inner().step(action_, observation); });
     if (result.step_type != StepType::mid && result.step_type != StepType::last)
-      fail("step() gave a step that is neither mid nor last");
+      fail("step() returned a step that is neither mid nor last");
     if (!std::isfinite(result.reward))
-      fail("step() gave the reward " + std::to_string(result.reward) + ", which is not finite");
+      fail("step() returned the reward " + std::to_string(result.reward) + ", which is not finite");
     if (!(result.discount >= 0 && result.discount <= 1))
-      fail("step() gave the discount " + std::to_string(result.discount)
+      fail("step() returned the discount " + std::to_string(result.discount)
            + ", which is not from 0 to 1");
     check_observation("step()", observation);
     running_ = result.step_type == StepType::mid;
@@ -109,7 +109,8 @@ private:
       const std::byte* numbers = observation.data() + spec_.observation_offset(i);
       if ((array.type == ElementType::float64 && !all_finite<double>(numbers, array.elements()))
           || (array.type == ElementType::float32 && !all_finite<float>(numbers, array.elements())))
-        fail(std::string(call) + " gave an observation '" + array.name + "' that is not finite");
+        fail(std::string(call) + " returned an observation '" + array.name
+             + "' that is not finite");
     }
   }
 

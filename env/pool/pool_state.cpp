@@ -66,7 +66,7 @@ void load_slot(std::span<const std::byte>& in, PoolSlot& slot) {
     const std::uint64_t bytes = load_size(in, "environment");
     if (!slot.environment->load_state(in.first(bytes)).empty())
       throw std::invalid_argument("saved state of a pool has more bytes for an environment than it "
-                                  "needs: it was saved by another configuration");
+                                  "needs: it was saved with another configuration");
     in = in.subspan(bytes);
   }
   slot.status = phase == PoolPhase::out_of_service ? RowStatus::out_of_service : RowStatus::ok;

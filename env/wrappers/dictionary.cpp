@@ -72,7 +72,7 @@ Dictionary::Part Dictionary::make_part(const std::string& name, const PixelOptio
       }
     if (part.arrays.empty())
       throw std::invalid_argument("observations: environment " + spec_.name
-                                  + " has no floating-point arrays to make 'state' of");
+                                  + " has no floating-point arrays to build 'state' from");
   } else if (name == kPixels || name.starts_with(kPixels + "/")) {
     PixelOptions view = options;
     if (name != kPixels) {

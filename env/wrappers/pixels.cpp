@@ -29,7 +29,7 @@ std::vector<PixelOptions> per_camera(const PixelOptions& options) {
 void check_can_be_drawn(Environment& environment, const PixelOptions& options) {
   if (environment.physics() == nullptr)
     throw std::invalid_argument("environment " + environment.spec().name
-                                + " has no physics behind it, so it cannot be drawn");
+                                + " has no physics, so it cannot be drawn");
   check_pixel_size(options);
   find_camera(*environment.physics(), options.camera);
   renderer_info(options);
