@@ -44,7 +44,7 @@ public:
   }
   bool empty() const { return left_.empty(); }
   [[noreturn]] static void damaged() {
-    throw std::runtime_error("a stored chunk is damaged: its parts do not fit one another");
+    throw std::runtime_error("a stored chunk is damaged: its parts do not match");
   }
 
 private:

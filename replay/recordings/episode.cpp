@@ -62,14 +62,14 @@ void Episode::append(std::span<const float> action, float reward, float discount
   if (action.size_bytes() != action_bytes || frame.size() != frame_bytes)
     throw std::invalid_argument(
         "an episode's step has " + std::to_string(action.size()) + " numbers of an action and "
-        + std::to_string(frame.size()) + " bytes of a frame; it takes "
+        + std::to_string(frame.size()) + " bytes of a frame; it needs "
         + std::to_string(action_bytes / sizeof(float)) + " and " + std::to_string(frame_bytes));
   bool fits = vectors.size() == layout_->vectors;
   for (std::size_t i = 0; fits && i < vectors.size(); ++i)
     fits = vectors[i].size() == layout_->columns[kVectors + i].bytes;
   if (!fits)
     throw std::invalid_argument("an episode's step has " + std::to_string(vectors.size())
-                                + " vectors beside its frame; it takes "
+                                + " vectors beside its frame; it needs "
                                 + std::to_string(layout_->vectors) + " of the sizes in its spec");
   if (log_probability.has_value() != has_log_probability())
     throw std::invalid_argument(std::string("an episode's step has ")

@@ -83,7 +83,7 @@ RecordingWriter::RecordingWriter(fs::path folder, RecordingSpec spec)
 
 void RecordingWriter::add(const Episode& episode) {
   if (episode.steps() < 1)
-    throw std::invalid_argument("a recording takes episodes of at least one step");
+    throw std::invalid_argument("a recording needs episodes of at least one step");
   const auto rows = static_cast<std::uint32_t>(episode.rows());
   Chunk raw(episode.layout_, summaries_.size(), rows);
   std::memcpy(raw.row(0), episode.bytes_.data(), episode.bytes_.size());

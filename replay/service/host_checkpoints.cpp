@@ -44,7 +44,7 @@ HostCheckpoints::HostCheckpoints(const std::vector<HostedTable>& tables,
   fs::create_directories(options_.folder, error);
   if (error)
     throw StorageError::of_system(error.value(),
-                                  "cannot make the folder " + options_.folder.string());
+                                  "cannot create the folder " + options_.folder.string());
   lock_ = ::open(options_.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_ < 0 || ::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     const int number = errno;

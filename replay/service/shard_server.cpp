@@ -115,7 +115,7 @@ void ShardServer::Impl::run(const std::stop_token& stop) {
     if (socket.strangers() > 0 && log && !std::exchange(told_of_strangers, true))
       log("replay data port " + endpoint + ": refused a client whose keys do not match");
     for (; cut_off < socket.disconnected(); ++cut_off)
-      drop("a connection of another user, or one that violated the protocol or its limits");
+      drop("a connection from another user, or one that violated the protocol or its limits");
   }
 }
 

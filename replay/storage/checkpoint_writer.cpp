@@ -93,7 +93,7 @@ CheckpointWriter::CheckpointWriter(fs::path folder, const fs::path& previous,
                              "choose another name");
   clear_remains(partial_);
   fs::create_directory(partial_, error);
-  complain(error, "cannot make the folder " + partial_.string());
+  complain(error, "cannot create the folder " + partial_.string());
 }
 
 CheckpointWriter::~CheckpointWriter() {

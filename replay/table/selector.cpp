@@ -307,7 +307,7 @@ void check(const SelectorConfig& config, const std::string& key) {
   if (!(config.exponent >= 0 && config.exponent <= kMaxExponent)) {
     std::ostringstream text;
     text << key << "'s priority exponent is " << config.exponent << " but must be 0 to "
-         << kMaxExponent << "; 0 makes all positive priorities alike, 1 takes them as they are";
+         << kMaxExponent << "; 0 makes all positive priorities equal, 1 uses them unchanged";
     throw std::invalid_argument(text.str());
   }
   if (!(config.fade >= kLeastFade && config.fade <= 1)) {

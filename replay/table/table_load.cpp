@@ -144,7 +144,7 @@ void check_window(const BlockReader& file, const wire::SavedTable& head,
     at = chunk.next() - 1;
   }
   if (!fine)
-    file.fail("is damaged: an item lies outside its chunks");
+    file.fail("is damaged: an item is outside its chunks");
 }
 
 std::vector<std::uint32_t> load_order(BlockReader& file, std::uint64_t count) {

@@ -152,7 +152,7 @@ std::span<const std::byte> Writer::load_state(std::span<const std::byte> in) {
         || (item.shape != kNoShape
             && (item.shape >= shapes.size()
                 || !fits(*shapes[item.shape], layout.columns.size(), item.rows))))
-      refuse("is damaged: an item lies outside its rows");
+      refuse("is damaged: an item is outside its rows");
     saved.push_back(item);
   }
   if (in.size() / (layout.row_bytes + 1) < head.rows)
