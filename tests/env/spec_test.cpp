@@ -38,7 +38,8 @@ TEST_CASE("what is wrong with an action is said in one sentence") {
   CHECK(problem_of({.minimum = {-kInfinity}, .maximum = {kInfinity}}).empty());
   // clang-format off
   const std::pair<ActionSpec, const char*> cases[] = {
-      {{.minimum = {0, 0}, .maximum = {1}}, "2 action minima and 1 maxima; their numbers must be equal"},
+      {{.minimum = {0, 0}, .maximum = {1}},
+       "2 action minima and 1 maxima; their numbers must be equal"},
       {{.minimum = {0, 0}, .maximum = {1, 1}, .choices = {2}},
        "1 numbers of choices for 2 action dimensions; there must be one for each, or none"},
       {{.minimum = {0}, .maximum = {1}, .choices = {2, 2}},
