@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a fresh clone to an agent trained from pixels: installs what is missing, builds, and trains D4PG on cartpole_balance.
+# Goes from a fresh clone to an agent trained from pixels: installs what is missing, builds, and trains D4PG on cartpole_balance.
 # Further arguments go to `troupe train`, e.g. --set seed=2 or --processes.
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -12,7 +12,7 @@ case ${1:-} in
 esac
 experiments/packaging/install_dependencies.sh
 mkdir -p build
-cuda=OFF # a minute of compiling that only a GPU makes use of
+cuda=OFF # CUDA sources take a minute to compile, and only a GPU uses them
 [ -e /dev/nvidiactl ] && cuda=AUTO
 [ -f build/release/build.ninja ] || cmake --preset release -DBUILD_TESTING=OFF -DTROUPE_BATCH=30 -DTROUPE_CUDA=$cuda >build/configure.log || {
   tail -n 20 build/configure.log >&2

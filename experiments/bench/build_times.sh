@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# How long a build takes without a compiler cache. Usage: experiments/bench/build_times.sh quickstart | everything | touched
-#   quickstart   a fresh clone until `quickstart.sh` trains, packages and wheels included
-#   everything   a fresh clone until the libraries, the program, benchmarks, tests and CUDA sources are built
-#   touched      from a touched header or source of learner/replicas to its test's last line, in batches of the default size
-# What is committed is cloned into a temporary folder (TMPDIR), which is removed in the end. Nothing else should run meanwhile.
+# Measures how long a build takes without a compiler cache. Usage: experiments/bench/build_times.sh quickstart | everything | touched
+#   quickstart   from a fresh clone until `quickstart.sh` trains, including packages and wheels
+#   everything   from a fresh clone until the libraries, the program, benchmarks, tests and CUDA sources are built
+#   touched      from touching a header or source of learner/replicas until its test has run, with batches of the default size
+# The committed state is cloned into a temporary folder (TMPDIR), which is removed at the end. Nothing else should run meanwhile.
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 what=${1:-}

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Every stage beside every rival, first on an idle machine and then beside a busy loop: tables of ratios with the processor and the date.
+# Benchmarks every stage against every rival, first on an idle machine and then beside a busy loop; prints tables of ratios with the processor and the date.
 # Usage: experiments/bench/race.sh PROGRAM PEERS [STAGE…]      e.g. race.sh build/release/troupe ../shared/peers pool learner
 #   PROGRAM: the built troupe; PEERS: the folder with the rivals' run.sh, which installs them in $PEERS_VENV on first use
-#   STAGE: those of peers/rivals.py; also on_policy (PPO beside Stable-Baselines3), predictive (MR.Q beside PyTorch) and pictures (all tasks
-#     beside OpenGL); without one: all of them
-# LOADS ("0 1"): busy loops beside the stages, one pass for each; ROUNDS (3) and SECONDS_EACH (1): of a measurement. Nothing else may run meanwhile.
+#   STAGE: one of those of peers/rivals.py, or on_policy (PPO against Stable-Baselines3), predictive (MR.Q against PyTorch) or pictures (all tasks
+#     against OpenGL); without any: all of them
+# LOADS ("0 1"): numbers of busy loops beside the stages, with one pass for each; ROUNDS (3) and SECONDS_EACH (1) of a measurement. Nothing else may run meanwhile.
 # Exit code 1: a ratio misses its goal, or a rival gave no figure; 2: usage.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -34,7 +34,7 @@ loops=()
 end_loops() { [ ${#loops[@]} = 0 ] || kill "${loops[@]}" 2>/dev/null; loops=(); }
 trap 'end_loops; rm -rf "$folder"' EXIT
 
-race() { # race STAGE LOAD: exit status 1 where a goal is missed
+race() { # race STAGE LOAD: exit status 1 if a goal is missed
   case $1 in
   on_policy)
     "$here/peers/agents_rival.py" measure "$program" ppo_cartpole ppo_half_cheetah --out "$folder/ppo$2.jsonl" --seeds 1 --libraries ours,sb3 --python "$python" >&2 &&

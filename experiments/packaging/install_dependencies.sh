@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what Troupe needs to build and train on Debian 12; prints nothing if everything is installed. Usage: install_dependencies.sh [--tests]
-#   Debian packages: apt-packages.txt beside this script; --tests adds apt-packages-tests.txt: what the tests start or the checks need.
+#   Debian packages: apt-packages.txt beside this script; --tests adds apt-packages-tests.txt, which the tests and checks need.
 #   Wheels: wheels.txt, verified by checksum and unpacked into build/third_party (no Python installation is changed).
 #   To use another LibTorch, MuJoCo or models folder, name it in CMAKE_PREFIX_PATH.
 set -euo pipefail
@@ -39,7 +39,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-# elsewhere PATTERN: is it under one of the folders that CMAKE_PREFIX_PATH names?
+# elsewhere PATTERN: whether a folder of CMAKE_PREFIX_PATH contains PATTERN
 elsewhere() {
   local dir IFS=':;'
   for dir in ${CMAKE_PREFIX_PATH:-}; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Frames a second that an environment actor inserts into a shard in another process: 84x84 RGB frames that cost nothing (blank_pixels.cpp),
-# random actions, almost no learning. Runs of several checkouts take turns; each must have build/release/troupe.
+# Measures how many frames per second an environment actor inserts into a shard in another process: 84x84 RGB frames that cost nothing to render
+# (blank_pixels.cpp), random actions, almost no learning. Several checkouts take turns; each must have build/release/troupe.
 # Usage: actor_inserts.sh [CHECKOUT...]     (default: this one)
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

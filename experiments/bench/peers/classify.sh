@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Draws scenes of 20 tasks, trains the classifiers of RESULTS.md on them, and keeps their curves: a ResNet with 1 and with 2 replicas, whose curves
-# it compares, update by update at the beginning; the same ResNet on MNIST's files, a plain network on CSV.
+# Renders scenes of 20 tasks, trains the classifiers of RESULTS.md on them, and saves their curves: a ResNet with 1 and with 2 replicas, whose curves
+# it compares (update by update at the beginning); the same ResNet on files in MNIST's format; and a plain network on CSV.
 # Usage: experiments/bench/peers/classify.sh [STAGE…]     of: draw one two compare idx csv; all by default
-# TROUPE, DATA and RUNS name the program and folders. Exit code 1: a top-1 is below 95%, or the curves differ.
+# TROUPE, DATA and RUNS name the program and folders. Exit code 1: a top-1 accuracy is below 95%, or the curves differ.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 troupe=$(realpath "${TROUPE:-build/release/troupe}") data=${DATA:-build/classify/data} runs=${RUNS:-build/classify/runs}
@@ -25,7 +25,7 @@ enough() { # curve
   awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == "top1") at = i }
     END { printf "%s: top-1 %.2f%% after %d updates, %d s\n", name, 100 * $at, $1, $2; exit !($at >= 0.95) }' "$curves/$1.csv" || status=1
 }
-replicas() { # 1 or 2: the beginning, then all
+replicas() { # 1 or 2: a short run with the first updates, then a whole one
   local keys=(data.path="$data/scenes32" classifier.precision=float32 learner.replicas="$1")
   train "classify_begin_$1" classify_scenes "${keys[@]}" data.epochs=0.1 data.evaluation_epochs=0.01 classifier.warmup_epochs=0.05
   train "classify_scenes_$1" classify_scenes "${keys[@]}"
@@ -38,12 +38,12 @@ for stage in "$@"; do
     draw digits 1000 --size 28 --layout idx
     gzip "$data"/digits/*-ubyte
     draw table 3000 --size 16 --layout csv
-    # No picture of one split is in the other.
+    # The splits must have no picture in common.
     (cd "$data/scenes32" && sha256sum train/*/* validation/*/* | sort | awk '$1 == last { print "twice: " file " " $2; bad = 1 } { last = $1; file = $2 } END { exit bad }')
     ;;
   one) replicas 1 ;;
   two) replicas 2 ;;
-  compare) # the first updates to rounding, the ends to what 2000 pictures tell apart
+  compare) # the first updates must agree up to rounding, the last ones within the resolution of 2000 pictures
     python3 - "$curves" <<'PYTHON' || status=1
 import csv, sys
 same = True

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The evaluations of a run as a small CSV. In an environment: steps, updates, seconds of training, mean return, least, greatest, episodes; on data:
-# updates, seconds of training, and what was measured.
+# Prints the evaluations of a run as a small CSV. For a run in an environment: steps, updates, seconds of training, mean, minimum and maximum return,
+# episodes. For a run on data: updates, seconds of training, and the validation metrics.
 # Usage: experiments/bench/peers/curve.sh RUN-FOLDER
 set -euo pipefail
 [ $# = 1 ] || { sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}"; exit 2; }

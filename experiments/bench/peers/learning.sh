@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains the experiments whose results are in RESULTS.md and keeps their curves (one small CSV a run, evaluations only).
+# Trains the experiments whose results are in RESULTS.md and saves their curves (one small CSV for each run, evaluations only).
 # Usage: experiments/bench/peers/learning.sh [RUNS-FOLDER] EXPERIMENT:SEED…     e.g. quickstart:1 quickstart:2
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Trains an experiment from pixels by the ray caster and by OpenGL, and plays each agent on the pictures of both: does an agent notice who draws?
+# Trains an experiment on pixels from the ray caster and from OpenGL, and evaluates each agent on the pictures of both: does the renderer matter?
 # Usage: experiments/bench/peers/renderers.sh EXPERIMENT [EPISODES] [KEY=VALUE…]     e.g. quickstart 20 environment.task=cartpole_swingup
-# TROUPE and RUNS name the program and a folder; LEARN (CASTER OPENGL) whose pictures to learn from, one training each.
-# Exit code 1: a mean return on the other's pictures differs by more than 3% from that on those it learnt from.
+# TROUPE and RUNS name the program and a folder; LEARN (CASTER OPENGL) lists the renderers to train with, one training each.
+# Exit code 1: a mean return on the other renderer's pictures differs by more than 3% from the one on the renderer of the training.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 [ $# -gt 0 ] || { sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}"; exit 2; }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Trains the GAN of RESULTS.md on the scenes that classify.sh draws, measured by the classifier that it trains, and prints Fréchet distances: of a long
-# run from its first evaluation to its last, and of 1 replica against 4 with 4 times the batch at equal steps.
+# Trains the GAN of RESULTS.md on the scenes that classify.sh renders, measured by the classifier that it trains. Prints Fréchet distances: of a long run
+# at its first and last evaluation, and of 1 replica against 4 replicas with 4 times the batch at equal steps.
 # Usage: experiments/bench/peers/sngan.sh [STAGE…]     of: long batches; both by default, after experiments/bench/peers/classify.sh draw one
-# TROUPE, DATA and RUNS name the program and folders, as there; SEEDS those of the batches (1 2), KEYS more keys of all runs ("sngan.critic_steps=1 …").
-# Exit code 1: the long run ends above 1/5 of its first distance, or the larger batch is not the better one.
+# TROUPE, DATA and RUNS name the program and folders, as in classify.sh; SEEDS lists the seeds of the stage batches (1 2), KEYS further keys for all runs ("sngan.critic_steps=1 …").
+# Exit code 1: the long run ends above 1/5 of its first distance, or the larger batch is not better.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 troupe=$(realpath "${TROUPE:-build/release/troupe}") data=$(realpath "${DATA:-build/classify/data}") runs=$(realpath "${RUNS:-build/classify/runs}")
@@ -27,7 +27,7 @@ for stage in "$@"; do
     awk -F, 'NR == 2 { first = $3 } END { printf "Fréchet distance %.3g, then %.3g after %d steps: 1/%.2g\n", first, $3, $1, first / $3; exit !(first > 0 && $3 <= first / 5) }' \
       "$curves/sngan_scenes.csv" || status=1
     ;;
-  batches) # 1000 steps of equally wide networks: with 20,000 rows and one critic step 1250 an epoch of batch 16, 312 of batch 64
+  batches) # 1000 steps of equally wide networks: with 20,000 rows and one critic step, an epoch has 1250 steps of batch 16 or 312 of batch 64
     small=(sngan.tapered=false sngan.decay=true sngan.generator_learning_rate=4e-4)
     echo "| seed | batch 16, 1 replica | batch 64, 4 replicas |"
     for seed in ${SEEDS:-1 2}; do
