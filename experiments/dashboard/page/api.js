@@ -1,11 +1,11 @@
-// What the server answers (experiments/dashboard/api.hpp).
+// Requests to the server (experiments/dashboard/api.hpp).
 
 async function checked(response) {
   if (response.ok) return response;
   let text = `${response.status} ${response.statusText}`;
   try {
     text = (await response.json()).error ?? text;
-  } catch { /* no JSON: the status must do */ }
+  } catch { /* no JSON: the status has to suffice */ }
   throw new Error(text);
 }
 
@@ -21,7 +21,7 @@ export async function getPicture(parameters) {
 }
 
 async function posted(path, body) {
-  // No page of another site can send this header.
+  // Pages of other sites cannot send this header.
   const headers = {'Content-Type': 'application/json', 'X-Troupe': 'dashboard'};
   return checked(await fetch(path, {method: 'POST', headers, body: JSON.stringify(body)}));
 }
@@ -34,7 +34,7 @@ export function fileAddress(id, path) {
   return `/api/file?${new URLSearchParams({id, path})}`;
 }
 
-/** Curves of many runs, of which only those that changed are sent again. */
+/** Curves of many runs; the server sends only the changed ones again. */
 export class SeriesCache {
   constructor() {
     this.key = '';
@@ -65,7 +65,7 @@ export class SeriesCache {
     return head.runs.length > 0 && known === this.runs;
   }
 
-  /** How much of these runs' files was read, from 0 to 1. */
+  /** How much of these runs' files has been read, from 0 to 1. */
   read(ids) {
     const parts = ids.map((id) => this.runs.get(id)?.read ?? 0);
     return parts.length === 0 ? 1 : parts.reduce((a, b) => a + b, 0) / parts.length;

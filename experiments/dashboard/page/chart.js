@@ -1,10 +1,10 @@
-// A line chart on a canvas, for hundreds of lines. Pointer: the nearest values; drag: zoom; double click: all. Keyboard: the
-// arrows move the cursor, + and - zoom, Escape shows all.
+// A line chart on a canvas, for hundreds of lines. The pointer shows the nearest values; dragging zooms; a double click shows everything.
+// On the keyboard, the arrows move the cursor, + and - zoom, and Escape shows everything.
 import {duration, h, number, tick} from './format.js';
 import {roundTicks, timeTicks} from './statistics.js';
 
 const kMargin = {left: 56, right: 14, top: 12, bottom: 40};
-const kBands = 12; // with more lines than these, bands hide more than they show
+const kBands = 12; // with more lines than this, bands hide more than they show
 const kNamed = 8;  // lines in the box beside the cursor
 
 export class Chart {
@@ -226,7 +226,7 @@ export class Chart {
     context.beginPath();
     for (let i = 0; i < x.length; ++i) context.lineTo(this.px(x[i]), this.py(mean[i]));
     context.stroke();
-    if (x.length <= 2) { // too short to be seen as a line
+    if (x.length <= 2) { // too short to be visible as a line
       context.fillStyle = color;
       for (let i = 0; i < x.length; ++i) {
         context.beginPath();
@@ -236,7 +236,7 @@ export class Chart {
     }
   }
 
-  /** The points of the lines nearest to the cursor, the greatest values first. */
+  /** The points nearest to the cursor, one per line, in descending order of value. */
   nearest() {
     const reach = ((this.range[1] - this.range[0]) / this.plotWidth) * 40;
     return this.lines.map((line) => {

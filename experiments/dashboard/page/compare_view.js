@@ -1,4 +1,4 @@
-// Runs side by side: the keys in which they differ and their results, as a table and in parallel coordinates. A sweep is one choice.
+// Compares runs: the keys in which they differ and their results, as a table and in parallel coordinates. A sweep can be chosen as a whole.
 import {post} from './api.js';
 import {columnName, duration, field, h, number, svg, tick} from './format.js';
 import {roundTicks} from './statistics.js';
@@ -8,7 +8,7 @@ const kTop = 40;
 const kHeight = 300;
 const kSteps = ['#3b4cc0', '#2c7fb8', '#1fa187', '#7ad151', '#f9c80e', '#f8961e', '#d7301f']; // low to high
 
-/** Places on an axis: numbers by their value, all else in the order of appearance. */
+/** Positions on an axis: numbers by value, everything else in the order of appearance. */
 function axis(name, values) {
   const numbers = values.map((value) => (typeof value === 'number' || (value !== '' && !Number.isNaN(Number(value))) ? Number(value) : NaN));
   const known = numbers.filter(Number.isFinite);
@@ -143,7 +143,7 @@ export class CompareView {
       h('caption', {class: 'hidden'}, 'Runs, the keys in which they differ, and results'), h('thead', {}, h('tr', {}, ...heads)), h('tbody', {}, ...lines)));
   }
 
-  /** Puts one run's line before the others. */
+  /** Draws one run's line in front of the others. */
   mark(id) {
     for (const line of this.drawing.querySelectorAll('.parallel-line')) {
       line.classList.toggle('marked', line.dataset.run === id);

@@ -1,4 +1,4 @@
-// The resolved configuration of the run that has the focus, and how it differs from another one's.
+// The resolved configuration of the focused run, and its differences from another run's.
 import {get} from './api.js';
 import {field, h, show, table} from './format.js';
 import {fillRuns, runName, store} from './store.js';

@@ -1,4 +1,4 @@
-// Learning curves of the chosen runs over one another.
+// Learning curves of the chosen runs in one chart.
 import {SeriesCache} from './api.js';
 import {Chart} from './chart.js';
 import {columnName, field, h} from './format.js';
@@ -12,7 +12,7 @@ const kNotDrawn = new Set(['kind', ...kAlong]);
 
 let count = 0;
 
-/** A chart with the choice of what it shows. */
+/** A chart with a selector for what it shows. */
 class ChartCard {
   constructor(view, column) {
     this.view = view;
@@ -33,7 +33,7 @@ class ChartCard {
     this.offer(new Set([column]));
   }
 
-  /** Fills in the choice. */
+  /** Fills the selector. */
   offer(columns) {
     const names = [...new Set(['headline', ...columns, this.column])].filter((column) => !kNotDrawn.has(column));
     if (this.select.options.length === names.length) return;
@@ -64,7 +64,7 @@ class ChartCard {
   }
 }
 
-/** One line for runs that differ in their seeds alone. */
+/** One line for all runs that differ only in their seeds. */
 function grouped(curves) {
   const groups = new Map();
   for (const curve of curves) {
@@ -121,7 +121,7 @@ export class CurvesView {
     this.cards.forEach((card) => card.offer(columns));
   }
 
-  /** Returns whether there is more to read at once. */
+  /** Returns whether there is more to read immediately. */
   async refresh() {
     const ids = store.shownRuns().slice(0, kMostRuns).map((run) => run.id);
     for (const card of this.cards) await card.refresh(ids);

@@ -1,4 +1,4 @@
-// The data flow of a run: who gives what to whom, how fast, and who waits.
+// The data flow of a run: what flows between the actors, how fast, and which actors wait.
 import {bytes, number, svg} from './format.js';
 
 const kWide = {
@@ -9,14 +9,14 @@ const kNarrow = {
   size: [350, 650], box: [206, 92],
   environment: [4, 4], replay: [4, 184], learner: [4, 364], evaluator: [186, 550], checkpointer: [4, 550], servers: [150, 550], data: [4, 184],
 };
-const kThin = 160; // of the two boxes side by side in the narrow drawing
+const kThin = 160; // width of the two boxes that are side by side in the narrow drawing
 
 /** "3,200 steps/s" */
 function rate(value, unit) {
   return `${number(value)} ${unit}/s`;
 }
 
-/** Nodes and edges of a run, in words and numbers. `before` is live.json at the last look, for rates that it does not have. */
+/** Nodes and edges of a run as text and numbers. `before` is the previous live.json, from which missing rates are computed. */
 export function describe(run, before) {
   const {live, plan, status} = run;
   const waits = live.waits.concat(live.shards.filter((shard) => shard.waiting).map((shard) => `replay ${shard.index}: ${shard.waiting}`));
@@ -65,7 +65,7 @@ export function describe(run, before) {
   return {nodes, edges, waits: [...new Set(waits)]};
 }
 
-/** The ends of an edge: the middles of the sides that face each other. */
+/** The ends of an edge: the midpoints of the sides that face each other. */
 function ends(layout, from, to) {
   const [width, height] = layout.box;
   const [ax, ay] = layout[from];
@@ -81,7 +81,7 @@ function drawEdge(layout, edge, narrow) {
   let [x1, y1, x2, y2] = ends(layout, edge.from, edge.to);
   const kind = `flow-edge${edge.active ? ' active' : ''}${edge.blocked ? ' blocked' : ''}`;
   const text = (x, y, anchor) => edge.lines.map((line, i) => svg('text', {x, y: y + i * 14, 'text-anchor': anchor, class: 'flow-label'}, line));
-  if (edge.from === 'learner' && edge.to === 'environment') { // back, around replay
+  if (edge.from === 'learner' && edge.to === 'environment') { // back to the environments, around replay
     const [width, height] = layout.box;
     const [ex, ey] = layout.environment;
     const [lx, ly] = layout.learner;
@@ -101,7 +101,7 @@ function drawEdge(layout, edge, narrow) {
   return [svg('path', {d: path, class: kind, 'marker-end': 'url(#arrow)'}), ...(far ? [] : label)];
 }
 
-/** Long labels beside the narrow drawing, word by word below one another. */
+/** Wraps long labels beside the narrow drawing, one word per line. */
 function wrapped(labels) {
   const first = labels[0];
   const words = labels.map((label) => label.textContent).join(' ').split(' ');

@@ -1,6 +1,6 @@
-// Numbers, times and elements as the page shows them.
+// Formats numbers and times, and builds elements.
 
-/** "12,300", "1.23 M", "0.0012"; "–" for what is no number. */
+/** "12,300", "1.23 M", "0.0012"; "–" for anything but a number. */
 export function number(value) {
   if (typeof value !== 'number' || !Number.isFinite(value)) return '–';
   const size = Math.abs(value);
@@ -16,7 +16,7 @@ function trimmed(value) {
   return String(Number(value.toPrecision(3)));
 }
 
-/** For the ticks of an axis: "20 k". */
+/** Label for a tick of an axis: "20 k". */
 export function tick(value) {
   const size = Math.abs(value);
   if (size >= 1e9) return trimmed(value / 1e9) + 'G';
@@ -42,7 +42,7 @@ export function duration(seconds) {
   return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, '0')} min`;
 }
 
-/** The name of a column of metrics.csv, for people. */
+/** The name of a column of metrics.csv as the page shows it. */
 export function columnName(column) {
   const known = {
     headline: 'result (evaluation)',
@@ -73,7 +73,7 @@ export function h(tag, properties = {}, ...children) {
   return element;
 }
 
-/** The same for SVG. */
+/** Like h(), for SVG. */
 export function svg(tag, properties = {}, ...children) {
   const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
   for (const [key, value] of Object.entries(properties)) {
@@ -83,12 +83,12 @@ export function svg(tag, properties = {}, ...children) {
   return element;
 }
 
-/** A control with its label, which stay on one line. */
+/** A control and its label, kept on one line. */
 export function field(label, control) {
   return h('span', {class: 'field'}, h('label', {for: control.id}, label), control);
 }
 
-/** A table that scrolls sideways by itself, reachable by keyboard. */
+/** A table that scrolls sideways independently and can be reached by keyboard. */
 export function table(caption, head, rows) {
   return h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption},
     h('table', {},
@@ -97,7 +97,7 @@ export function table(caption, head, rows) {
       h('tbody', {}, ...rows.map((row) => h('tr', {}, ...row.map((cell) => h('td', {}, cell)))))));
 }
 
-/** Replaces what an element shows, unless it shows that already: focus and selection stay. */
+/** Replaces the content of an element unless it is unchanged, so that focus and selection are kept. */
 export function show(element, ...children) {
   const made = h('div', {}, ...children);
   if (element.shown !== undefined && element.shown === made.innerHTML) return;

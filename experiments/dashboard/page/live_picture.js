@@ -1,9 +1,9 @@
-// What an environment of the run looks like now, or what its agent sees, while the user watches.
+// Shows the current scene of an environment of the run, or what its agent sees, while the user watches.
 import {getPicture} from './api.js';
 import {h, number} from './format.js';
 
-const kPause = 250; // ms between an answer and the next question, at least
-const kShare = 50; // and so many times as long as the answer took: a busy run is asked less often
+const kPause = 250; // minimum ms between an answer and the next request
+const kShare = 50; // and at least this multiple of the answer's time: a busy run is asked less often
 const kLongestPause = 5000;
 const kAfterFailure = 2000;
 
@@ -26,7 +26,7 @@ export class LivePicture {
     this.watching = false;
   }
 
-  /** The run that is shown; '' if there is none to watch. */
+  /** Sets the run that is shown; '' if there is none to watch. */
   set(id) {
     this.button.disabled = id === '';
     if (id === this.id) return;
@@ -38,7 +38,7 @@ export class LivePicture {
   forget() {
     this.image.hidden = true;
     this.caption.textContent = this.id === '' ? 'Environments of a live run can be watched.' : '';
-    this.round += 1; // an answer on its way is of something else
+    this.round += 1; // an answer that is still on its way is for the previous choice
     if (this.watching) this.ask(this.round);
   }
 

@@ -1,4 +1,4 @@
-// The logs of the run that has the focus.
+// The logs of the focused run.
 import {get} from './api.js';
 import {field, h} from './format.js';
 import {fillRuns, store} from './store.js';

@@ -1,4 +1,4 @@
-// Which view is shown, and when it is refreshed.
+// Chooses the view that is shown, and refreshes it.
 import {CompareView} from './compare_view.js';
 import {ConfigView} from './config_view.js';
 import {CurvesView} from './curves_view.js';
@@ -63,7 +63,7 @@ class Page {
     else this.refresh();
   }
 
-  /** One refresh at a time; the next is timed from its end, so that a slow server gets fewer. */
+  /** Runs one refresh at a time. The next is timed from its end, so that a slow server gets fewer requests. */
   async refresh() {
     this.busy = true;
     let wait = kPeriod;
@@ -74,7 +74,7 @@ class Page {
       wait = more || store.pending ? kSoon : kPeriod;
       this.told('live', '');
     } catch (error) {
-      const gone = error instanceof TypeError; // of fetch: no answer
+      const gone = error instanceof TypeError; // fetch got no answer
       this.told(gone ? 'not connected' : 'error', gone ? '' : error.message);
     }
     this.busy = false;

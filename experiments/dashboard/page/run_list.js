@@ -1,4 +1,4 @@
-// The list of runs: which are drawn, which has the focus, and what state they are in.
+// The list of runs: which ones are drawn, which one is focused, and their states.
 import {h, number} from './format.js';
 import {runName, runTime, shortName, store} from './store.js';
 
@@ -9,7 +9,7 @@ function fits(run, words) {
   return words.every((word) => text.includes(word));
 }
 
-/** "62 %" of what the run is to do. */
+/** Progress towards the end of the run: "62 %". */
 function progress(run) {
   const done = run.environment_steps > 0 ? run.environment_steps : run.updates;
   return run.target > 0 ? `${Math.min(100, Math.floor((100 * done) / run.target))} %` : '';

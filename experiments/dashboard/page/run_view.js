@@ -1,4 +1,4 @@
-// One run: its data flow, where time and memory go, restarts and failures, pictures, and what can be done with it.
+// One run: its data flow, use of time and memory, restarts and failures, pictures, and actions.
 import {fileAddress, get, post, SeriesCache} from './api.js';
 import {Chart} from './chart.js';
 import {describe, drawFlow} from './flow.js';
@@ -17,7 +17,7 @@ function facts(pairs) {
   return h('dl', {class: 'facts'}, ...pairs.filter(([, value]) => value !== '').map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value))));
 }
 
-/** Asks before what cannot be undone. */
+/** Asks for confirmation of actions that cannot be undone. */
 function confirmed(title, text, yes) {
   const dialog = document.getElementById('confirm');
   document.getElementById('confirm-title').textContent = title;
@@ -172,7 +172,7 @@ export class RunView {
       ? [h('h4', {}, 'Waiting'), h('ul', {}, ...flow.waits.slice(0, 20).map((line) => h('li', {}, line)))] : []));
   }
 
-  /** A bar for each role, of the stages that its actors measured. */
+  /** A bar for each role, divided into the stages that its actors measured. */
   stages() {
     const roles = new Map();
     for (const [name, seconds] of Object.entries(this.told.live?.seconds ?? {})) {

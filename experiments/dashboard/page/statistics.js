@@ -1,6 +1,6 @@
-// Arithmetic of curves. A curve is {x, mean, minimum, maximum}: arrays of one length, x ascending.
+// Arithmetic on curves. A curve is {x, mean, minimum, maximum}: arrays of equal length, x ascending.
 
-/** An exponential moving average without bias towards its beginning (as Adam's moments). */
+/** An exponential moving average with bias correction (like Adam's moments). */
 export function smoothed(values, weight) {
   if (weight <= 0) return values;
   const out = new Float32Array(values.length);
@@ -14,13 +14,13 @@ export function smoothed(values, weight) {
   return out;
 }
 
-/** The value at `at` between the points of a curve; NaN outside. */
+/** The value of a curve at `at`, interpolated; NaN outside of it. */
 export function interpolated(x, y, at) {
   const n = x.length;
   if (n === 0 || at < x[0] || at > x[n - 1]) return NaN;
   let low = 0;
   let high = n - 1;
-  while (low < high) { // the last point that is not behind `at`
+  while (low < high) { // the last point that is not beyond `at`
     const middle = (low + high + 1) >> 1;
     if (x[middle] <= at) low = middle;
     else high = middle - 1;
@@ -33,7 +33,7 @@ export function interpolated(x, y, at) {
 const kStudent = [NaN, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
   2.12, 2.11, 2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042];
 
-/** Half the width of the 95 % confidence interval of a mean (Student's t); 0 of one value. */
+/** Half the width of the 95 % confidence interval of a mean (Student's t); 0 for a single value. */
 export function halfInterval(values) {
   const n = values.length;
   if (n < 2) return 0;
@@ -42,7 +42,7 @@ export function halfInterval(values) {
   return (kStudent[n - 1] ?? 1.96) * Math.sqrt(variance / n);
 }
 
-/** The mean of curves and its interval, where all of them have values. */
+/** The mean of curves and its confidence interval, where all of them have values. */
 export function meanCurve(curves, points = 300) {
   const full = curves.filter((curve) => curve.x.length > 0);
   if (full.length === 0) return {x: [], mean: [], minimum: [], maximum: []};
@@ -78,7 +78,7 @@ export function roundTicks(low, high, count) {
 
 const kTimes = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 
-/** The same of seconds: round in minutes and hours, too. */
+/** Likewise for seconds; values are also round in minutes and hours. */
 export function timeTicks(low, high, count) {
   const rough = (high - low) / Math.max(1, count);
   const step = kTimes.find((time) => time >= rough) ?? Math.ceil(rough / 86400) * 86400;

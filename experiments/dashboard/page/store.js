@@ -1,4 +1,4 @@
-// What the page knows: the runs, which of them are shown, and which one has the focus.
+// The state of the page: the runs, which of them are shown, and which one is focused.
 import {get} from './api.js';
 
 const kColors = 10; // --series-0 to --series-9
@@ -11,7 +11,7 @@ class Store extends EventTarget {
     this.shown = new Set(); // ids
     this.focus = '';        // id
     this.pending = true;
-    this.known = false;     // whether the list came once
+    this.known = false;     // whether the list has arrived
   }
 
   async refresh() {
@@ -26,7 +26,7 @@ class Store extends EventTarget {
     this.dispatchEvent(new Event('runs'));
   }
 
-  /** At first: the selected run or the newest, and beside it the newest others. */
+  /** The initial selection: the selected run or the newest one, and the newest others. */
   choose(selected) {
     this.known = true;
     this.focus = this.byId.has(selected) ? selected : this.runs[0].id;
@@ -58,7 +58,7 @@ class Store extends EventTarget {
     return this.runs.filter((run) => this.shown.has(run.id));
   }
 
-  /** A run keeps its color while it is in the list. */
+  /** The color of a run, which it keeps while it is in the list. */
   color(id) {
     this.colors ??= new Map();
     if (!this.colors.has(id)) this.colors.set(id, this.colors.size % kColors);
@@ -73,12 +73,12 @@ class Store extends EventTarget {
 
 export const store = new Store();
 
-/** "2026-11-25 10:00:00" of the name of a run's folder. */
+/** "2026-11-25 10:00:00", from the name of a run's folder. */
 export function runTime(run) {
   return run.started.replace('T', ' ').replace(/(\d\d)-(\d\d)-(\d\d)(-\d+)?$/, '$1:$2:$3$4');
 }
 
-/** "cartpole"; of a sweep's run what varies: "n_step=5, seed=1". */
+/** "cartpole"; for a run of a sweep, what varies: "n_step=5, seed=1". */
 export function shortName(run) {
   const name = run.experiment || run.id.split('/').slice(-2)[0];
   if (!run.sweep) return name;
@@ -87,12 +87,12 @@ export function shortName(run) {
   return varied.map(([, key, value]) => `${key.split('.').pop()}=${value}`).join(', ') || part;
 }
 
-/** The same with its time or sweep: no two runs are called alike. */
+/** Likewise with the run's time or sweep, which makes the name unique. */
 export function runName(run) {
   return run.sweep ? `${run.sweep}: ${shortName(run)}` : `${shortName(run)}, ${runTime(run)}`;
 }
 
-/** The choice of a run in a form. */
+/** A form control to choose a run. */
 export function fillRuns(select, {none, value}) {
   const options = store.runs.map((run) => [run.id, runName(run)]);
   const wanted = JSON.stringify([none, options]);

@@ -17,7 +17,7 @@ function milliseconds(microseconds) {
   return `${(microseconds / 1000).toPrecision(3)} ms`;
 }
 
-/** How deep each span lies in others of its lane; the spans of a lane nest. */
+/** The nesting depth of each span within its lane. */
 function withDepths(spans) {
   const open = new Map();
   return [...spans].sort((a, b) => a.tid - b.tid || a.ts - b.ts || b.dur - a.dur).map((span) => {
@@ -29,7 +29,7 @@ function withDepths(spans) {
   });
 }
 
-/** The actors of a trace with their spans, learners first as in the file. */
+/** The actors of a trace with their spans; learners come first, as in the file. */
 export function actorsOf(trace) {
   const actors = new Map();
   for (const event of trace.traceEvents) {
@@ -59,7 +59,7 @@ export class TimelineStrip {
       const trace = await (await fetch(address)).json();
       if (this.shown === key) this.draw(trace, address, newest.path);
     } catch {
-      this.shown = ''; // it was being replaced: the next refresh tries again
+      this.shown = ''; // the file was being replaced: the next refresh tries again
     }
   }
 
@@ -75,7 +75,7 @@ export class TimelineStrip {
   strip(learner) {
     const spans = withDepths(learner.spans).slice(0, kMostDrawn);
     const lanes = [...new Set(spans.map((span) => span.tid))];
-    const rows = new Map(); // of a lane: its first row
+    const rows = new Map(); // lane -> its first row
     let row = 0;
     for (const lane of lanes) {
       rows.set(lane, row);
@@ -103,7 +103,7 @@ export class TimelineStrip {
     return h('div', {}, drawing, h('ul', {class: 'legend'}, ...names.map((name, i) => h('li', {}, h('span', {class: `swatch series-${i % 10}`}), name))));
   }
 
-  /** Per actor and stage: how often and how long. */
+  /** For each actor and stage, how often it ran and how long it took. */
   times(actors) {
     const rows = [];
     for (const actor of actors) {

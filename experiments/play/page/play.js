@@ -6,7 +6,7 @@ const picture = byId('picture');
 let paused = false;
 let handSwitch = false;
 
-// Commands of one frame of the screen go together; of a motion the last one counts.
+// Commands of one screen frame are sent together; only the last command of a motion counts.
 let waiting = [];
 let sending = false;
 
@@ -20,7 +20,7 @@ async function flush() {
     const reply = await fetch('/api/commands', {method: 'POST', headers, body: JSON.stringify({commands})});
     if (!reply.ok) showProblem((await reply.json()).error ?? reply.statusText);
   } catch {
-    // The picture's loop says that the server is gone.
+    // The picture loop reports that the server is gone.
   }
   sending = false;
   flush();
@@ -45,7 +45,7 @@ function showProblem(text) {
   byId('problem').hidden = text === '';
 }
 
-// Where the pointer is in the picture, -1 to 1.
+// Position of the pointer in the picture, -1 to 1.
 function place(event) {
   const box = picture.getBoundingClientRect();
   return {
@@ -170,7 +170,7 @@ async function draw(jpeg) {
   bitmap.close();
 }
 
-// The next picture is asked for before this one is shown, so that the way there and back costs little.
+// The next picture is requested before this one is shown, which hides the round trip.
 async function watch() {
   let number = 0;
   for (;;) {
@@ -185,7 +185,7 @@ async function watch() {
       show(state);
     } catch (error) {
       byId('connection').textContent = `no pictures: ${error.message}`;
-      number = 0; // of a server that was started again
+      number = 0; // for a restarted server
       await pause(1000);
     }
   }
