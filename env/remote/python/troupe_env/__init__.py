@@ -3,7 +3,7 @@
 Serving: ``python -m troupe_env serve gymnasium HalfCheetah-v5 --endpoint ipc:///tmp/cheetah --count 16``, or :class:`Server`.
 Playing: :class:`GymnasiumEnv`, :class:`GymnasiumVectorEnv`, :class:`DmEnv`; below them :class:`Client`.
 
-The classes are imported when they are first used: Gymnasium and dm_env are needed by their own only.
+The classes are imported on first use: only the classes for Gymnasium and dm_env need these packages.
 """
 
 from importlib import import_module

@@ -31,7 +31,7 @@ def _options(pairs):
 
 
 def _wrapper(text):
-    """A function that wraps an environment: "AtariPreprocessing,noop_max=0", or "my_package.my_module:Wrapper"."""
+    """Returns a function that wraps an environment; `text`: "AtariPreprocessing,noop_max=0" or "my_package.my_module:Wrapper"."""
     name, *pairs = text.split(",")
     module, colon, function = name.rpartition(":")
     try:
@@ -44,7 +44,7 @@ def _wrapper(text):
 
 
 def _factory(arguments):
-    """(a function that makes one environment, its name for Troupe)."""
+    """Returns (a function that makes one environment, its name for Troupe)."""
     make, name = _bare_factory(arguments)
     wrappers = [_wrapper(text) for text in arguments.wrap]
 
@@ -96,7 +96,7 @@ def _serve(arguments):
         if arguments.end_with_input:
 
             def wait_for_end():
-                while os.read(0, 4096):  # not sys.stdin: its lock would be held when the interpreter ends
+                while os.read(0, 4096):  # not sys.stdin: its lock would be held when the interpreter exits
                     pass
                 server.stop()
 
@@ -135,7 +135,7 @@ def main(argv=None):
     except (ValueError, TypeError, ImportError) as mistake:
         print(f"troupe_env: {mistake}", file=sys.stderr)
         return 2
-    except Exception as failure:  # the last line is the cause
+    except Exception as failure:  # the last line names the cause
         print(f"troupe_env: {type(failure).__name__}: {failure}", file=sys.stderr)
         return 1
 

@@ -1,4 +1,4 @@
-"""Environments of Python as the server plays them: seeds, vectors of numbers and views of memory."""
+"""Adapters: Python environments as the server steps them, with seeds, vectors of numbers and views of memory."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ from troupe_env.spec import ArraySpec
 
 
 class Adapter:
-    """One environment. `views` are the arrays of one observation, in the order of `spec.observations`, to be written in place."""
+    """One environment. It writes each observation into `views`, arrays in the order of `spec.observations`."""
 
     spec = None
 
@@ -16,8 +16,8 @@ class Adapter:
         raise NotImplementedError
 
     def step(self, action, views):
-        """`action` is float64 [spec.actions]: a choice is one of its whole numbers, a continuous number finite and, from clients that keep
-        the rules, within its bounds. Gives (reward, discount, whether the episode has ended)."""
+        """Steps with `action`, float64 [spec.actions]. A choice is one of its whole numbers; a continuous number is finite and, if the client
+        keeps the rules, within its bounds. Returns (reward, discount, whether the episode has ended)."""
         raise NotImplementedError
 
     def close(self):
@@ -25,7 +25,7 @@ class Adapter:
 
 
 def adapt(environment, name=None, action_repeat=1):
-    """The adapter of a Gymnasium or dm_env environment; an Adapter is its own. `action_repeat`: what one of its steps counts as."""
+    """Returns an adapter for a Gymnasium or dm_env environment; an Adapter is returned as it is. `action_repeat`: environment steps counted per step."""
     adapter = _adapter(environment, name)
     if action_repeat != 1:
         adapter.spec = dataclasses.replace(adapter.spec, action_repeat=action_repeat)
@@ -50,7 +50,7 @@ def _adapter(environment, name):
 
 
 def array_spec(name, dtype, shape):
-    """How an array of this kind travels: bool and uint8 as uint8, other integers as int64, float16 as float32."""
+    """The spec as which such an array is sent: bool and uint8 as uint8, other integers as int64, float16 as float32."""
     dtype = np.dtype(dtype)
     if dtype in (np.dtype(bool), np.dtype("u1")):
         sent = np.dtype("u1")
@@ -66,7 +66,7 @@ def array_spec(name, dtype, shape):
 
 
 class Picture:
-    """A picture of Python's, uint8 [height, width] or [height, width, 1, 3 or 4], which travels as Troupe's: [channels, height, width]."""
+    """A picture in Python's layout, uint8 [height, width] or [height, width, 1, 3 or 4], which is sent in Troupe's: [channels, height, width]."""
 
     def __init__(self, shape):
         self.shape = tuple(int(n) for n in shape)
@@ -75,18 +75,18 @@ class Picture:
 
     @staticmethod
     def is_one(dtype, shape, flat=False):
-        """`flat`: whether [height, width] is one, too."""
+        """Whether such an array is a picture. `flat`: whether [height, width] counts, too."""
         return np.dtype(dtype) == np.dtype("u1") and (
             (len(shape) == 3 and shape[2] in (1, 3, 4)) or (flat and len(shape) == 2)
         )
 
     def view(self, sent):
-        """The memory of the array that is sent, in the environment's order."""
+        """A view of the array `sent` in the environment's layout."""
         return sent[0] if len(self.shape) == 2 else sent.transpose(1, 2, 0)
 
 
 def write(view, value, name):
-    """Copies one array of an observation into its place; an environment that breaks its own promise fails."""
+    """Copies one array of an observation into `view`. Raises if it does not match the environment's spec."""
     value = np.asarray(value)
     if value.shape != view.shape:
         raise ValueError(f"observation '{name}' has shape {value.shape}; the environment promised {view.shape}")
@@ -94,7 +94,7 @@ def write(view, value, name):
 
 
 class ActionPart:
-    """Some numbers of the action vector and what they mean to the environment."""
+    """Consecutive numbers of the action vector, and their meaning for the environment."""
 
     def __init__(self, minimum, maximum, choices, decode):
         self.minimum, self.maximum, self.choices, self.decode = list(minimum), list(maximum), list(choices), decode
@@ -127,7 +127,7 @@ def box_part(minimum, maximum, shape, dtype):
 
 
 def choices_part(counts, first, dtype):
-    """A choice for each element of `counts`: the environment gets an array of its shape, each choice counted from `first`."""
+    """The part for one choice per element of `counts`: the environment gets an array of the same shape, with choices counted from `first`."""
     counts = np.asarray(counts)
     first = np.broadcast_to(np.asarray(first, np.int64), counts.shape)
     flat = [int(n) for n in counts.ravel()]

@@ -1,4 +1,4 @@
-"""Plays environments that somebody serves: Troupe (``troupe serve environment``, C++) or :class:`troupe_env.Server`."""
+"""A client of served environments: of ``troupe serve environment`` (C++) or of :class:`troupe_env.Server`."""
 
 import secrets
 import threading
@@ -16,7 +16,7 @@ _MAX_HEADER = 1 << 20
 
 
 class RemoteError(RuntimeError):
-    """The peer lies, stalls, has vanished, was restarted, sends garbage or speaks another version; or an environment failed."""
+    """The peer stalls, has vanished, was restarted, breaks the protocol or speaks another version; or an environment failed."""
 
 
 class _Heart:
@@ -56,9 +56,9 @@ class _Heart:
 
 
 class Client:
-    """`environments` of the peer at `endpoint`; one thread at a time. Times are in seconds. `secret_key` and `server_key`, files of `troupe keys new`,
-    encrypt the connection. After a RemoteError for the whole peer, a
-    turn that resets all environments reconnects."""
+    """Steps `environments` environments of the peer at `endpoint`. One thread at a time may use it. Times are in seconds. `secret_key` and
+    `server_key`, files of `troupe keys new`, encrypt the connection. After a RemoteError that concerns the whole peer, a call of play()
+    that resets all environments reconnects."""
 
     def __init__(
         self, endpoint, environments=1, connect_deadline=10.0, deadline=30.0, silence=5.0, retry_interval=1.0,
@@ -88,7 +88,7 @@ class Client:
         self.close()
 
     def close(self):
-        """Gives the environments back; waits 0.2 s at most."""
+        """Releases the environments; waits at most 0.2 s."""
         if self._context is None:
             return
         if self._socket is not None:
@@ -106,12 +106,12 @@ class Client:
             self.close()
 
     def play(self, actions, resets=(), rows=None):
-        """One message: the environments `rows` (None: all) each step by their row of `actions` [len(rows), n], but those in `resets`,
-        a mapping from environment to seed, begin an episode. Continuous numbers are clipped to their bounds; a choice (see
-        spec.choices) must be one of the whole numbers 0 to n - 1. Gives (results, arrays, failures): a structured array of reward,
+        """Steps the environments `rows` (None: all), each with its row of `actions` [len(rows), n], in one message. Environments in `resets`,
+        a mapping from environment to seed, begin an episode instead. Continuous numbers are clipped to their bounds; a choice (see
+        spec.choices) must be one of the whole numbers 0 to n - 1. Returns (results, arrays, failures): a structured array of reward,
         discount and step_type; the arrays of the observations [len(rows), ...] in the order of the spec, valid until the next call; and
-        the messages of rows that failed, by row. A number that is not finite or a choice that is not one of its whole numbers raises
-        ValueError before anything is sent."""
+        the error messages of failed environments, by row. Raises ValueError, before anything is sent, if a number is not finite or a
+        choice is not one of its whole numbers."""
         if self._context is None:
             raise RemoteError(f"{self.endpoint}: the client is closed")
         which = self._all if rows is None else list(rows)
@@ -168,7 +168,7 @@ class Client:
         self._socket.setsockopt(zmq.LINGER, 0)
         self._socket.setsockopt(zmq.MAXMSGSIZE, max(self._max_bytes, _MAX_HEADER))
         self._request = 0
-        self._session = secrets.randbits(63) + 1  # names this client; decides no number of any run
+        self._session = secrets.randbits(63) + 1  # identifies this client; has no effect on the results of a run
         try:
             self._socket.connect(self.endpoint)
             self._ask(Envelope(hello=Hello(environments=self.count, client="troupe_env")))
@@ -216,7 +216,7 @@ class Client:
         self._socket.send_multipart(self._question)
 
     def _wait(self, expected, patience, what, key):
-        """The answer of this kind and its data frames; raises MessageError."""
+        """Waits for the answer of this kind and returns it with its data frames; raises MessageError."""
         begin = time.monotonic()
         interval = self._retry_interval
         retry = begin + interval
@@ -249,7 +249,7 @@ class Client:
                 "same release on both sides"
             )
         if answer.session != self._session or answer.request < self._request:
-            return None  # of a question that was asked twice, or of a session of before
+            return None  # the answer to a repeated request, or to one of an earlier session
         if answer.refused is not None:
             raise MessageError(f"it refused {what}: {printable(answer.refused.message)}")
         if answer.request > self._request or getattr(answer, expected) is None:

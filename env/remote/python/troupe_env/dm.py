@@ -1,4 +1,4 @@
-"""Troupe's environments as dm_env's."""
+"""Troupe's environments with the interface of dm_env."""
 
 from collections import OrderedDict
 
@@ -12,13 +12,14 @@ from troupe_env.spec import LAST
 
 
 class DmEnv(dm_env.Environment):
-    """DmEnv("cheetah_run", seed=3) plays Troupe's task; DmEnv(endpoint="ipc:///tmp/x") what is served there. Observations are an
-    OrderedDict by name. `seed` seeds the seeds of the episodes; `reset_to(n)` begins Troupe's episode n. `program` and `arguments` are of
-    troupe_env.Program, further options of troupe_env.Client.
+    """DmEnv("cheetah_run", seed=3) is a task of Troupe; DmEnv(endpoint="ipc:///tmp/x") is an environment served there. Observations are an
+    OrderedDict by name. The seeds of the episodes are drawn from `seed`; `reset_to(n)` begins Troupe's episode n. `program` and `arguments`
+    are passed to troupe_env.Program, further options to troupe_env.Client.
 
-    The action is a DiscreteArray where it is one choice, a BoundedArray of int64 where it is several and of float64 where it is continuous.
-    Where it has both, it is a BoundedArray of float64, in which each choice is a whole number from 0 to its maximum: `action_choices` has
-    their n, and 0 for a continuous number. Continuous numbers are clipped; a choice outside its range raises ValueError."""
+    The action is a DiscreteArray if it is a single choice, a BoundedArray of int64 for several choices, and one of float64 if it is
+    continuous. With both kinds it is a BoundedArray of float64, in which each choice is a whole number from 0 to its maximum:
+    `action_choices` has n for a choice and 0 for a continuous number. Continuous numbers are clipped; a choice out of range raises
+    ValueError."""
 
     def __init__(self, task=None, *, seed=None, endpoint=None, program="troupe", arguments=(), **options):
         self._client, self._program = connect(task, endpoint, 1, program, arguments, options)

@@ -1,4 +1,4 @@
-"""A dm_env environment as the server plays it."""
+"""The adapter of dm_env environments."""
 
 import math
 
@@ -25,7 +25,7 @@ def _leaves(spec, name=""):
 
 
 def _action(spec):
-    """The action vector. Bounded integers (a DiscreteArray has them) are choices, counted from their minimum."""
+    """The parts of the action vector. Bounded integers (as in a DiscreteArray) are choices, counted from their minimum."""
     if not hasattr(spec, "dtype"):
         raise TypeError("the action is not one array; wrap the environment so that it is")
     if hasattr(spec, "minimum") and np.dtype(spec.dtype).kind in "iu":
@@ -35,8 +35,8 @@ def _action(spec):
 
 
 class DmAdapter(Adapter):
-    """An episode of dm_control is a function of its seed (``environment.task.random`` is seeded before each). Another environment is
-    seeded by its own ``seed(number)``, where it has one; otherwise seeds have no effect and `seeded` is False."""
+    """An episode of dm_control depends only on its seed, with which ``environment.task.random`` is seeded before each episode. Other
+    environments are seeded by their ``seed(number)`` if they have it; otherwise seeds have no effect and `seeded` is False."""
 
     def __init__(self, environment, name=None):
         self._environment = environment

@@ -6,7 +6,7 @@ from troupe_env.messages import printable
 
 
 def check_endpoint(endpoint, allow_other_hosts=False, any_port=False):
-    """Raises ValueError naming the endpoint, the rule and the way out."""
+    """Raises ValueError with the endpoint, the rule and the remedy."""
     what = f"endpoint '{printable(endpoint, 200)}'"
     if endpoint.startswith("ipc://"):
         if not 1 <= len(endpoint[6:].encode()) <= 97 or "\0" in endpoint:

@@ -1,4 +1,4 @@
-"""A Gymnasium environment as the server plays it."""
+"""The adapter of Gymnasium environments."""
 
 import numpy as np
 from gymnasium import spaces
@@ -8,7 +8,7 @@ from troupe_env.spec import Spec
 
 
 def _leaves(space, name=""):
-    """The arrays in a space of observations: (spec, how to find it in an observation, the Picture that it is or None)."""
+    """The arrays of an observation space: (spec, how to find the array in an observation, its Picture or None)."""
     if isinstance(space, spaces.Dict):
         children = [(key, inner) for key, inner in space.spaces.items()]
     elif isinstance(space, spaces.Tuple):
@@ -40,7 +40,7 @@ def _has_grey_levels(space):
 
 
 def _actions(space):
-    """The part of the action vector that a space of actions takes."""
+    """The parts of the action vector for an action space."""
     if isinstance(space, spaces.Box):
         return box_part(space.low, space.high, space.shape, space.dtype)
     if isinstance(space, spaces.Discrete):
@@ -71,8 +71,8 @@ def _joined(parts):
 
 class GymnasiumAdapter(Adapter):
     """Termination becomes discount 0, truncation discount 1. Box actions are clipped to their bounds. A Discrete(n) action is one choice
-    of n (`start` is added), a MultiDiscrete action one choice for each element, a MultiBinary action choices of 2. A Dict or Tuple of
-    these is their numbers in its order."""
+    of n (`start` is added), a MultiDiscrete action is one choice per element, and a MultiBinary action is choices of 2. A Dict or Tuple
+    of these concatenates their numbers in its order."""
 
     def __init__(self, environment, name=None):
         self._environment = environment

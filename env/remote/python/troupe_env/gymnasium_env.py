@@ -1,4 +1,4 @@
-"""Troupe's environments as Gymnasium's: one, and a vector of them."""
+"""Troupe's environments with the interfaces of Gymnasium's Env and VectorEnv."""
 
 import gymnasium
 import numpy as np
@@ -21,15 +21,15 @@ def _box(array):
 
 
 def _observation_space(spec):
-    """The array itself where there is one, else a Dict by name."""
+    """The space of the array if there is only one, otherwise a Dict by name."""
     if len(spec.observations) == 1:
         return _box(spec.observations[0])
     return spaces.Dict({array.name: _box(array) for array in spec.observations})
 
 
 class _Actions:
-    """The action space of a spec, and its actions as vectors: a Box of continuous numbers, a Discrete of one choice, a MultiDiscrete of
-    several; for both kinds a Tuple of the Box and a MultiDiscrete, each in the order of the spec."""
+    """The action space of a spec, and its actions as vectors. The space is a Box for continuous numbers, Discrete for one choice and
+    MultiDiscrete for several; for both kinds it is a Tuple of a Box and a MultiDiscrete, each in the order of the spec."""
 
     def __init__(self, spec):
         counts = np.array(spec.choices)
@@ -44,7 +44,7 @@ class _Actions:
         self.space = parts[0] if len(parts) == 1 else spaces.Tuple(parts)
 
     def vectors(self, actions, count):
-        """float64 [count, actions] of `count` actions, batched as Gymnasium does."""
+        """Returns `count` actions, batched as in Gymnasium, as float64 [count, actions]."""
         parts = actions if len(self._columns) > 1 else (actions,)
         if len(parts) != len(self._columns):
             raise ValueError(f"an action of {self.space} has {len(self._columns)} parts; this one has {len(parts)}")
@@ -55,7 +55,7 @@ class _Actions:
 
 
 class _Arrays:
-    """Arrays in the order of the spec as what the observation space holds: copies, which later steps do not change."""
+    """Converts arrays in the order of the spec to observations: copies, which later steps do not change."""
 
     def __init__(self, spec):
         self._names = [array.name for array in spec.observations]
@@ -67,17 +67,17 @@ class _Arrays:
 
 
 class GymnasiumEnv(gymnasium.Env):
-    """GymnasiumEnv("cheetah_run") plays Troupe's task; GymnasiumEnv(endpoint="ipc:///tmp/x") what is served there.
+    """GymnasiumEnv("cheetah_run") is a task of Troupe; GymnasiumEnv(endpoint="ipc:///tmp/x") is an environment served there.
 
-    `reset(seed=n)` begins Troupe's episode n; without a seed one is drawn from `np_random`. The end by Troupe's time limit is a
-    truncation, with discount 0 it is a termination; `info["discount"]` has the discount. An environment that fails raises RemoteError and
-    may be reset.
+    `reset(seed=n)` begins Troupe's episode n; without a seed, one is drawn from `np_random`. An episode that ends by Troupe's time limit is
+    truncated; one that ends with discount 0 is terminated. `info["discount"]` has the discount. An environment that fails raises
+    RemoteError and may be reset.
 
-    The action space is a Box where the action is continuous, Discrete(n) where it is one choice, MultiDiscrete where it is several, and
-    Tuple((Box, MultiDiscrete)) where it has both: the continuous numbers in their order, and the choices in theirs. Continuous numbers are
-    clipped; a choice outside its range raises ValueError.
+    The action space is a Box if the action is continuous, Discrete(n) if it is one choice, MultiDiscrete if it is several, and
+    Tuple((Box, MultiDiscrete)) if it has both: the continuous numbers in their order, and the choices in theirs. Continuous numbers are
+    clipped; a choice out of range raises ValueError.
 
-    `program` and `arguments` are of troupe_env.Program, further options of troupe_env.Client."""
+    `program` and `arguments` are passed to troupe_env.Program, further options to troupe_env.Client."""
 
     metadata = {"render_modes": []}
 
@@ -121,9 +121,9 @@ class GymnasiumEnv(gymnasium.Env):
 
 
 class GymnasiumVectorEnv(VectorEnv):
-    """`num_envs` of Troupe's environments, stepped by one message. An environment whose episode has ended is reset by the next step
-    (AutoresetMode.NEXT_STEP); one that fails is truncated with `info["failure"]` and reset likewise. Rewards and discounts are float64.
-    Action spaces are those of GymnasiumEnv, batched."""
+    """`num_envs` environments of Troupe, stepped by one message. An environment whose episode has ended is reset by the next step
+    (AutoresetMode.NEXT_STEP); one that fails is truncated with `info["failure"]` and is also reset by the next step. Rewards and discounts
+    are float64. Action spaces are those of GymnasiumEnv, batched."""
 
     def __init__(self, task=None, num_envs=1, *, endpoint=None, program="troupe", arguments=(), **options):
         self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}

@@ -1,4 +1,4 @@
-"""An environment that does nothing: what the protocol costs (``troupe bench remote``), and an example of an Adapter."""
+"""An environment that does nothing, to measure the cost of the protocol (``troupe bench remote``); also an example of an Adapter."""
 
 import numpy as np
 

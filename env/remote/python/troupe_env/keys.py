@@ -1,4 +1,4 @@
-"""Keys of encrypted connections (CURVE), from files of `troupe keys new`: one key a line, after the word "public" or "secret"."""
+"""Keys of encrypted connections (CURVE), from files of `troupe keys new`: one key per line, after the word "public" or "secret"."""
 
 import os
 import stat
@@ -9,7 +9,7 @@ _LETTERS = 40
 
 
 def _keys(path):
-    """[(word, key)] of a file."""
+    """Returns the [(word, key)] in a file."""
     with open(path, encoding="ascii", errors="replace") as lines:
         rows = [line.split() for line in lines if line.strip() and not line.startswith("#")]
     if not rows or any(len(row) != 2 or row[0] not in ("public", "secret") or len(row[1]) != _LETTERS for row in rows):
@@ -18,7 +18,7 @@ def _keys(path):
 
 
 def read_secret_key(path):
-    """(public, secret) of a file with one secret key, which only its owner may read."""
+    """Returns (public, secret) from a file with one secret key, which only its owner may be able to read."""
     rows = _keys(path)
     if [word for word, _ in rows] != ["secret"]:
         raise ValueError(f"{path}: must have one secret key, as troupe.secret of `troupe keys new FOLDER`")
@@ -28,12 +28,12 @@ def read_secret_key(path):
 
 
 def read_public_keys(path):
-    """All of a file; of a secret key in it the public one."""
+    """Returns all public keys of a file; for a secret key, its public key."""
     return {key if word == "public" else zmq.curve_public(key) for word, key in _keys(path)}
 
 
 class ClientKeys:
-    """The client proves that it has its secret, the server that it has that of `server_key`."""
+    """With these keys, the client proves that it has its secret key, and the server that it has the one of `server_key`."""
 
     def __init__(self, secret_key, server_key):
         self._public, self._secret = read_secret_key(secret_key)
@@ -47,7 +47,7 @@ class ClientKeys:
 
 
 class ServerKeys:
-    """Clients must prove that they have the secret of a key of `allowed_keys`. Answers ZeroMQ's questions on a thread until close()."""
+    """Clients must prove that they have the secret key of a key in `allowed_keys`. A thread answers ZeroMQ's requests until close()."""
 
     def __init__(self, context, secret_key, allowed_keys):
         from zmq.auth.thread import ThreadAuthenticator
@@ -59,7 +59,7 @@ class ServerKeys:
         self._authenticator.configure_curve_callback("*", self)
 
     def callback(self, domain, key):
-        """ZeroMQ's question whether a client with this key may come in."""
+        """ZeroMQ asks whether a client with this key may connect."""
         return key in self._allowed
 
     def set_on(self, socket):

@@ -1,7 +1,7 @@
 """The messages of remote.proto in Protobuf's wire format.
 
-Written by hand (the fields are the tables below) so that nothing is generated and no version of the Protobuf library is needed: the library
-of a machine-learning environment is often held at some version by another package. A test compares every message with Protobuf's own.
+They are written by hand, with tables of fields, so that nothing is generated and no particular version of the Protobuf library is needed: in
+machine-learning environments, other packages often pin its version. A test compares every message with the output of Protobuf.
 """
 
 import struct
@@ -14,7 +14,7 @@ _UINT64 = (1 << 64) - 1
 
 
 class MessageError(ValueError):
-    """Bytes that are no message of the protocol."""
+    """The bytes are not a message of the protocol."""
 
 
 def _put_varint(out, value):
@@ -38,7 +38,7 @@ def _get_varint(data, at):
 
 
 class _Kind:
-    """How one kind of value is written: its wire type, what it is when absent, to and from bytes (or the number of a varint)."""
+    """How one kind of value is encoded: its wire type, its default, and conversions to and from bytes (or the number of a varint)."""
 
     def __init__(self, wire, default, write, read):
         self.wire, self.default, self.write, self.read = wire, default, write, read
@@ -71,7 +71,7 @@ class Field:
 
 
 class Message:
-    """Base of the messages; `FIELDS` says what they hold. A message field that is absent is None."""
+    """Base class of the messages; `FIELDS` describes their fields. An absent message field is None."""
 
     FIELDS = ()
 
@@ -93,7 +93,7 @@ class Message:
         return f"{type(self).__name__}({shown})"
 
     def body(self):
-        """The name of the member of the oneof that is set, or None."""
+        """The name of the oneof member that is set, or None."""
         for field in self.FIELDS:
             if field.oneof and getattr(self, field.name) is not None:
                 return field.name
@@ -132,7 +132,7 @@ class Message:
         if number == 0:
             raise MessageError("a field has number 0")
         if field is None:
-            return at  # of a later version
+            return at  # a field of a later version
         if field.packed and wire == _BYTES:
             getattr(self, field.name).extend(_unpack(field.kind, value))
             return at
@@ -309,5 +309,5 @@ def answer_to(question, **body):
 
 
 def printable(text, limit=2000):
-    """One line without control characters: a peer's text as it may be shown."""
+    """Returns a peer's text as one line without control characters, so that it is safe to show."""
     return "".join(c if c.isprintable() else "?" for c in str(text))[:limit]

@@ -1,4 +1,4 @@
-"""Whose process has the other end of a connection within this host, as the kernel tells."""
+"""Finds the owner of the other end of a connection within this host, as the kernel reports it."""
 
 import os
 import socket
@@ -8,7 +8,7 @@ _ESTABLISHED = "01"
 
 
 def is_own_user(descriptor):
-    """Of an accepted connection. False where the peer has left, is of another host, or the system does not tell."""
+    """Whether the peer of an accepted connection belongs to this user. False if it has left, is on another host, or the system does not say."""
     try:
         with socket.socket(fileno=os.dup(descriptor)) as connection:
             if connection.family == socket.AF_UNIX:
@@ -24,6 +24,6 @@ def is_own_user(descriptor):
 
 
 def _end(family, host, port):
-    """As the tables write it: words of 32 bits in the machine's order."""
+    """An address as the kernel's tables write it: 32-bit words in native byte order."""
     words = struct.unpack(f"={'4I' if family == socket.AF_INET6 else 'I'}", socket.inet_pton(family, host))
     return "".join(f"{word:08X}" for word in words) + f":{port:04X}"

@@ -1,4 +1,4 @@
-"""Starts ``troupe serve environment`` for as long as a Python environment needs it."""
+"""Runs ``troupe serve environment`` while a Python environment needs it."""
 
 import pathlib
 import select
@@ -9,12 +9,12 @@ import time
 
 
 class Program:
-    """A ``troupe serve environment`` of `count` environments of `task`, reachable by this user only. `program` is the path of troupe (or its name
-    in the PATH), `arguments` are further flags, for example ["--pixels"]. It ends with close(), and with this process however it ends
-    (its standard input is closed then)."""
+    """A process ``troupe serve environment`` with `count` environments of `task`, which only this user can reach. `program` is the path of troupe
+    (or its name in the PATH); `arguments` are further flags, for example ["--pixels"]. The process ends with close(), and with this process
+    however that ends, because its standard input is closed then."""
 
     def __init__(self, task, count=1, program="troupe", arguments=(), deadline=60.0):
-        self._folder = tempfile.mkdtemp(prefix="troupe-")  # readable by its owner only
+        self._folder = tempfile.mkdtemp(prefix="troupe-")  # only its owner can read it
         self.endpoint = f"ipc://{self._folder}/serve"
         found = shutil.which(program)
         if found is None:
@@ -58,7 +58,7 @@ class Program:
 
 
 def connect(task, endpoint, count, program, arguments, options):
-    """(client, program or None) for either a task, served by a program of our own, or an endpoint."""
+    """Returns (client, program or None), for either a task, which a new program then serves, or an endpoint."""
     from troupe_env.client import Client
 
     if (task is None) == (endpoint is None):

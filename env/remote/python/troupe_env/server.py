@@ -1,4 +1,4 @@
-"""Serves environments of Python to Troupe's RemoteEnvironments (C++), or to this package's Client."""
+"""Serves Python environments to Troupe's RemoteEnvironments (C++), or to this package's Client."""
 
 import threading
 import time
@@ -33,7 +33,7 @@ _EXAMPLE = "python -m troupe_env serve gymnasium HalfCheetah-v5 --endpoint ipc:/
 
 
 class _Session:
-    """One client: its environments, memory for their results, and the last answer, which it may ask for again."""
+    """One client: its environments, memory for their results, and the last answer, which the client may request again."""
 
     def __init__(self, players, spec):
         self.players = players
@@ -49,12 +49,12 @@ class _Session:
 
 
 class Server:
-    """Serves `count` environments, made by calling `make` (which gives a Gymnasium or dm_env environment, or an Adapter). One thread
-    plays, the one that calls serve(); another answers heartbeats. Use it as a context, or close() it.
+    """Serves `count` environments, each made by calling `make`, which returns a Gymnasium or dm_env environment, or an Adapter. The thread
+    that calls serve() steps them; another one answers heartbeats. Use it as a context manager, or close() it.
 
-    An environment that raises fails alone: the client gets the reason and must reset it. Strangers' bytes are dropped and counted.
-    `action_repeat`: how many environment steps Troupe counts for one step, where the environment repeats an action. `secret_key` and
-    `allowed_keys`, files of `troupe keys new`, encrypt the connections and admit the clients with these keys alone."""
+    If an environment raises, only that environment fails: the client gets the reason and must reset it. Bytes from strangers are dropped and
+    counted. `action_repeat`: how many environment steps Troupe counts per step, for environments that repeat actions. `secret_key` and
+    `allowed_keys`, files of `troupe keys new`, encrypt the connections and admit only clients with these keys."""
 
     def __init__(
         self, make, endpoint="tcp://127.0.0.1:*", count=1, name=None, allow_other_hosts=False, silence_seconds=10.0,
@@ -125,18 +125,18 @@ class Server:
         self.close()
 
     def serve(self):
-        """Plays until stop(); call it from one thread."""
+        """Steps the environments until stop(). Call it from one thread."""
         while not self._stopped.is_set():
             if self._socket.poll(_NAP_MILLISECONDS):
                 frames = self._socket.recv_multipart(copy=False)
                 self._handle([frame.bytes for frame in frames], frames[-1].get(zmq.SRCFD))
 
     def stop(self):
-        """Ends serve() within a second; any thread."""
+        """Ends serve() within a second. Any thread may call it."""
         self._stopped.set()
 
     def close(self):
-        """After serve(): ends the heartbeats and closes the environments."""
+        """Ends the heartbeats and closes the environments. Call it after serve()."""
         self._stopped.set()
         if self._context is not None:
             if hasattr(self, "_heart"):
@@ -176,7 +176,7 @@ class Server:
         try:
             socket.send_multipart(parts, zmq.DONTWAIT)
         except zmq.Again:
-            pass  # a client that does not read; it asks again
+            pass  # the client does not read; it will ask again
 
     def _drop(self, why):
         self.garbage += 1
@@ -199,7 +199,7 @@ class Server:
             self._drop(f"version {question.protocol} of the protocol")
             text = f"this peer speaks version {PROTOCOL} of the protocol; use Troupe and troupe_env of the same release on both sides"
             return self._refuse(peer, question, Refused.PROTOCOL, text)
-        if question.hello is not None:  # a session's number is known to its client alone
+        if question.hello is not None:  # only its client knows a session's number
             if not self._any_user and not is_own_user(connection):
                 self._drop("a client that belongs to another user of this host")
                 text = "this server plays for its own user; run the client as that user, or serve with --allow-other-hosts"
@@ -216,7 +216,7 @@ class Server:
             return None
         session.seen = time.monotonic()
         if question.request < session.request:
-            return None  # answered already, and the client has gone on
+            return None  # already answered, and the client has sent later requests
         if question.request > session.request:
             try:
                 session.answer = self._obey(session, question, parts[2:])
@@ -301,7 +301,7 @@ class Server:
         return [header, session.result_bytes[: count * RESULT.itemsize], session.rows[:count]]
 
     def _play_one(self, session, environment, row, reset, seeds, action):
-        """Gives why it failed, or None."""
+        """Steps or resets one environment. Returns why it failed, or None."""
         if not reset and not session.playing[environment]:
             return "there is no episode to step: reset first"
         player = self._players[session.players[environment]]
@@ -317,12 +317,12 @@ class Server:
                 session.results[row] = (reward, discount, LAST if last else MID)
                 session.playing[environment] = not last
             return None
-        except Exception as error:  # the user's code: the client gets whatever it raises
+        except Exception as error:  # user code: the client gets whatever it raises
             return f"{type(error).__name__}: {error}"
 
 
 def _checked_play(play, count):
-    """Which environments, which of them are reset (or None), and the seeds; raises MessageError."""
+    """Returns the environments, which of them are reset (or None), and the seeds. Raises MessageError."""
     which = play.environments or range(count)
     if play.environments and (max(which) >= count or len(set(which)) != len(which)):
         raise MessageError(f"environments {list(which)[:20]} are not different ones of this client's {count}")

@@ -1,4 +1,4 @@
-"""What an environment promises, as troupe::env::EnvironmentSpec, and how observations lie in memory."""
+"""The spec of an environment, like troupe::env::EnvironmentSpec, and the memory layout of observations."""
 
 import math
 from dataclasses import dataclass, field
@@ -28,8 +28,8 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class Spec:
-    """An observation is one block of bytes: the arrays in order, each at a multiple of 8. An action is a vector of numbers, each continuous
-    within its bounds or a choice, one of the whole numbers 0 to n - 1."""
+    """An observation is one block of bytes: the arrays in order, each at an offset that is a multiple of 8. An action is a vector of numbers.
+    Each is either continuous within its bounds, or a choice: one of the whole numbers 0 to n - 1."""
 
     name: str
     observations: tuple
@@ -39,7 +39,7 @@ class Spec:
     action_repeat: int = 1
     frame_stack: int = 1
     control_timestep_seconds: float = 0.0
-    action_choices: tuple = ()  # n of a choice, whose bounds are 0 and n - 1; 0: continuous. Empty: all are
+    action_choices: tuple = ()  # n for a choice, whose bounds are 0 and n - 1; 0: continuous. Empty: all are continuous
     row_bytes: int = field(init=False)
 
     def __post_init__(self):
@@ -51,11 +51,11 @@ class Spec:
 
     @property
     def choices(self):
-        """n of each number of the action that is a choice, 0 of one that is continuous."""
+        """For each number of the action: n for a choice, 0 for a continuous number."""
         return self.action_choices or (0,) * self.actions
 
     def views(self, rows):
-        """The arrays [rows, ...] that lie in `rows`, uint8 [rows, row_bytes], by position in the spec; no copies."""
+        """Views of the arrays [rows, ...] in `rows`, uint8 [rows, row_bytes], in the order of the spec; nothing is copied."""
         views = []
         offset = 0
         for array in self.observations:
@@ -74,7 +74,7 @@ def is_name(text):
 
 
 def check_actions(spec, actions):
-    """Raises ValueError where a number of `actions`, float64 [actions] or [rows, actions], is not finite, or a choice is not one of its
+    """Raises ValueError if a number of `actions`, float64 [actions] or [rows, actions], is not finite, or a choice is not one of its
     whole numbers."""
     good = np.isfinite(actions)
     if spec.action_choices:
@@ -89,7 +89,7 @@ def check_actions(spec, actions):
 
 
 def problem_of_action(minimum, maximum, choices):
-    """What is wrong with the action, "" if nothing: the rules and words of troupe::env::problem_of()."""
+    """Returns what is wrong with the action, or "". Rules and messages are those of troupe::env::problem_of()."""
     if len(minimum) != len(maximum):
         return f"{len(minimum)} action minima and {len(maximum)} maxima; their numbers must be equal"
     if choices and len(choices) != len(minimum):
@@ -105,7 +105,7 @@ def problem_of_action(minimum, maximum, choices):
 
 
 def check_spec(spec, max_bytes):
-    """Raises MessageError where the spec is not one that an environment can have: what Troupe's client checks, too."""
+    """Raises MessageError if no environment can have this spec. Troupe's client checks the same rules."""
 
     def require(good, complaint):
         if not good:
