@@ -1,10 +1,11 @@
-"""Troupe in Python: environments that step in C++, MuJoCo's pictures by a ray caster, and replay tables.
+"""Troupe in Python: environments that step in C++, a ray caster for MuJoCo models, and replay tables.
 
     envs = troupe.make_vec("cheetah_run", num_envs=16, num_threads=2)
     observations, info = envs.reset(seed=1)
 
-`troupe.make` and `troupe.make_vec` give Gymnasium's Env and VectorEnv, `troupe.dm.make` dm_env's Environment, `troupe.render` draws the
-models of MuJoCo's own package, `troupe.replay` stores experience. Parts are imported when they are first used: Gymnasium, dm_env and MuJoCo are needed by their own only.
+`troupe.make` and `troupe.make_vec` return Gymnasium's Env and VectorEnv, and `troupe.dm.make` returns dm_env's Environment. `troupe.render`
+draws models of the package `mujoco`, and `troupe.replay` stores experience. Parts are imported on first use: Gymnasium, dm_env and MuJoCo are
+only needed by the parts that use them.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Agents in Python: environments, actors and replay stay in C++, the update is a function over torch tensors.
+"""Agents in Python. Environments, actors and replay stay in C++; the update is a function of torch tensors.
 
     @troupe.agent(batch_size=256, policy_layers=(256, 256), noise=0.1, metrics=("critic_loss",))
     class Mine:
@@ -12,8 +12,9 @@
 
     troupe.train("my_experiment", agent=Mine)
 
-The actors play tanh of `policy` (continuous actions) or its greatest output (a choice) in C++, so it is a network of Linear and ReLU layers, from pixels
-behind one of the encoders of `encoder()`. Everything that a checkpoint needs is found among the attributes: modules, optimizers, tensors and numbers.
+In C++, the actors play tanh of the output of `policy` (continuous actions) or its greatest output (a choice). `policy` must therefore be a network of
+Linear and ReLU layers; for pixels, an encoder of `encoder()` comes first. Checkpoints contain the object's attributes: modules, optimizers, tensors and
+numbers.
 """
 
 from __future__ import annotations
@@ -30,34 +31,34 @@ import torch
 from troupe import _native
 
 Schedule = Union[float, Tuple[float, float, int]]
-Reduction = Callable[[np.ndarray], None]  # of a float32 array over the replicas, in place
-Replicas = Tuple[Reduction, Reduction]  # the mean, and the first one's
+Reduction = Callable[[np.ndarray], None]  # reduces a float32 array over the replicas, in place
+Replicas = Tuple[Reduction, Reduction]  # the mean, and the first replica's values
 _RESERVED = ("batch_size", "policy_layers", "noise", "epsilon")
 
 
 @dataclass(frozen=True)
 class AgentEnv:
-    """The sizes of an environment and the settings of replay, for an agent."""
+    """The sizes of the environment and the settings of replay that an agent needs."""
 
-    observation_size: int  # float32 numbers; of pixels: the numbers that the encoder makes of them
-    observation_shape: Tuple[int, ...]  # of pixels [channels, height, width], uint8; else [numbers]
-    action_size: int  # numbers of a continuous action; 1 of a choice
-    choices: int  # n of a choice; 0: continuous
+    observation_size: int  # float32 numbers; for pixels, the number of the encoder's outputs
+    observation_shape: Tuple[int, ...]  # for pixels [channels, height, width], uint8; otherwise [numbers]
+    action_size: int  # numbers of a continuous action; 1 for a choice
+    choices: int  # n for a choice; 0: continuous
     n_step: int  # of replay's transitions
     discount: float
     policy_layers: Tuple[int, ...]
-    encoder: Optional[str]  # its kind; None: states
+    encoder: Optional[str]  # its kind; None: observations are states
     encoder_channels: int
     seed: int
 
     @property
     def outputs(self) -> int:
-        """Of the policy: one for each number of the action, or for each choice."""
+        """Outputs of the policy: one for each number of the action, or for each choice."""
         return self.choices or self.action_size
 
 
 def mlp(inputs: int, layers: Sequence[int], outputs: int) -> torch.nn.Sequential:
-    """Linear layers with ReLU between them."""
+    """Returns Linear layers with ReLU between them."""
     sizes = [inputs, *layers]
     parts: List[torch.nn.Module] = []
     for before, after in zip(sizes, sizes[1:]):
@@ -66,14 +67,15 @@ def mlp(inputs: int, layers: Sequence[int], outputs: int) -> torch.nn.Sequential
 
 
 class Pixels(torch.nn.Module):
-    """uint8 pixels as numbers from -0.5 to 0.5."""
+    """Converts uint8 pixels to numbers from -0.5 to 0.5."""
 
     def forward(self, pictures: torch.Tensor) -> torch.Tensor:
         return pictures.float() / 255 - 0.5
 
 
 def encoder(env: AgentEnv) -> torch.nn.Sequential:
-    """The convolutions of the decorator's `encoder` and `encoder_channels` on pixels: [batch, env.observation_size] of uint8 [batch, *env.observation_shape]."""
+    """Returns the convolutions that the decorator's `encoder` and `encoder_channels` describe. They map uint8 [batch, *env.observation_shape] to
+    [batch, env.observation_size]."""
     if env.encoder is None:
         raise ValueError("the agent sees states; give its decorator encoder=\"drq\", and the experiment the block environment.pixels")
     parts: List[torch.nn.Module] = [Pixels()]
@@ -98,7 +100,7 @@ def _schedule(key: str, value: Schedule) -> List[float]:
 
 
 def _reduced(tensors: Sequence[torch.Tensor], reduce: Reduction) -> None:
-    """Gives the tensors the values that they have, reduced, on all replicas."""
+    """Replaces the tensors' values by their reduction over all replicas."""
     flat = torch.cat([tensor.reshape(-1).float().cpu() for tensor in tensors])
     reduce(flat.numpy())
     for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors])):
@@ -112,13 +114,13 @@ def _average(optimizer: torch.optim.Optimizer, mean: Reduction) -> None:
 
 
 def _numbers(part: Any, outputs: int) -> List[np.ndarray]:
-    """Weight and bias, float32."""
+    """Returns weight and bias as float32."""
     bias = part.bias if part.bias is not None else torch.zeros(outputs)
     return [part.weight.detach().cpu().float().numpy(), bias.detach().cpu().float().numpy()]
 
 
 class _Learner:
-    """An agent's object as the extension module uses it: arrays in, arrays out."""
+    """Wraps an agent's object for the extension module: arrays in, arrays out."""
 
     def __init__(self, agent: Any, env: AgentEnv, replicas: Optional[Replicas] = None):
         self._agent, self._env = agent, env
@@ -126,7 +128,7 @@ class _Learner:
             self._join(*replicas)
 
     def _join(self, mean: Reduction, of_first: Reduction) -> None:
-        """Several replicas begin with the first one's numbers, and each step of an optimizer is along the mean of their gradients."""
+        """Copies the first replica's values to all replicas, and makes each optimizer step use the mean of their gradients."""
         for _, value in self._walk():
             if isinstance(value, torch.optim.Optimizer):
                 value.register_step_pre_hook(lambda optimizer, *_: _average(optimizer, mean))
@@ -167,7 +169,7 @@ class _Learner:
         return arrays
 
     def _check_encoder(self, parts: List[torch.nn.Module]) -> List[torch.nn.Conv2d]:
-        """Takes the encoder's layers off `parts`; they must be those that the actors play."""
+        """Removes the encoder's layers from `parts`. They must be the ones that the actors run."""
         wanted = [part for part in encoder(self._env).modules() if not list(part.children())]
         for number, want in enumerate(wanted):
             have = parts[number] if number < len(parts) else None
@@ -221,7 +223,7 @@ class _Learner:
 
 
 class Factory:
-    """Makes an agent's objects; the extension module keeps it."""
+    """Makes an agent's objects. The extension module holds a reference to it."""
 
     def __init__(self, made: Callable[..., Any], name: str, batch_size: int, policy_layers: Sequence[int], noise: Schedule, epsilon: Schedule, metrics: Sequence[str], discrete: bool, encoder: Optional[str], encoder_channels: int):
         self.name, self.metrics, self.discrete = name, list(metrics), discrete
@@ -299,20 +301,21 @@ def agent(
     encoder_channels: int = 32,
     name: Optional[str] = None,
 ) -> Callable[[Any], Any]:
-    """Makes a class an agent that `troupe.train(…, agent=…)` trains.
+    """Turns a class into an agent for `troupe.train(…, agent=…)`.
 
-    `batch_size` transitions are an update; `policy_layers` are the widths of `policy`; `noise` is that of exploration with continuous
-    actions, in units of their range [-1, 1], `epsilon` the probability of random choices: numbers, or (start, end, agent steps). `metrics`
-    names what update() returns. `discrete`: its action is one choice. `encoder`: it sees pixels, and `policy` begins with
-    `troupe.agents.encoder(env)`, of this kind ("stride4", "drq" or "elu", as of the agents in C++) with so many channels. `name`: that of the class.
+    An update uses `batch_size` transitions. `policy_layers` are the widths of `policy`. `noise` is the exploration noise of continuous actions
+    in units of their range [-1, 1], and `epsilon` the probability of random choices: each is a number, or (start, end, agent steps).
+    `metrics` names the values that update() returns. `discrete`: the action is one choice. `encoder`: the agent sees pixels, and `policy`
+    begins with `troupe.agents.encoder(env)`, of this kind ("stride4", "drq" or "elu", as in the C++ agents) and with `encoder_channels`
+    channels. `name`: by default the name of the class.
 
-    The class is made once for a run: `__init__(self, env, *, …)` gets an AgentEnv, and its keyword-only parameters are options of the
-    experiment (`agent.options`). `update(batch)` gets tensors: observation, next_observation, action, reward, discount (of n steps, 0 after
-    a termination), and weight where replay is prioritized; it may set `self.priorities` [batch].
+    One object is made per run: `__init__(self, env, *, …)` gets an AgentEnv, and its keyword-only parameters are options of the
+    experiment (`agent.options`). `update(batch)` gets tensors: observation, next_observation, action, reward, discount (over n steps, 0 after
+    a termination), and weight if replay is prioritized. It may set `self.priorities` [batch].
 
-    With `learner.replicas` of the strategy multi_worker there are several objects, each of which gets its part of the batch on a thread of its
-    own; before an optimizer's step() its gradients become the mean of all replicas', so that all make the same steps of the same optimizers.
-    They share PyTorch's generator of random numbers, and such a run is not repeatable."""
+    With `learner.replicas` and the strategy multi_worker, there are several objects, each of which gets its part of the batch on a separate
+    thread. Before an optimizer's step(), its gradients are replaced by the mean over all replicas, so all replicas make the same steps. They
+    share PyTorch's random number generator, so such a run is not reproducible."""
 
     def decorate(made: Any) -> Any:
         factory = Factory(made, name or made.__name__, batch_size, policy_layers, noise, epsilon, metrics, discrete, encoder, encoder_channels)

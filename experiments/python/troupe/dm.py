@@ -1,4 +1,4 @@
-"""Environments that step in C++ in this process, as dm_env's."""
+"""Environments that step in C++ in this process, with the interface of dm_env."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dm_env import specs
 
 from troupe.environments import _DISCOUNTS, _OBSERVATIONS, _REWARDS, _STATUSES, _STEP_TYPES, DEADLINE, _Pool
 
-_LAST = 2  # as StepType
+_LAST = 2  # StepType's value
 
 
 def make(task: str, **options: Any) -> "Environment":
@@ -19,13 +19,14 @@ def make(task: str, **options: Any) -> "Environment":
 
 
 class Environment(dm_env.Environment):
-    """One of Troupe's environments. Observations are an OrderedDict by name. Without wrappers they are the task's own arrays, bit for bit
-    as dm_control's, and actions have the task's own bounds; with any of the options of troupe.Env that wrap it (pixels, observations,
-    action_repeat …) they are that environment's. `seed` is that of the first episode, from which later ones follow.
+    """One of Troupe's environments. Observations are an OrderedDict by name. Without wrappers they are the task's arrays, bit for bit equal
+    to dm_control's, and actions have the task's bounds. With options of troupe.Env that wrap the task (pixels, observations,
+    action_repeat …), they are those of the wrapped environment. `seed` is the seed of the first episode; later episodes follow from it.
 
-    The action is a DiscreteArray where it is one choice, a BoundedArray of int64 where it is several and of float64 where it is continuous.
-    Where it has both, it is a BoundedArray of float64, in which each choice is a whole number from 0 to its maximum: `action_choices` has
-    their n, and 0 for a continuous number. Continuous numbers are clipped; a choice outside its range raises RuntimeError."""
+    The action is a DiscreteArray if it is a single choice, a BoundedArray of int64 for several choices, and one of float64 if it is
+    continuous. With both kinds it is a BoundedArray of float64, in which each choice is a whole number from 0 to its maximum:
+    `action_choices` has n for a choice and 0 for a continuous number. Continuous numbers are clipped; a choice out of range raises
+    RuntimeError."""
 
     def __init__(self, task: str, *, seed: Optional[int] = None, deadline: float = DEADLINE, **options: Any):
         bare = options.keys() <= {"models", "options", "plugin"}

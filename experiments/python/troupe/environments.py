@@ -1,4 +1,4 @@
-"""Environments that step in C++ in this process, as Gymnasium's Env and VectorEnv."""
+"""Environments that step in C++ in this process, with the interfaces of Gymnasium's Env and VectorEnv."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from troupe.spaces import Actions, Spec, observation_space
 
 try:
     from gymnasium.vector import AutoresetMode
-except ImportError:  # Gymnasium before 1.1, whose Env is the same
+except ImportError:  # Gymnasium before 1.1, which is otherwise the same
 
     class AutoresetMode(enum.Enum):  # type: ignore[no-redef]
         NEXT_STEP = "NextStep"
@@ -28,9 +28,9 @@ except ImportError:  # Gymnasium before 1.1, whose Env is the same
 
 DEADLINE = 60.0  # seconds
 _SEEDS = 1 << 63
-_FAILED = 1  # as RowStatus; above it: out of service
+_FAILED = 1  # RowStatus's value; greater values: out of service
 
-# The parts of a result, as _native.Pool returns them.
+# The parts of a result of _native.Pool, in order.
 (
     _OBSERVATIONS,
     _REWARDS,
@@ -46,17 +46,17 @@ _FAILED = 1  # as RowStatus; above it: out of service
 
 
 def make(task: str, **options: Any) -> "Env":
-    """Env(task, …): one environment."""
+    """Returns Env(task, …): one environment."""
     return Env(task, **options)
 
 
 def make_vec(task: str, num_envs: int = 1, **options: Any) -> "VectorEnv":
-    """VectorEnv(task, num_envs, …): many environments on several threads."""
+    """Returns VectorEnv(task, num_envs, …): many environments on several threads."""
     return VectorEnv(task, num_envs, **options)
 
 
 def register() -> None:
-    """Makes `gymnasium.make("troupe/cheetah_run")` and `gymnasium.make_vec` find every task ("troupe/MinAtar-Asterix-v0" is
+    """Registers every task for `gymnasium.make("troupe/cheetah_run")` and `gymnasium.make_vec` ("troupe/MinAtar-Asterix-v0" is
     MinAtar/Asterix-v0). `import troupe.environments` calls it."""
     for task in _native.environment_names():
         name = f"troupe/{task.replace('/', '-')}"
@@ -75,7 +75,7 @@ def _check_render_mode(render_mode: Optional[str], modes: Sequence[str]) -> None
 
 
 class _Pool:
-    """A native pool with its spec; what Env and VectorEnv share."""
+    """A native pool and its spec, shared by Env and VectorEnv."""
 
     def __init__(self, task: str, keys: Dict[str, Any], environments: int, threads: int, seed: Optional[int], spares: Optional[bool], deadline: float, bare: bool = False):
         self.native = _native.Pool(
@@ -106,10 +106,10 @@ class _Pool:
         return shown(self.native.picture(environment, height, width, str(camera), mode == "depth_array"))
 
     def png(self, environments: int, mode: Optional[str], size: Tuple[int, int], camera: Union[int, str]) -> Optional[bytes]:
-        """What a notebook displays of the first `environments`: colours where `mode` is None; None where there is no picture."""
+        """The picture that a notebook displays for the first `environments`; colours if `mode` is None. Returns None if there is no picture."""
         try:
             return png(np.stack([self.picture(i, mode, size, camera) for i in range(environments)]))
-        except (ValueError, RuntimeError):  # no task of MuJoCo, or playing in another thread
+        except (ValueError, RuntimeError):  # not a MuJoCo task, or it is stepping on another thread
             return None
 
 
@@ -117,18 +117,19 @@ class Env(gymnasium.Env):
     """One of Troupe's environments.
 
     `options` are the keys of an experiment's block `environment` (`troupe list keys`): pixels=(84, 84), frame_stack=3, action_repeat=2,
-    time_limit, observations=["state", "pixels"], normalization="running", randomization={"colours": 0.2}, options={"length": 2} of a Gym or
-    own task, plugin="libmine.so" … An unknown key, or a value that breaks its rule, raises ValueError.
+    time_limit, observations=["state", "pixels"], normalization="running", randomization={"colours": 0.2}, options={"length": 2} for a Gym task
+    or your own, plugin="libmine.so" … An unknown key, or a value that breaks its rule, raises ValueError.
 
-    Observations are the array where there is one, else a dictionary by name; pictures are uint8 [frames * channels, height, width]. Arrays
-    belong to the caller: no later call changes them. The action space is a Box of continuous numbers, which are clipped; a Discrete or
-    MultiDiscrete of choices; a Tuple of both where the task has both.
+    An observation is the array if there is only one, otherwise a dictionary by name; pictures are uint8 [frames * channels, height, width].
+    Arrays belong to the caller: no later call changes them. The action space is a Box for continuous numbers, which are clipped; Discrete or
+    MultiDiscrete for choices; and a Tuple of both if the task has both.
 
-    The end by a time limit is a truncation, an end with discount 0 a termination; `info["discount"]` has the discount. `reset(seed=n)` begins
-    the episode of seed n; later episodes without a seed follow from it. `seed` is that of the first one; None: a random one. An environment
-    that fails raises RuntimeError and may be reset; one that takes longer than `deadline` seconds raises TimeoutError.
+    An episode that ends by its time limit is truncated; one that ends with discount 0 is terminated. `info["discount"]` has the discount.
+    `reset(seed=n)` begins the episode of seed n; later episodes without a seed follow from it. `seed` is the seed of the first episode; None:
+    a random one. An environment that fails raises RuntimeError and may be reset; one that takes longer than `deadline` seconds raises
+    TimeoutError.
 
-    `render_mode` "rgb_array" or "depth_array" (metres) draws tasks of MuJoCo, `render_size` pixels high and wide, from `render_camera`.
+    `render_mode` "rgb_array" or "depth_array" (metres) renders MuJoCo tasks from `render_camera`, with `render_size` (height, width) pixels.
     """
 
     def __init__(
@@ -176,11 +177,11 @@ class Env(gymnasium.Env):
         return self._pool.picture(0, self.render_mode, *self._render)
 
     def _repr_png_(self) -> Optional[bytes]:
-        """The present state, for notebooks."""
+        """The current state, for notebooks."""
         return self._pool.png(1, self.render_mode, *self._render)
 
     def save_state(self) -> bytes:
-        """The complete state, between two steps; an environment of the same options continues from it bit for bit."""
+        """Returns the complete state between two steps. An environment with the same options continues from it bit for bit."""
         return self._pool.native.save_state()
 
     def load_state(self, state: bytes) -> None:
@@ -188,19 +189,19 @@ class Env(gymnasium.Env):
 
 
 class VectorEnv(GymnasiumVectorEnv):
-    """`num_envs` of Troupe's environments, stepped at once on `num_threads` threads (the caller's is one of them). `options` and spaces are
-    those of Env, batched; rewards are float64.
+    """`num_envs` environments of Troupe, stepped together on `num_threads` threads, one of which is the caller's. `options` are those of Env,
+    and spaces are Env's, batched. Rewards are float64.
 
-    Results are NumPy arrays over the memory that the environments wrote: one block for each step, which no later step touches and which is
-    used again when its last array has gone. `torch.from_dlpack(array)` shares it.
+    Results are NumPy arrays over the memory that the environments wrote. Each step has its own block, which no later step changes and which
+    is reused when its last array is gone. `torch.from_dlpack(array)` shares the memory.
 
-    `autoreset_mode`: NEXT_STEP, where the step after the end of an episode is the reset; SAME_STEP, where it follows at once and the last
-    observations are in `info["final_obs"]`; DISABLED, where the caller resets with `options={"reset_mask": mask}`. A string names one too.
-    An environment that fails is truncated, with the reason in `info["failure"]`. `reset(seed=n)` begins environment i's episode n + i;
-    without a seed each continues its sequence of episodes. `spares` keeps a second environment behind each, in which the next episode begins
-    ahead of time; None: where there is more than one thread.
+    `autoreset_mode` (a member or its name): with NEXT_STEP, the step after the end of an episode resets; with SAME_STEP, the reset follows
+    immediately, and the last observations are in `info["final_obs"]`; with DISABLED, the caller resets with
+    `options={"reset_mask": mask}`. An environment that fails is truncated, with the reason in `info["failure"]`. `reset(seed=n)` begins
+    episode n + i in environment i; without a seed, each environment continues its sequence of episodes. `spares` keeps a second environment
+    for each, in which the next episode begins ahead of time; None: if there is more than one thread.
 
-    `send()` and `receive()` step without waiting for the slowest: the first `batch_size` results, in any order.
+    `send()` and `receive()` step without waiting for the slowest environments: receive() returns the first `batch_size` results, in any order.
     """
 
     def __init__(
@@ -299,7 +300,7 @@ class VectorEnv(GymnasiumVectorEnv):
         return observations, result[_REWARDS], terminated, truncated, info
 
     def _begin_again(self, last: Any, info: Dict[str, Any]) -> Any:
-        """Begins new episodes where they have ended; puts the last observations into `info` as Gymnasium does."""
+        """Begins new episodes where episodes have ended; puts the last observations into `info`, like Gymnasium."""
         ended = self._ended
         final = np.full(self.num_envs, None, dtype=object)
         for i in np.flatnonzero(ended):
@@ -314,7 +315,7 @@ class VectorEnv(GymnasiumVectorEnv):
         return self._pool.observations(result[_OBSERVATIONS])
 
     def async_reset(self) -> None:
-        """Begins new episodes everywhere; receive() gives their first observations."""
+        """Begins new episodes in all environments; receive() returns their first observations."""
         self._pool.native.send_reset(self._pool.all)
         self._started = True
 
@@ -324,7 +325,7 @@ class VectorEnv(GymnasiumVectorEnv):
         self._pool.native.send(chosen, self._pool.actions.vectors(actions, len(chosen)))
 
     def receive(self) -> Tuple[Any, np.ndarray, np.ndarray, np.ndarray, Dict[str, Any]]:
-        """The next `batch_size` results as of step(); `info["env_id"]` says whose they are."""
+        """Returns the next `batch_size` results in the form of step(); `info["env_id"]` says which environments they belong to."""
         result = self._pool.native.receive(self.batch_size, self._pool.deadline)
         info = {**self._info(result), "env_id": result[_ENVIRONMENTS]}
         return self._pool.observations(result[_OBSERVATIONS]), result[_REWARDS], result[_TERMINATED], result[_TRUNCATED], info
@@ -337,11 +338,11 @@ class VectorEnv(GymnasiumVectorEnv):
         return tuple(self._pool.picture(i, self.render_mode, *self._render) for i in range(self.num_envs))
 
     def _repr_png_(self) -> Optional[bytes]:
-        """The present states of the first sixteen, for notebooks."""
+        """The current states of the first sixteen environments, for notebooks."""
         return self._pool.png(min(self.num_envs, 16), self.render_mode, *self._render)
 
     def save_state(self) -> bytes:
-        """The complete state of all environments, while no request is in flight."""
+        """Returns the complete state of all environments. No request may be in flight."""
         return self._pool.native.save_state()
 
     def load_state(self, state: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The ray caster's pictures of Gymnasium's own MuJoCo tasks."""
+"""Ray-cast pictures of Gymnasium's MuJoCo tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from troupe.render import Camera, RayCaster
 
 
 def _own_camera(task: gymnasium.Env) -> Camera:
-    """As MujocoRenderer finds it: the one asked for, else the free camera with the task's settings."""
+    """Finds the camera like MujocoRenderer: the requested one, otherwise the free camera with the task's settings."""
     renderer = getattr(task, "mujoco_renderer", None)
     number = getattr(renderer, "camera_id", -1)
     if number != -1:
@@ -29,9 +29,9 @@ def _own_camera(task: gymnasium.Env) -> Camera:
 
 
 class GymnasiumPictures(gymnasium.Wrapper):
-    """GymnasiumPictures(gymnasium.make("HalfCheetah-v5"), height=84, width=84): render() draws by the ray caster, so that neither OpenGL
-    nor `render_mode` is needed. It draws every environment with MuJoCo's `model` and `data` as attributes, which all tasks on MujocoEnv have.
-    `camera` is a name or number of the model's or an MjvCamera; None: the one that the environment itself draws from."""
+    """GymnasiumPictures(gymnasium.make("HalfCheetah-v5"), height=84, width=84): render() uses the ray caster, so that neither OpenGL
+    nor `render_mode` is needed. It works with every environment that has MuJoCo's `model` and `data` as attributes, as all tasks based on
+    MujocoEnv do. `camera` is the name or number of a camera of the model, or an MjvCamera; None: the camera that the environment itself uses."""
 
     def __init__(self, env: gymnasium.Env, height: int = 240, width: int = 320, camera: Optional[Camera] = None, **options: Any):
         super().__init__(env)

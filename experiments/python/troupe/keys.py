@@ -1,4 +1,4 @@
-"""Keyword arguments of an environment as the assignments that the extension module reads."""
+"""Converts keyword arguments of an environment to the assignments that the extension module reads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Iterator, List, Mapping, Sequence
 
 
 def text_of(key: str, value: Any) -> str:
-    """The value of an assignment. Raises ValueError on texts that it cannot contain."""
+    """Returns the value of an assignment. Raises ValueError for text that it cannot contain."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -47,7 +47,7 @@ def _assignments(prefix: str, values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def flattened(keys: Mapping[str, Any]) -> List[str]:
-    """Nested keys of an experiment as assignments: {"stop": {"updates": 3}} -> ["stop.updates=3"]; an empty block is chosen as a whole."""
+    """Converts nested keys of an experiment to assignments: {"stop": {"updates": 3}} -> ["stop.updates=3"]. An empty block selects the block itself."""
     out: List[str] = []
     for name, value in keys.items():
         if isinstance(value, Mapping):
@@ -59,7 +59,7 @@ def flattened(keys: Mapping[str, Any]) -> List[str]:
 
 
 def assignments(task: str, keys: Mapping[str, Any]) -> List[str]:
-    """["task=cheetah_run", "pixels.height=84", …]. The keys are those of an experiment's block `environment` (`troupe list keys`); blocks
+    """Returns ["task=cheetah_run", "pixels.height=84", …]. The keys are those of an experiment's block `environment` (`troupe list keys`); blocks
     are mappings, lists are lists. Short forms: pixels=(84, 84), options={"length": 2}, normalization="running"."""
     if not isinstance(task, str):
         raise TypeError(f"task is {task!r}; it must be the name of an environment, e.g. \"cheetah_run\"")

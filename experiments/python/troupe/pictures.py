@@ -14,7 +14,7 @@ _OBJECT_COLOURS = np.array([[37, 99, 235], [234, 88, 12], [22, 163, 74], [220, 3
 
 
 def _colours(array: np.ndarray) -> Optional[np.ndarray]:
-    """uint8 [..., height, width, 1 or 3] of what troupe draws; None for other arrays."""
+    """Converts pictures that troupe draws to uint8 [..., height, width, 1 or 3]; returns None for other arrays."""
     if array.dtype == np.uint8 and array.ndim in (3, 4) and array.shape[-1] in (1, 3):
         return array
     if array.dtype == np.float32 and array.ndim in (2, 3):  # metres: the nearest is white
@@ -27,7 +27,7 @@ def _colours(array: np.ndarray) -> Optional[np.ndarray]:
 
 
 def _tiled(pictures: np.ndarray) -> np.ndarray:
-    """[n, height, width, c] side by side, about as many across as down."""
+    """Arranges [n, height, width, c] in a grid that is about as wide as it is high."""
     pictures = pictures[:_MOST_TILES]
     count, height, width, channels = pictures.shape
     across = math.ceil(math.sqrt(count))
@@ -38,7 +38,7 @@ def _tiled(pictures: np.ndarray) -> np.ndarray:
 
 
 def png(array: np.ndarray) -> Optional[bytes]:
-    """A PNG of a picture, or of several side by side: colours uint8 [height, width, 3 or 1], depths float32 [height, width], segmentations
+    """Returns a PNG of one picture, or of several in a grid: colours uint8 [height, width, 3 or 1], depths float32 [height, width], segmentations
     int32 [height, width, 2]; None for other arrays."""
     colours = _colours(array)
     if colours is None or not colours.size:
@@ -46,7 +46,7 @@ def png(array: np.ndarray) -> Optional[bytes]:
     if colours.ndim == 4:
         colours = _tiled(colours)
     height, width, channels = colours.shape
-    rows = np.zeros((height, 1 + width * channels), np.uint8)  # each after the number of its filter, none
+    rows = np.zeros((height, 1 + width * channels), np.uint8)  # each row follows its filter type: none
     rows[:, 1:] = colours.reshape(height, -1)
 
     def chunk(kind: bytes, data: bytes) -> bytes:
@@ -57,12 +57,12 @@ def png(array: np.ndarray) -> Optional[bytes]:
 
 
 class Picture(np.ndarray):
-    """An array that a notebook displays as a picture: colours, depths or a segmentation, one or several. Otherwise it is NumPy's."""
+    """A NumPy array that a notebook displays as one or several pictures: colours, depths or segmentations."""
 
     def _repr_png_(self) -> Optional[bytes]:
         return png(self.view(np.ndarray))
 
 
 def shown(array: Any) -> Picture:
-    """The same memory as a Picture."""
+    """Returns a Picture that shares the array's memory."""
     return array.view(Picture)

@@ -1,4 +1,4 @@
-"""Pictures of MuJoCo's models by Troupe's ray caster: on the processor, without OpenGL."""
+"""Renders MuJoCo models with Troupe's ray caster, on the processor and without OpenGL."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def _camera(model: mujoco.MjModel, camera: Camera) -> mujoco.MjvCamera:
 
 
 class RayCaster:
-    """Draws an `mujoco.MjModel` of the caller's, `height` by `width` pixels.
+    """Draws the caller's `mujoco.MjModel` with `height` by `width` pixels.
 
         caster = troupe.render.RayCaster(model, 84, 84)
         pixels = caster.rgb(data, camera="side")
 
-    The pictures are those of `mujoco.Renderer` with shadows, reflections and four samples a pixel (`effects`), drawn in a few tens of
-    microseconds. Changes of the model's colours, materials, lights, cameras and sizes show in the next picture; its meshes and textures are
-    those that it had when the caster was made. One thread at a time; a caster for each thread is cheap. The interpreter's lock is released
-    while it draws. A notebook displays the arrays as pictures."""
+    The pictures are like those of `mujoco.Renderer`, with shadows, reflections and four samples per pixel (`effects`), and take a few tens
+    of microseconds. Changes to the model's colours, materials, lights, cameras and sizes take effect in the next picture; meshes and
+    textures stay as they were when the caster was made. Only one thread at a time may use a caster; one for each thread is cheap. The GIL is
+    released while it draws. A notebook displays the arrays as pictures."""
 
     def __init__(self, model: mujoco.MjModel, height: int = 240, width: int = 320, *, effects: bool = True, fog: bool = False, grey: bool = False):
         self._model = model
@@ -78,13 +78,13 @@ class RayCaster:
             raise ValueError(f"data has {data.qpos.shape[0]} positions and the model {self._model.nq}; it must be of this model")
 
     def update(self, data: mujoco.MjData, camera: Camera = -1, option: Optional[mujoco.MjvOption] = None) -> None:
-        """Takes over the state, whose derived quantities must be up to date (`mj_forward`), for render()."""
+        """Takes the state that render() draws. Its derived quantities must be up to date (`mj_forward`)."""
         self._check_state(data)
         self._native.update(data._address, _camera(self._model, camera), option)
 
     def render(self, kind: str = "rgb", *, out: Optional[np.ndarray] = None) -> np.ndarray:
-        """The state of the last update(): "rgb" uint8 [height, width, 3] (1 where grey), "depth" float32 [height, width] metres from the
-        camera's plane, or "segmentation" int32 [height, width, 2], object id and type of what is seen (-1, -1: nothing)."""
+        """Draws the state of the last update(): "rgb" uint8 [height, width, 3] (1 if grey), "depth" float32 [height, width] metres from the
+        camera's plane, or "segmentation" int32 [height, width, 2], object id and type of what is visible (-1, -1: nothing)."""
         if kind not in _KINDS:
             raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(map(repr, _KINDS))}")
         out = self._out(kind, out)
@@ -115,13 +115,13 @@ class RayCaster:
         exclude_body: Union[int, str] = -1,
         cutoff: float = np.inf,
     ) -> Tuple[np.ndarray, np.ndarray]:
-        """Where rays first meet a geom: distances float32 [...] in lengths of the direction, and geoms int32 [...]; -1 and -1 where nothing is
-        within `cutoff`. `origins` and `directions` are [..., 3] in the world, of one shape or one that NumPy makes it: one origin of many
-        directions, say lidar().
+        """Finds the first geom that each ray hits. Returns distances, float32 [...] in multiples of the direction's length, and geoms,
+        int32 [...]; both are -1 if nothing is within `cutoff`. `origins` and `directions` are [..., 3] in world coordinates, and are broadcast
+        as in NumPy: for example one origin with many directions, as for lidar().
 
-        Rays meet what `mujoco.mj_ray` meets: geoms of the `groups` (six truth values; None: all), with or without `statics`, those that are
-        fixed to the world; surfaces from inside, too, and planes from their front. `exclude_body`, by number or name, is the sensor's own.
-        A signed distance field is met as its mesh; flexes and skins are not met. The state's kinematics must be up to date (`mj_kinematics` or `mj_forward`)."""
+        Rays hit what `mujoco.mj_ray` hits: geoms of the `groups` (six truth values; None: all), with or without `statics`, which are fixed to
+        the world. Surfaces are also hit from inside, and planes from their front. `exclude_body`, a number or name, is the sensor's own body.
+        A signed distance field is hit as its mesh; flexes and skins are not hit. The state's kinematics must be up to date (`mj_kinematics` or `mj_forward`)."""
         self._check_state(data)
         directions, origins = (np.asarray(array, np.float64) for array in (directions, origins))
         if origins.shape[-1:] != (3,) or directions.shape[-1:] != (3,):
@@ -155,7 +155,7 @@ class RayCaster:
         option: Optional[mujoco.MjvOption] = None,
         out: Optional[np.ndarray] = None,
     ) -> np.ndarray:
-        """A picture of each of the positions `qpos` [n, nq], on several threads: [n, height, width, …]."""
+        """Draws each of the positions `qpos` [n, nq] on several threads: returns [n, height, width, …]."""
         if kind not in _KINDS:
             raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(map(repr, _KINDS))}")
         qpos = np.ascontiguousarray(qpos, np.float64)
@@ -166,19 +166,19 @@ class RayCaster:
 
 
 def lidar(azimuths: Sequence[float], elevations: Sequence[float], rotation: Optional[np.ndarray] = None) -> np.ndarray:
-    """Unit directions [elevations, azimuths, 3] of a turning sensor: angles in radians, azimuths to the left of its x axis, elevations above
-    its x-y plane. `rotation` is the sensor's in the world, e.g. `data.site("lidar").xmat`; None: the world's axes."""
+    """Returns the unit directions [elevations, azimuths, 3] of a rotating sensor. Angles are in radians: azimuths to the left of its x axis,
+    elevations above its x-y plane. `rotation` is the sensor's orientation in the world, e.g. `data.site("lidar").xmat`; None: the world's axes."""
     azimuth, elevation = np.asarray(azimuths, np.float64)[None, :], np.asarray(elevations, np.float64)[:, None]
     directions = np.stack([np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation) + 0 * azimuth], axis=-1)
     return directions if rotation is None else directions @ np.reshape(rotation, (3, 3)).T
 
 
 class Renderer:
-    """In place of `mujoco.Renderer`: the same methods and pictures, without OpenGL. Lines (rangefinders, contact forces) and what is added
-    to its `scene` by hand are not drawn; that attribute is missing."""
+    """A replacement for `mujoco.Renderer` with the same methods and pictures, but without OpenGL. Lines (rangefinders, contact forces) are not
+    drawn. It has no attribute `scene`, so nothing can be added to the scene by hand."""
 
     def __init__(self, model: mujoco.MjModel, height: int = 240, width: int = 320, max_geom: int = 10000, font_scale: Any = None):
-        del max_geom, font_scale  # of OpenGL
+        del max_geom, font_scale  # only OpenGL needs them
         self._caster: Optional[RayCaster] = RayCaster(model, height, width)
         self._option = mujoco.MjvOption()
         self._kind = "rgb"
@@ -231,7 +231,7 @@ class Renderer:
 
 
 def draw_physics(physics: Any, height: int = 240, width: int = 320, camera_id: Union[int, str] = -1) -> np.ndarray:
-    """In place of dm_control's `physics.render(height, width, camera_id)`: uint8 [height, width, 3]. The caster is kept with the physics."""
+    """A replacement for dm_control's `physics.render(height, width, camera_id)`; returns uint8 [height, width, 3]. The caster is kept with `physics`."""
     model, data = physics.model.ptr, physics.data.ptr
     casters = physics.__dict__.setdefault("_troupe_casters", {})
     if (height, width) not in casters or casters[height, width].model is not model:
@@ -240,7 +240,7 @@ def draw_physics(physics: Any, height: int = 240, width: int = 320, camera_id: U
 
 
 def __getattr__(name: str) -> Any:
-    if name == "GymnasiumPictures":  # Gymnasium is needed by this one only
+    if name == "GymnasiumPictures":  # only this class needs Gymnasium
         from troupe.gymnasium_pictures import GymnasiumPictures
 
         return GymnasiumPictures

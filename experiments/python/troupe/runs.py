@@ -1,4 +1,4 @@
-"""What a run has left on disk: metrics, checkpoints, videos, and its policy."""
+"""Reads a run's folder: metrics, checkpoints, videos, and the policy."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from troupe import _native
 
 
 class Policy:
-    """The acting policy of a checkpoint: `policy(observation)` is the action, without exploration.
+    """The acting policy of a checkpoint: `policy(observation)` returns the action, without exploration.
 
-    Takes one observation or a batch, as the run's environment makes them (`troupe.make(task, …)` with the experiment's keys): an array, or a
-    dictionary where there are several. Continuous actions are float32 in [-1, 1], choices int64. A policy with a memory remembers each row
-    from call to call; `first` [rows] says whose episode begins."""
+    It takes one observation or a batch, as the run's environment makes them (`troupe.make(task, …)` with the experiment's keys): an array, or
+    a dictionary if there are several. Continuous actions are float32 in [-1, 1], choices are int64. A policy with a memory remembers each row
+    between calls; `first` [rows] says in which rows an episode begins."""
 
     def __init__(self, run: str, checkpoint: str = ""):
         self._native = _native.Policy(run, checkpoint)
@@ -26,7 +26,7 @@ class Policy:
         self._choices = np.array(self._native.choices)
 
     def __call__(self, observation: Any, *, first: Optional[np.ndarray] = None, batched: Optional[bool] = None) -> Any:
-        """`batched`: whether the first axis is rows; None: it is where the observation has one axis more than a vector, or than a picture."""
+        """`batched`: whether the first axis is the batch; None: it is if the observation has one axis more than a vector, or than a picture."""
         arrays = observation if isinstance(observation, dict) else {self._names[0]: np.asarray(observation)}
         if batched is None:
             array = arrays[self._names[0]]
@@ -42,7 +42,7 @@ class Policy:
 
 
 def _settings(config: str) -> Dict[str, Any]:
-    """A flat dictionary of an experiment's text, as Troupe writes it: one value a line, {"replay.n_step": "5", …}."""
+    """Parses an experiment as Troupe writes it, with one value per line, to a flat dictionary {"replay.n_step": "5", …}."""
     blocks: List[str] = []
     found: Dict[str, Any] = {}
     for line in config.splitlines():
@@ -59,7 +59,7 @@ def _settings(config: str) -> Dict[str, Any]:
 
 
 class Run:
-    """The folder of a run; or `s3://bucket/prefix/NAME/TIME` of `checkpoint.store`, whose newest checkpoint is fetched to `runs`/NAME/TIME."""
+    """The folder of a run, or an address `s3://bucket/prefix/NAME/TIME` in `checkpoint.store`, whose newest checkpoint is fetched to `runs`/NAME/TIME."""
 
     def __init__(self, folder: Union[str, os.PathLike], *, runs: Union[str, os.PathLike] = "runs"):
         stored = isinstance(folder, str) and folder.startswith("s3://")
@@ -76,8 +76,8 @@ class Run:
         return (self.folder / "config.textproto").read_text()
 
     def metrics(self, kind: str = "progress") -> Dict[str, np.ndarray]:
-        """The rows of metrics.csv of one kind, a column each; NaN where a row has none. Kinds: "progress", "evaluation", "final", and "" for
-        all. `pandas.DataFrame(run.metrics())` is a table of them."""
+        """Returns the rows of metrics.csv of one kind, by column; NaN if a row has no value. Kinds: "progress", "evaluation", "final", and "" for
+        all. `pandas.DataFrame(run.metrics())` makes a data frame of them."""
         with open(self.folder / "metrics.csv", newline="") as file:
             rows = [row for row in csv.DictReader(file) if kind in ("", row["kind"])]
             names = list(rows[0]) if rows else []
@@ -91,7 +91,7 @@ class Run:
 
     @property
     def checkpoints(self) -> List[int]:
-        """Updates at which there is a complete checkpoint, ascending."""
+        """The numbers of updates of all complete checkpoints, ascending."""
         folder = self.folder / "checkpoints"
         return sorted(int(path.parent.name) for path in folder.glob("*/manifest.json") if path.parent.name.isdigit())
 
@@ -102,7 +102,7 @@ class Run:
         return self.folder / "checkpoints" / str(there[-1] if updates is None else updates)
 
     def parameters(self, updates: Optional[int] = None) -> Dict[str, Any]:
-        """The learner's parameters of a checkpoint (None: the latest) as a PyTorch `state_dict`: name -> torch.Tensor."""
+        """Returns the learner's parameters of a checkpoint (None: the latest) as a PyTorch `state_dict`: name -> torch.Tensor."""
         from safetensors.torch import load_file
 
         return load_file(self._checkpoint(updates) / "learner.safetensors")
@@ -115,9 +115,9 @@ class Run:
         return sorted((self.folder / "videos").glob("*.mp4"), key=lambda path: int(path.stem))
 
     def to_wandb(self, project: str = "troupe", folder: Union[str, os.PathLike] = ".", *, videos: bool = True) -> pathlib.Path:
-        """Writes the run as one of Weights & Biases that has not been uploaded yet, into `folder`/wandb: its settings, curves over the environment
-        steps, final returns and videos. Returns its folder, for `wandb sync`; while a run of yours is open in this process, the folder is
-        complete only when the process ends. Needs the package `wandb`; asks no network."""
+        """Writes the run to `folder`/wandb as an offline run of Weights & Biases: its settings, curves over environment steps, final returns and
+        videos. Returns the folder for `wandb sync`. While another wandb run is open in this process, the folder is complete only when the
+        process ends. Needs the package `wandb`, but no network."""
         try:
             import wandb
         except ImportError as error:
@@ -140,9 +140,9 @@ class Run:
         finally:
             logged.finish()
             if wandb.run is None:
-                wandb.teardown()  # waits until the file is whole, which finish() does not
+                wandb.teardown()  # waits until the file is complete, unlike finish()
 
     def _repr_html_(self) -> str:
-        """The return curve, for notebooks; of a run that is not over, the evaluations so far."""
+        """The return curve, for notebooks; for a live run, the evaluations so far."""
         title = f"<p><code>{html.escape(str(self.folder))}</code></p>"
         return title + (_native.run_curve(str(self.folder)) if (self.folder / "metrics.csv").is_file() else "<p>no evaluation yet</p>")

@@ -1,4 +1,4 @@
-"""What an environment promises, and Gymnasium's spaces of it."""
+"""The spec of an environment, and the Gymnasium spaces for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Spec:
-    """`action_choices`: n of a choice among 0 to n - 1, 0 where the number is continuous; empty: all are."""
+    """`action_choices`: n for a choice among 0 to n - 1, 0 for a continuous number; empty: all are continuous."""
 
     name: str
     observations: Tuple[Array, ...]
@@ -54,15 +54,15 @@ def _box(array: Array) -> spaces.Box:
 
 
 def observation_space(spec: Spec) -> spaces.Space:
-    """The array itself where there is one, else a Dict by name."""
+    """The space of the array if there is only one, otherwise a Dict by name."""
     if len(spec.observations) == 1:
         return _box(spec.observations[0])
     return spaces.Dict({array.name: _box(array) for array in spec.observations})
 
 
 class Actions:
-    """The action space of a spec: a Box of continuous numbers, a Discrete of one choice, a MultiDiscrete of several; for both kinds a Tuple
-    of the Box and a MultiDiscrete, each in the order of the spec."""
+    """The action space of a spec: a Box for continuous numbers, Discrete for one choice and MultiDiscrete for several; for both kinds, a Tuple
+    of a Box and a MultiDiscrete, each in the order of the spec."""
 
     def __init__(self, spec: Spec):
         counts = np.array(spec.choices)
@@ -77,7 +77,7 @@ class Actions:
         self.space = parts[0] if len(parts) == 1 else spaces.Tuple(parts)
 
     def vectors(self, actions: Any, count: int) -> np.ndarray:
-        """[count, actions] of `count` actions, batched as Gymnasium does."""
+        """Returns `count` actions, batched as in Gymnasium, as [count, actions]."""
         if len(self._columns) == 1:
             return np.asarray(actions)
         if len(actions) != len(self._columns):

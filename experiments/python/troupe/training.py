@@ -1,4 +1,4 @@
-"""Training from Python: the run's actors are threads of this process, or processes of the program `troupe`."""
+"""Training from Python. The run's actors are threads of this process, or processes of the program `troupe`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _REPORTS = ("started", "progress", "evaluated", "episode", "log")
 
 
 class StopRun(Exception):
-    """Raised in a callback, it ends the run after a checkpoint; train() then returns as usual."""
+    """If a callback raises it, the run writes a checkpoint and ends; train() then returns as usual."""
 
 
 def share() -> pathlib.Path:
-    """The folder of experiment files: in the package, or beside it in a build."""
+    """Returns the folder of experiment files: in the package, or beside it in a build."""
     package = pathlib.Path(__file__).parent
     return next(folder for folder in (package / "share" / "troupe", package.parents[1] / "share" / "troupe") if folder.exists())
 
@@ -78,18 +78,18 @@ def train(
     verbose: bool = True,
     processes: bool = False,
 ) -> Run:
-    """Trains as `troupe train` does, and returns the run.
+    """Trains like `troupe train`, and returns the run.
 
     `config` is the name or the path of an experiment file (`troupe list experiments`), or a mapping of its keys: {"environment": {"task":
-    "cheetah_run"}, "stop": {"environment_steps": 100_000}}. `overrides` are keys in place of its own: {"seed": 3,
-    "replay.shards": 4}, or ["seed=3"]. `agent` is a class with @troupe.agent; `agent_options` are its options.
+    "cheetah_run"}, "stop": {"environment_steps": 100_000}}. `overrides` replace its keys: {"seed": 3,
+    "replay.shards": 4}, or ["seed=3"]. `agent` is a class decorated with @troupe.agent; `agent_options` are its options.
 
-    `callbacks`: a function of the progress (a dict of numbers, twice a second), or an object or mapping with some of started(folder),
+    `callbacks`: a function that gets the progress (a dict of numbers) twice a second, or an object or mapping with some of started(folder),
     progress(numbers), evaluated(environment_steps, updates, returns, metrics, final), episode(environment_steps, return, length) and
-    log(level, text). They are called by the run's threads, one at a time. StopRun ends the run after a checkpoint, any other exception too
-    and is raised again; so is KeyboardInterrupt (Ctrl-C).
+    log(level, text). The run's threads call them, one at a time. StopRun ends the run after a checkpoint. So do all other
+    exceptions and KeyboardInterrupt (Ctrl-C), which are then raised again.
 
-    `processes`: each actor in a process of its own, by the program `troupe`; callbacks and Python agents are then not possible."""
+    `processes`: each actor runs in a separate process of the program `troupe`; callbacks and Python agents are then not supported."""
     given: List[str] = []
     if isinstance(config, Mapping):
         given += flattened(config)
@@ -129,7 +129,7 @@ def train(
 
 
 def program() -> str:
-    """The program `troupe` of the package, or of the build that the package is in."""
+    """Returns the program `troupe` of the package, or of the build that contains the package."""
     package = pathlib.Path(__file__).parent
     for path in (package / "bin" / "troupe", package.parents[1] / "troupe"):
         if path.is_file():
@@ -157,8 +157,8 @@ def resume(
     callbacks: Any = None,
     verbose: bool = True,
 ) -> Run:
-    """Continues a run from its latest complete checkpoint, as `troupe resume` does; `s3://bucket/prefix/NAME/TIME` is fetched to `runs`/NAME/TIME
-    first. An agent in Python must have been decorated again."""
+    """Continues a run from its latest complete checkpoint, as `troupe resume` does; `s3://bucket/prefix/NAME/TIME` is first fetched to
+    `runs`/NAME/TIME. An agent in Python must be decorated again before the call."""
     folder = str((run if isinstance(run, Run) else Run(run, runs=runs)).folder)
     given = flattened(overrides) if isinstance(overrides, Mapping) else list(overrides or [])
     try:

@@ -1,4 +1,4 @@
-"""Experience replay: tables of this process, and clients of served ones.
+"""Experience replay: tables in this process, and clients of served ones.
 
     table = troupe.replay.Table({"observation": ((17,), "float32"), "action": ((6,), "float32"), "reward": ()}, sampler="prioritized")
     table.add(observation=observation, action=action, reward=reward)
@@ -7,8 +7,8 @@
 `Table` keeps items in this process, `Table.connect("tcp://…")` has the same methods for a table behind `troupe replay serve`, and `Client` is
 the connection itself.
 
-Mistakes of the caller raise ValueError, TypeError or KeyError; a limiter that lets nothing through before the deadline raises TimeoutError. A
-server that refuses raises RuntimeError in its own words, one that gives no sign of life ShardSilent (a ConnectionError).
+Mistakes of the caller raise ValueError, TypeError or KeyError. If a limiter still blocks at the deadline, TimeoutError is raised. If a server
+refuses, RuntimeError is raised with the server's message; if it does not respond, ShardSilent (a ConnectionError).
 """
 
 from troupe._native import ShardSilent

@@ -10,10 +10,10 @@ from troupe import _native
 
 
 class Part:
-    """Some items of a batch in one piece of memory, which lives as long as any of its arrays; nothing is copied.
+    """Items of a batch in one block of memory, which is kept until its last array is gone; nothing is copied.
 
-    A part of a table of this process belongs to the caller. A part from a server is read-only and may lie in memory shared with the server,
-    which has 64 MiB of it for each client: what is kept for long is better copied.
+    A part from a table in this process belongs to the caller. A part from a server is read-only and may be in memory that the server shares,
+    of which there are 64 MiB for each client: copy what you keep for long.
     """
 
     __slots__ = ("_native", "_places")
@@ -26,11 +26,11 @@ class Part:
         return self._native.items
 
     def rows_of_all(self, column: str) -> np.ndarray:
-        """[rows of all items, *column's shape]: one item's rows after another's."""
+        """[rows of all items, *column's shape]: the rows of all items, item by item."""
         return self._native.rows(_place(self._places, column))
 
     def first(self, column: str) -> np.ndarray:
-        """uint64 [items + 1]: item i shows rows first[i] to first[i + 1] of rows_of_all()."""
+        """uint64 [items + 1]: item i has the rows [first[i], first[i + 1]) of rows_of_all()."""
         return self._native.first(_place(self._places, column))
 
     def rows(self, column: str, item: int) -> np.ndarray:
@@ -44,10 +44,10 @@ class Part:
 
 
 class Batch:
-    """Items in the order in which they were chosen, in one part or several.
+    """Sampled items in the order in which they were chosen, in one part or several.
 
-    `batch["pixels"]` is [items, rows, *shape] where all items show equally many rows, and [items, *shape] of a table whose items are single
-    steps: a view of a batch of one part, else a copy. `batch.rows("pixels", i)` is [rows, *shape] of one item and always a view.
+    `batch["pixels"]` is [items, rows, *shape] if all items have equally many rows, and [items, *shape] if the table's items are single steps.
+    It is a view if the batch has only one part, otherwise a copy. `batch.rows("pixels", i)` is [rows, *shape] of one item and always a view.
     """
 
     __slots__ = ("_natives", "_places", "_single")
@@ -59,12 +59,12 @@ class Batch:
 
     @property
     def parts(self) -> List[Part]:
-        """One of each message; one of a table of this process."""
+        """One part for each message; a single part for a table in this process."""
         return [Part(native, self._places) for native in self._natives]
 
     @property
     def columns(self) -> List[str]:
-        """The names."""
+        """The names of the columns."""
         return list(self._places)
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ class Batch:
         return np.concatenate(arrays)
 
     def rows(self, column: str, item: int) -> np.ndarray:
-        """[rows, *column's shape] of one item, a view."""
+        """[rows, *column's shape] of one item, as a view."""
         at = item
         for part in self.parts:
             if 0 <= at < len(part):
@@ -89,7 +89,7 @@ class Batch:
         raise IndexError(f"item {item} of a batch of {len(self)}")
 
     def items(self) -> Iterator[Dict[str, np.ndarray]]:
-        """The columns of one item after another, views."""
+        """Iterates over the items; yields the columns of each as views."""
         for part in self.parts:
             for item in range(len(part)):
                 yield {column: part.rows(column, item) for column in self._places}
@@ -101,32 +101,32 @@ class Batch:
 
     @property
     def priorities(self) -> np.ndarray:
-        """float64 [items], when they were sampled."""
+        """float64 [items], at the time of sampling."""
         return self._of_items("priority")
 
     @property
     def probabilities(self) -> np.ndarray:
-        """float64 [items]: how likely each choice was."""
+        """float64 [items]: the probability with which each item was chosen."""
         return self._of_items("probability")
 
     @property
     def window_rows(self) -> np.ndarray:
-        """uint32 [items]: steps in each item's window."""
+        """uint32 [items]: number of steps in each item's window."""
         return self._of_items("rows")
 
     @property
     def history(self) -> np.ndarray:
-        """uint32 [items]: how many of the window's first steps are older than what the item is about."""
+        """uint32 [items]: number of steps at the beginning of the window that are only history of the item."""
         return self._of_items("history")
 
     @property
     def times_sampled(self) -> np.ndarray:
-        """uint32 [items]: this sample counts."""
+        """uint32 [items], including this sample."""
         return self._of_items("times_sampled")
 
     @property
     def table_items(self) -> np.ndarray:
-        """uint32 [items]: how many items the table held."""
+        """uint32 [items]: number of items in the table at the time of sampling."""
         return self._of_items("table_items")
 
     def _of_items(self, what: str) -> np.ndarray:

@@ -14,8 +14,8 @@ from troupe.replay.writer import Writer
 
 @dataclass(frozen=True)
 class Info:
-    """What a server tells of a table; `bytes` are of memory. `waiting` describes the waiting requests ("": none); `config` is None where
-    the owner does not tell."""
+    """What a server reports about a table. `bytes` counts memory. `waiting` describes the waiting requests ("": none). `config` is None if the
+    owner does not provide it."""
 
     protocol: int
     tables: List[str]
@@ -33,11 +33,11 @@ class Info:
 
 
 class Client:
-    """Connects to the table `table` ("": the only one) behind `endpoint`, "tcp://…" or "ipc://…", and learns what it stores.
+    """Connects to the table `table` ("": the only one) behind `endpoint`, "tcp://…" or "ipc://…", and asks for its columns.
 
-    Times are in seconds. Any thread may call; calls take turns, and others run while one waits. On one host rows and samples go through
-    shared memory unless `shared_memory` is False. `secret_key` and `server_key` are files of `troupe keys new`, for a server with keys.
-    `window`: insertions sent and not yet accepted, 1 to 64. `part_bytes`: how large the parts of a batch may be.
+    Times are in seconds. Any thread may call; calls take turns, and other calls run while one waits. On the same host, rows and samples go
+    through shared memory unless `shared_memory` is False. `secret_key` and `server_key` are files of `troupe keys new`, for a server with
+    keys. `window`: maximum number of insertions that are sent but not yet accepted, 1 to 64. `part_bytes`: maximum size of a batch's parts.
     """
 
     def __init__(
@@ -68,17 +68,17 @@ class Client:
 
     @property
     def items_are(self) -> str:
-        """How items are made of steps, in words; "" where the table does not say."""
+        """A description of how items are made of steps; "" if the table has none."""
         return self._native.items_are
 
     def writer(self, reach: int = 1, *, id: Optional[int] = None, chunk_rows: int = 0) -> Writer:
-        """A writer of steps, of whose newest `reach` items may be made. `id`: a number that no other writer to this port has (None: a
-        random one). `chunk_rows`: steps stored together; 0: about a MiB."""
+        """Returns a writer of steps. Items may consist of its newest `reach` steps. `id`: a number that no other writer to this port has (None:
+        a random one). `chunk_rows`: number of steps stored together; 0: about 1 MiB."""
         return Writer(self._native, self.columns, self.endpoint, secrets.randbits(64) if id is None else id, reach, chunk_rows)
 
     def sample(self, count: int, *, deadline: float = 10.0, patience: float = 0.0) -> Batch:
-        """A batch of `count` items. Raises TimeoutError where the limiter lets it not through before the deadline (the next sample() of as
-        many then takes the answer). With `patience` the server refuses a sample that has waited so long and says why: RuntimeError."""
+        """Returns a batch of `count` items. Raises TimeoutError if the limiter still blocks at the deadline; the next sample() with the same
+        count then gets the answer. With `patience`, the server refuses a request that has waited for that time: RuntimeError with the reason."""
         parts = self._native.sample(count, deadline, patience)
         if parts is None:
             raise TimeoutError(
@@ -87,7 +87,7 @@ class Client:
         return Batch(parts, self._places)
 
     def update_priorities(self, keys: Sequence[int], priorities: Sequence[float], *, deadline: float = 10.0) -> None:
-        """Gives items, by `keys` [n] of a batch, new priorities [n] of 0 to 1e12; items that have left are passed over."""
+        """Sets the priorities [n], from 0 to 1e12, of the items with `keys` [n] of a batch; removed items are skipped."""
         self._native.update_priorities(keys, priorities, deadline)
 
     def set_limiter(
@@ -100,7 +100,7 @@ class Client:
         queue_items: int = 1,
         deadline: float = 10.0,
     ) -> None:
-        """Another limiter for the running table: "minimum_size", "samples_per_insert", "queue" or "stack"."""
+        """Replaces the limiter of the running table: "minimum_size", "samples_per_insert", "queue" or "stack"."""
         self._native.set_limiter(limiter, min_items, samples_per_insert, error_buffer, queue_items, deadline)
 
     def info(self, *, deadline: float = 10.0) -> Info:
@@ -109,11 +109,11 @@ class Client:
 
     @property
     def in_flight(self) -> int:
-        """Insertions sent and not yet accepted."""
+        """Number of insertions that are sent but not yet accepted."""
         return self._native.in_flight()
 
     def flush(self, *, deadline: float = 10.0) -> None:
-        """Returns when the server has accepted all that was sent; raises TimeoutError."""
+        """Returns when the server has accepted everything that was sent. Raises TimeoutError."""
         if not self._native.flush(deadline):
             raise TimeoutError(
                 f"{self.endpoint} has not accepted all insertions within {deadline} s: {self.in_flight} are in flight; "
@@ -121,7 +121,7 @@ class Client:
             )
 
     def close(self) -> None:
-        """Ends the connection; what is in flight is lost: flush() first. Batches stay readable."""
+        """Closes the connection. Insertions in flight are lost: call flush() first. Batches stay readable."""
         self._native.close()
 
     def __enter__(self) -> "Client":

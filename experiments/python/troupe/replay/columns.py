@@ -1,4 +1,4 @@
-"""The columns of a table, and values for them."""
+"""The columns of a table, and conversion of values for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from troupe import _native
 
 @dataclass(frozen=True)
 class Column:
-    """What a step holds of one kind: rows of `dtype` and `shape` (() is one number)."""
+    """One field of a step: rows of `dtype` and `shape` (() is a single number)."""
 
     name: str
     dtype: np.dtype
@@ -20,13 +20,13 @@ class Column:
 
 
 def columns_of(sink: _native.ReplaySink) -> Tuple[Column, ...]:
-    """Those of a table or client."""
+    """Returns the columns of a table or client."""
     return tuple(Column(name, np.dtype(kind), tuple(shape)) for name, kind, shape in sink.columns)
 
 
 def converter(columns: Tuple[Column, ...]) -> Callable[[int, int, Any], np.ndarray]:
-    """Makes a contiguous array of a column's type from what NumPy can read; raises ValueError or TypeError with the column, what came and
-    what is expected."""
+    """Returns a function that makes a contiguous array of a column's type from anything that NumPy can read. It raises ValueError or
+    TypeError with the column, the value's type and what is expected."""
 
     def convert(place: int, leading: int, value: Any) -> np.ndarray:
         column = columns[place]

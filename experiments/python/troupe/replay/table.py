@@ -1,4 +1,4 @@
-"""Tables of this process, and the same methods for served ones."""
+"""Tables in this process, and the same methods for served ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEYWORDS = ("last", "priority", "deadline", "self")  # of add()
 
 
 class _Steps:
-    """What tables of this process and served ones have in common: steps into items, items into batches."""
+    """The methods that tables in this process and served ones share: from steps to items, from items to batches."""
 
     def __init__(self, sink: _native.ReplaySink, where: str, deadline: float, sequences: Mapping[str, Any]):
         self.columns: Tuple[Column, ...] = columns_of(sink)
@@ -44,17 +44,17 @@ class _Steps:
 
     @property
     def names(self) -> List[str]:
-        """Of the columns."""
+        """The names of the columns."""
         return list(self._places)
 
     def add(self, *, last: bool = False, priority: float = 1.0, deadline: Optional[float] = None, **columns: Any) -> None:
-        """One step: for each column an array of its shape or a number; `last`: of its episode. An item that is complete with it enters the
-        table with `priority`. All steps of add() and extend() are one stream: where several environments play, give each a writer(), or
-        leave `length` out.
+        """Adds one step: for each column, an array of its shape or a number. `last`: it is the last step of its episode. An item that the step
+        completes enters the table with `priority`. All steps of add() and extend() form one stream: if several environments play, use a
+        writer() for each, or leave `length` out.
 
-        Raises ValueError or TypeError with the column, what came and what is expected; nothing is stored then. Raises TimeoutError where
-        the limiter lets nothing in before the deadline (None: 10 s for a server, else now); the step is kept and enters with the next
-        call, so do not add it again."""
+        Raises ValueError or TypeError with the column, the value's type and what is expected; then nothing is stored. Raises TimeoutError
+        if the limiter still blocks at the deadline (None: 10 s for a server, otherwise immediately); the step is kept and enters with the
+        next call, so do not add it again."""
         if deadline is None:
             deadline = self._deadline
         if not self._steps.add(columns, last, priority, deadline):
@@ -68,26 +68,26 @@ class _Steps:
         priority: float = 1.0,
         deadline: Optional[float] = None,
     ) -> None:
-        """Several steps in order: for each column an array [steps, *shape]; last[i]: step i is the last of its episode. Otherwise as add()."""
+        """Adds several steps in order: for each column, an array [steps, *shape]. last[i]: step i is the last of its episode. Otherwise like add()."""
         if deadline is None:
             deadline = self._deadline
         if not self._steps.add_many(columns, last, priority, deadline):
             self._full(deadline)
 
     def begin_episode(self) -> None:
-        """The next step begins an episode, though the one before was not the last (its environment failed, say)."""
+        """Makes the next step begin an episode although the previous one was not the last, for example because its environment failed."""
         self._steps.abandon()
 
     def writer(self, reach: Optional[int] = None, *, id: Optional[int] = None, chunk_rows: int = 0) -> Writer:
-        """A writer of a stream of steps of its own, of whose newest `reach` (None: `length`) items may be made. `id`: a number that no
-        other writer to this table has (None: a random one). `chunk_rows`: steps stored together; 0: about a MiB."""
+        """Returns a writer of a separate stream of steps. Items may consist of its newest `reach` (None: `length`) steps. `id`: a number that no
+        other writer to this table has (None: a random one). `chunk_rows`: number of steps stored together; 0: about 1 MiB."""
         if reach is None:
             reach = self.length or 1
         number = secrets.randbits(64) if id is None else id
         return Writer(self._sink, self.columns, self._where, number, reach, chunk_rows, self._deadline)
 
     def _repr_html_(self) -> str:
-        """Columns and contents, for notebooks."""
+        """Columns and contents as HTML, for notebooks."""
         info = self.info()
         config = info.config or {}
         rows = [
@@ -108,16 +108,16 @@ class _Steps:
 
 
 class Table(_Steps):
-    """Items of steps in this process, without server and sockets. Any thread may call; others run while items are copied or a call waits
-    for the limiter. A process that was forked after the table was made gets a RuntimeError.
+    """A table in this process, without servers and sockets. Any thread may call; others run while items are copied or a call waits for the
+    limiter. In a process that was forked after the table was made, calls raise RuntimeError.
 
-    `columns`: name -> (shape, dtype), or the shape of float32 alone; dtypes are uint8, float32, float64 and int64. `keys`: those of
+    `columns`: name -> (shape, dtype), or only the shape for float32; dtypes are uint8, float32, float64 and int64. `keys`: the keys of
     `troupe list table-keys`: sampler, remover, limiter, max_items, max_bytes, compression, …; a mistake raises ValueError with the key, the
     value and the rule.
 
-    add() and extend() make an item of every step. With `length` items are sequences of so many consecutive steps of an episode, one every
-    `period` steps, whose first `burn_in` only lead up to them; at the end of an episode, `end` fills up the sequence that is cut off ("pad"
-    with zeros), makes it shorter ("shorten"), moves it back ("shift") or drops it ("drop"). Steps that items share are stored once.
+    add() and extend() make each step an item. With `length`, items are sequences of that many consecutive steps of an episode, one every
+    `period` steps; the first `burn_in` steps are only warm-up. `end` says what happens to a sequence that the end of an episode cuts off: it is
+    padded with zeros ("pad"), shortened ("shorten"), moved back ("shift") or dropped ("drop"). Steps that items share are stored once.
     """
 
     def __init__(
@@ -152,18 +152,18 @@ class Table(_Steps):
         chunk_rows: int = 0,
         **options: Any,
     ) -> "ServedTable":
-        """The table `table` ("": the only one) behind `endpoint`, "tcp://…" or "ipc://…". `options`: those of Client."""
+        """Returns the table `table` ("": the only one) behind `endpoint`, "tcp://…" or "ipc://…". `options` are those of Client."""
         sequences = {"length": length, "period": period, "burn_in": burn_in, "end": end, "chunk_rows": chunk_rows}
         return ServedTable(Client(endpoint, table, **options), sequences)
 
     def sample(self, count: int, *, deadline: float = 0.0) -> Batch:
-        """A batch of `count` items, chosen with replacement. Its arrays belong to the caller: no later call touches them, they may be written
-        to and outlive the table, and their memory is used again when the last of them has gone. Raises TimeoutError with the reason where
-        the limiter lets it not through before the deadline, in seconds, for which another thread has to add."""
+        """Returns a batch of `count` items, chosen with replacement. Its arrays belong to the caller: no later call changes them, and they may be
+        written to and outlive the table; their memory is reused when the last of them is gone. Raises TimeoutError with the reason if the
+        limiter still blocks at the deadline, in seconds; to unblock it, another thread has to add steps."""
         return Batch((self._native.sample(count, deadline),), self._places, self._single)
 
     def update_priorities(self, keys: Sequence[int], priorities: Sequence[float]) -> None:
-        """Gives items, by `keys` [n] of a batch, new priorities [n] of 0 to 1e12; items that have left are passed over."""
+        """Sets the priorities [n], from 0 to 1e12, of the items with `keys` [n] of a batch; removed items are skipped."""
         self._native.update_priorities(keys, priorities)
 
     def set_limiter(
@@ -175,7 +175,7 @@ class Table(_Steps):
         error_buffer: float = 1024.0,
         queue_items: int = 1,
     ) -> None:
-        """Another limiter: "minimum_size", "samples_per_insert", "queue" or "stack"."""
+        """Replaces the limiter: "minimum_size", "samples_per_insert", "queue" or "stack"."""
         self._native.set_limiter(limiter, min_items, samples_per_insert, error_buffer, queue_items)
 
     def __len__(self) -> int:
@@ -186,31 +186,31 @@ class Table(_Steps):
         return Info(**self._native.info())
 
     def save(self, path: Union[str, os.PathLike]) -> None:
-        """Writes items, priorities, counters and the sampler's state to the folder `path`, with checksums. It is complete or not there: an
-        earlier one is replaced at the end. Other threads may use the table meanwhile."""
+        """Writes items, priorities, counters and the sampler's state to the folder `path`, with checksums. The folder is either complete or
+        absent; an earlier one is replaced at the end. Other threads may use the table meanwhile."""
         self._native.save(os.fspath(path))
 
     def load(self, path: Union[str, os.PathLike], *, accept_other_configuration: bool = False) -> str:
-        """Replaces the contents by saved ones; sampling continues exactly as after save(). Returns how the configuration differs from the
-        saved one, "" if it does not; with `accept_other_configuration` this table's applies. Raises RuntimeError on a folder that is
-        missing, damaged or of other columns or another configuration, and changes nothing then."""
+        """Replaces the contents with saved ones; sampling continues exactly as after save(). Returns how the configuration differs from the
+        saved one, or ""; with `accept_other_configuration`, this table's configuration applies. Raises RuntimeError if the folder is missing
+        or damaged, or has other columns or another configuration; then nothing changes."""
         return self._native.load(os.fspath(path), accept_other_configuration)
 
     def clear(self) -> None:
-        """Removes all items; the counters and the sampler's state begin again."""
+        """Removes all items, and resets the counters and the sampler's state."""
         self._native.clear()
 
     def flush(self) -> None:
-        """Sends what a limiter has held back. Raises TimeoutError where it still does."""
+        """Inserts the steps that the limiter has held back. Raises TimeoutError if it still blocks."""
         if not self._steps.insert(0.0):
             self._full(0.0)
 
     def close(self) -> None:
-        """Nothing: a table ends with its last reference. For programs that may have a served one."""
+        """Does nothing: a table ends with its last reference. It is there for programs that also use served tables."""
 
 
 class ServedTable(_Steps):
-    """A table behind `troupe replay serve`; made by Table.connect(). Its methods are those of Table; save(), load() and clear() belong to
+    """A table behind `troupe replay serve`; Table.connect() makes it. It has the methods of Table, but save(), load() and clear() are up to
     the server. `client` is the connection."""
 
     def __init__(self, client: Client, sequences: Mapping[str, Any]):
@@ -218,22 +218,22 @@ class ServedTable(_Steps):
         super().__init__(client._native, client.endpoint, 10.0, sequences)
 
     def sample(self, count: int, *, deadline: float = 10.0) -> Batch:
-        """As Table.sample(); the arrays are read-only and lie in memory that the server may share: copy what is kept for long."""
+        """Like Table.sample(), but the arrays are read-only and may be in memory that the server shares: copy what you keep for long."""
         return Batch(self.client.sample(count, deadline=deadline)._natives, self._places, self._single)
 
     def update_priorities(self, keys: Sequence[int], priorities: Sequence[float]) -> None:
-        """As Table.update_priorities()."""
+        """Like Table.update_priorities()."""
         self.client.update_priorities(keys, priorities)
 
     def set_limiter(self, limiter: str, **numbers: Any) -> None:
-        """As Table.set_limiter()."""
+        """Like Table.set_limiter()."""
         self.client.set_limiter(limiter, **numbers)
 
     def __len__(self) -> int:
         return self.client.info().items
 
     def info(self) -> Info:
-        """As Table.info()."""
+        """Like Table.info()."""
         return self.client.info()
 
     def save(self, path: Union[str, os.PathLike]) -> None:
@@ -249,13 +249,13 @@ class ServedTable(_Steps):
         raise RuntimeError(f"{self._where} serves others, too; start it again without checkpoints for an empty table")
 
     def flush(self, *, deadline: float = 10.0) -> None:
-        """Returns when the server has accepted all that was added; raises TimeoutError."""
+        """Returns when the server has accepted everything that was added. Raises TimeoutError."""
         if not self._steps.insert(deadline):
             self._full(deadline)
         self.client.flush(deadline=deadline)
 
     def close(self) -> None:
-        """Ends the connection; flush() first."""
+        """Closes the connection; call flush() first."""
         self.client.close()
 
 

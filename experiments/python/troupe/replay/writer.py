@@ -1,4 +1,4 @@
-"""Steps into chunks, and items of any windows of the newest ones."""
+"""Writes steps, and makes items of any windows of the newest ones."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Shape = _native.ReplayShape
 
 
 class Writer:
-    """Stores time steps and makes items of windows of them; made by writer() of a table or a client. One thread at a time; a second one gets a
-    RuntimeError.
+    """Stores time steps and makes items of windows of them; writer() of a table or client makes it. Only one thread at a time may use it;
+    a second one gets a RuntimeError.
 
-    Steps are counted from 0: `rows` is the number of the one to come. What is written is sent by insert(); a step that several items show
-    travels and is stored once.
+    Steps are numbered from 0: `rows` is the number of the next one. insert() sends what was written; a step that several items contain is
+    sent and stored once.
     """
 
     def __init__(
@@ -26,32 +26,32 @@ class Writer:
 
     @property
     def rows(self) -> int:
-        """The number of the step to come."""
+        """The number of the next step."""
         return self._native.rows
 
     @property
     def kept_rows(self) -> int:
-        """How many of the newest steps items may lie in."""
+        """How many of the newest steps items may contain."""
         return self._native.kept_rows
 
     @property
     def pending_items(self) -> int:
-        """Items that insert() has not taken yet."""
+        """Number of items that insert() has not yet taken."""
         return self._native.pending_items
 
     def append(self, **columns: Any) -> None:
-        """A step: for each column an array of its shape, or what NumPy makes one of. An array of the column's type that is contiguous
-        is copied once, into its place. Raises ValueError or TypeError with the column, what came and what is expected; nothing is
-        stored then."""
+        """Appends a step: for each column, an array of its shape, or anything that NumPy can convert to one. A contiguous array of the
+        column's type is copied only once, into its place. Raises ValueError or TypeError with the column, the value's type and what is
+        expected; then nothing is stored."""
         self._native.append(columns)
 
     def extend(self, **columns: Any) -> None:
-        """Several steps: for each column an array [steps, *shape]."""
+        """Appends several steps: for each column, an array [steps, *shape]."""
         self._native.extend(columns)
 
     def shape(self, **slices: Sequence[Tuple[int, int]]) -> Shape:
-        """Which rows of its window an item shows of each column: pairs of first row and count. A column that is not named is not shown at
-        all. Make one for each kind of item and use it again and again."""
+        """Returns a shape: for each column, the rows of its window that an item contains, as pairs of first row and count. Items contain
+        nothing of a column that is not named. Make one shape for each kind of item and reuse it."""
         unknown = set(slices) - {column.name for column in self._columns}
         if unknown:
             raise ValueError(f"there is no column {sorted(unknown)[0]!r}; the table has {', '.join(c.name for c in self._columns)}")
@@ -67,8 +67,8 @@ class Writer:
         priority: float = 1.0,
         table: str = "",
     ) -> None:
-        """An item of steps [first, first + count) (None: the newest), the first `history` of them older than what it is about. `table`:
-        another one behind the same port that stores the same steps; these then travel and are stored once."""
+        """Makes an item of the steps [first, first + count) (None: the newest ones); the first `history` steps are only its history. `table`:
+        another table behind the same port with the same columns; shared steps are sent and stored once."""
         begin = self.rows - count if first is None else first
         self._native.add_items(begin, begin + 1, 1, count, history, shape, priority, table)
 
@@ -84,15 +84,15 @@ class Writer:
         priority: float = 1.0,
         table: str = "",
     ) -> None:
-        """Items of steps [first, first + count) for each first of range(begin, end, step)."""
+        """Makes an item of the steps [first, first + count) for each first in range(begin, end, step)."""
         if step < 1:
             raise ValueError(f"step is {step} but must be 1 or more")
         self._native.add_items(begin, end, step, count, history, shape, priority, table)
 
     def insert(self, *, deadline: Optional[float] = None) -> None:
-        """Sends the items added since and the steps they need, and does not wait until a server has accepted them (flush() does). Raises
-        TimeoutError where the limiter, or the window of insertions, is full until the deadline (None: 10 s for a server, else now); the next
-        insert() goes on."""
+        """Sends the items added since the last call and the steps they need. It does not wait until a server has accepted them; flush() does.
+        Raises TimeoutError if the limiter or a full window of insertions still blocks at the deadline (None: 10 s for a server, otherwise
+        immediately); the next insert() continues."""
         if deadline is None:
             deadline = self._deadline
         if not self._native.insert(deadline):
