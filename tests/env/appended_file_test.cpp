@@ -40,7 +40,7 @@ TEST_CASE("records wait while the disk is full, also one that was written in par
     CHECK(file.append("third"));
     CHECK(file.flush().find("f: cannot be written: ") != std::string::npos);
     CHECK(file.news().value_or("").find("up to 4 MiB of records are kept") != std::string::npos);
-    CHECK_FALSE(file.news()); // said once
+    CHECK_FALSE(file.news()); // reported once
   }
   CHECK(file.flush().empty());
   CHECK(text_of(folder / "f") == "first second third");
