@@ -359,9 +359,8 @@ void PythonPool::load_state(const py::bytes& state) {
   const ReleasedLock released;
   const auto left = pool_->load_state(std::as_bytes(std::span(bytes)));
   if (!left.empty())
-    throw std::invalid_argument(
-        "the state has " + std::to_string(left.size())
-        + " bytes too many; it belongs to other environments or is damaged");
+    throw std::invalid_argument("the state has " + std::to_string(left.size())
+                                + " bytes too many; it is damaged or of other environments");
 }
 
 void add_environments(py::module_& module) {
