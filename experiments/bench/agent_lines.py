@@ -2,9 +2,9 @@
 """Counts the lines of every built-in agent, and names the files outside its room that mention it.
 
 Usage: agent_lines.py [--most LINES]
-Lines are those of C++ that are neither empty nor comments. Configurations, examples, documents and tests are not production code and do not count as
-mentions. Exits with 1 if an agent has more than --most lines (default 400), or if one added by the recipe of learner/agents/README.md is mentioned elsewhere
-than in learner/CMakeLists.txt and experiments/config/experiment.proto.
+Counts lines of C++ that are neither empty nor comments. Configurations, examples, documents and tests are not production code and do not count as
+mentions. Exits with 1 if an agent has more than --most lines (default 400), or if an agent added by the recipe of learner/agents/README.md is mentioned
+outside learner/CMakeLists.txt and experiments/config/experiment.proto.
 """
 import argparse
 import pathlib
@@ -14,7 +14,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ALLOWED = {"learner/CMakeLists.txt", "experiments/config/experiment.proto"}
-OLDER = {"d4pg"}  # the quick start and a comment show it as the example
+OLDER = {"d4pg"}  # the quick start and a comment use it as an example
 
 
 def lines_of(folder):
@@ -26,7 +26,7 @@ def lines_of(folder):
 
 
 def mentions(name):
-    # Text files alone. A name behind a "+" is part of another name: TD3+BC is no mention of bc.
+    # Only text files. A name behind a "+" is part of another name: TD3+BC does not mention bc.
     found = subprocess.run(["git", "-C", str(ROOT), "grep", "-I", "-lwiP", rf"(?<!\+){name}", "--", "env", "replay", "learner", "actors", "experiments", "collectives",
                             "CMakeLists.txt"], capture_output=True, text=True).stdout.split()
     return [f for f in found if not f.startswith(f"learner/agents/{name}/") and not f.startswith(("experiments/configs/", "experiments/bench/", "experiments/examples/"))

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A sweep over tasks beside what is published: one page with a curve for each task, means with intervals, and processor time.
+"""Compares a sweep over tasks with published results: one page with a curve for each task, means with intervals, and processor time.
 
-    experiments/bench/board.py run states_18 --jobs 2               trains and writes runs/states_18.html; the same command continues
+    experiments/bench/board.py run states_18 --jobs 2               trains and writes runs/states_18.html; repeat it to continue
     experiments/bench/board.py page runs/states_18 --out board.html
     experiments/bench/board.py table runs/states_18                 the tables as Markdown
 
-`run` is `troupe sweep`, which skips finished runs and resumes others. Estimates and intervals are those of `troupe report`. A published value at N environment steps is the mean over
-seeds of the evaluation nearest to N; curves are means over 50,000 steps; best: the greatest of all methods, which is optimistic. Only Python's
-own library.
+`run` calls `troupe sweep`, which skips finished runs and resumes others. Estimates and intervals are those of `troupe report`. A published value at
+N environment steps is the mean over seeds of the evaluation nearest to N. Curves are means over 50,000 steps. best: the greatest value of all methods,
+which is optimistic. Uses only Python's standard library.
 """
 import argparse
 import os
@@ -55,7 +55,7 @@ def table(options):
 
 
 def sweep_words(options, name, chosen):
-    """The command of the sweep; chosen: some of its tasks, or all."""
+    """Returns the command of the sweep; `chosen`: the tasks to train, or all."""
     file = sweep_file(options.sweep)
     tasks, experiment, common = planned(options.program, file, options.seeds)
     words = [str(file)]
@@ -70,7 +70,7 @@ def sweep_words(options, name, chosen):
 
 
 def host_words(options, name, chosen):
-    """The same on a host, by this script there, which ends with its input."""
+    """Returns the command that runs this script on a host, where it ends when its input ends."""
     words = ["python3", str(HERE), "run", options.sweep, "--program", options.program, "--runs", str(options.runs), "--name", name, "--tasks",
              ",".join(chosen), "--jobs", str(options.jobs), "--stop-at-end-of-input", *(["--seeds", str(options.seeds)] if options.seeds else [])]
     words += [word for one in options.set for word in ("--set", one)]
@@ -78,7 +78,7 @@ def host_words(options, name, chosen):
 
 
 def share_out(options, tasks, chosen):
-    """[(name of a sweep's folder, its tasks)]: one for each host. A task stays where it was begun; others go where there are fewest."""
+    """Returns [(name of a sweep's folder, its tasks)], one for each host. A task stays where it was begun; others go to the host with the fewest."""
     names = [f"{options.name}.{number}" for number in range(1, len(options.hosts) + 1)]
     begun = {path.name for path in options.runs.glob(f"{options.name}*") if re.fullmatch(re.escape(options.name) + r"(\.\d+)?", path.name) and path.is_dir()}
     if begun - set(names):

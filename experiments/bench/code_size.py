@@ -3,8 +3,8 @@
 
 Usage: code_size.py [--most FUNCTIONS] [--base REVISION]
 Lines are all lines of C++ and CUDA sources and headers outside tests/. Public functions are those that a class declares itself, without
-constructors, destructors, operators and hidden Impl structs; counted by Universal Ctags. Exits with 1 if a type has more than --most of them (default 25).
---base: counts the lines of that revision beside those of the working tree.
+constructors, destructors, operators and hidden Impl structs; Universal Ctags counts them. Exits with 1 if a type has more than --most of them (default 25).
+--base: also counts the lines of that revision, next to those of the working tree.
 """
 import argparse
 import collections

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Measures the dashboard. Usage: dashboard_bench.py [--troupe PROGRAM] size|cost|requests
 
-  size   How long the page's requests take over --runs runs (200) of --rows rows each (100,000), once their files have been read: curves of all
-         of them, and the list. Prints also how long reading takes, a part with each request.
-  cost   How many environment steps per second a run makes, and how much processor time it takes for each, with `--dashboard`, a page that
-         polls it as the browser does and a Prometheus that asks every second, and without, interleaved --pairs times (6). The page is this
-         script: a browser on the same cores would be measured too. Processor time scatters less where other programs run.
-  requests  The processor time of each of these requests, of a run that trains meanwhile, and what they come to per second.
+  size   How long the page's requests take with --runs runs (200) of --rows rows each (100,000), after their files have been read: the curves of
+         all runs, and the list. Also prints how long reading takes, which is spread over the requests.
+  cost   The environment steps per second of a run and the processor time per step, with and without `--dashboard`, a page that polls it like
+         a browser, and a Prometheus that polls it every second; interleaved --pairs times (6). This script plays the page, because a browser
+         on the same cores would be measured too. If other programs run, processor time varies less than the rate.
+  requests  The processor time of each of these requests while a run trains, and their sum per second.
 """
 import argparse
 import json
@@ -45,7 +45,7 @@ class Client:
 
 
 def write_runs(folder, config, count, rows):
-    """All runs have one file's text, with another seed in the configuration."""
+    """Writes runs with identical files, except for the seed in the configuration."""
     rng = random.Random(1)
     lines = [",".join(COLUMNS)]
     for i in range(1, rows + 1):
@@ -109,7 +109,7 @@ def size(options, folder):
 
 
 def poll(address, over):
-    """What the page asks for, every two seconds."""
+    """Sends the page's requests, every two seconds."""
     client = Client(address)
     known = {column: {} for column in CHARTS}
     while True:
@@ -164,7 +164,7 @@ def processor_ms(pid):
 
 
 def requests(options, folder):
-    """From a program of its own, whose processor time is that of the requests alone."""
+    """Measures a separate program, whose processor time is only that of the requests."""
     run = subprocess.Popen([options.troupe, "train", "cartpole_balance", "--runs", folder, "--quiet", "--set", "stop.environment_steps=100000000", "--set",
                             "evaluation.video=false", "--set", "evaluation.period=0"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     dashboard = subprocess.Popen([options.troupe, "dashboard", folder, "--json"], stdout=subprocess.PIPE, text=True)

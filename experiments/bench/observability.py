@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Measures what all observability together costs a run. Usage: observability.py [--troupe PROGRAM] [--pairs N] [--beside] [EXPERIMENT...]
+"""Measures the total cost of observability for a run. Usage: observability.py [--troupe PROGRAM] [--pairs N] [--beside] [EXPERIMENT...]
 
-The same short trainings, quickstart (from pixels) and cheetah_run (D4PG from states) unless others are named, of as many steps from the same
-seed, with and without all that a user can switch on:
-- `--dashboard`, with a page that asks for the list, four curves, the run and its log every two seconds, as the browser does, and watches
-  an environment (up to four pictures a second), and a Prometheus that asks for /metrics every second
+Runs the same short trainings, quickstart (from pixels) and cheetah_run (D4PG from states) unless others are named, with equal steps and the same
+seed, with and without everything that a user can switch on:
+- `--dashboard`, with a page that requests the list, four curves, the run and its log every two seconds, like a browser, and watches an
+  environment (up to four pictures per second), and a Prometheus that requests /metrics every second
 - a timeline of 20 updates
 - progress lines on standard error
 - a line of JSON per episode (environment.episode_log)
 - diagnostics of the networks every 1,000 updates (learner.diagnostics_period)
-Both are interleaved, --pairs of them (5), in the orders off on, on off, ...; with --beside the two of a pair run at the same time, so that
-other programs disturb both alike. metrics.csv, TensorBoard's events with histograms, live.json and log.txt are written in all runs, as
-nothing switches them off; how much of a watched run they take is printed too: the first thread is the head, which writes them.
+The trainings are interleaved in --pairs pairs (5), in the orders off on, on off, ...; with --beside, the two of a pair run at the same time, so that
+other programs disturb both equally. metrics.csv, TensorBoard's events with histograms, live.json and log.txt are written in all runs, because
+nothing switches them off. Their share of a watched run is also printed: the first thread is the head, which writes them.
 
-Prints a table and exits with 1 if processor time per update is more than 2 % higher beyond the noise: with the whole 95 % interval
-(Student's t, of the pairs' logarithms). Updates per second are printed and not judged: on a machine that is not idle they tell of other
-programs. The page is this script: a browser on the same cores would be measured too.
+Prints a table, and exits with 1 if processor time per update is significantly more than 2 % higher, that is, if the whole 95 % interval
+(Student's t, from the pairs' logarithms) is above. Updates per second are printed but not judged, because on a machine that is not idle they
+depend on other programs. This script plays the page, because a browser on the same cores would be measured too.
 """
 import argparse
 import concurrent.futures
@@ -37,14 +37,14 @@ from dashboard_bench import CHARTS, PERIOD, Client
 LIMIT = 0.02
 STEPS = {"quickstart": 24_000, "cheetah_run": 12_000}
 OTHER_STEPS = 12_000
-PICTURE_PAUSE = 0.25  # of the page, in seconds, at least
-PICTURE_SHARE = 50  # and so many times as long as the answer took
-DEADLINE = 900  # seconds, of a run
+PICTURE_PAUSE = 0.25  # minimum pause of the page, in seconds
+PICTURE_SHARE = 50  # and at least this multiple of the answer's time
+DEADLINE = 900  # seconds for a run
 STUDENT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093]
 
 
 class Watcher:
-    """A page, a live picture and a Prometheus, each a thread, until end()."""
+    """Simulates a page, a live picture and a Prometheus, each on a thread, until end()."""
 
     def __init__(self, address):
         self.address, self.over, self.answers, self.failures = address, threading.Event(), {}, []
@@ -65,7 +65,7 @@ class Watcher:
                 ask(client)
                 longer = min(PICTURE_SHARE * (time.monotonic() - asked), 5) if ask == self.picture else 0
                 self.count(ask.__name__)
-            except OSError as failure:  # before there is an environment, and after the end
+            except OSError as failure:  # before there is an environment, and after the run has ended
                 self.failures.append(f"{ask.__name__}: {failure}")
 
     def count(self, what):
@@ -98,7 +98,7 @@ class Watcher:
 
 
 def thread_seconds(pid):
-    """Processor time of a process's threads by name; that of the first one is "head"."""
+    """Returns the processor time of a process's threads by name; the first one is "head"."""
     seconds = {}
     for folder in pathlib.Path(f"/proc/{pid}/task").iterdir():
         try:
@@ -112,7 +112,7 @@ def thread_seconds(pid):
 
 
 class Threads:
-    """How much processor time a process's threads take, from its first progress report on."""
+    """Measures the processor time of a process's threads from its first progress report on."""
 
     def __init__(self, pid, folder):
         self.pid, self.folder, self.begin, self.end = pid, folder, None, {}
@@ -176,7 +176,7 @@ def pairs_of(options, experiment):
 
 
 def change(pairs, what):
-    """The geometric mean of on / off, minus 1, and its 95 % interval."""
+    """Returns the geometric mean of on / off, minus 1, and its 95 % interval."""
     logarithms = [math.log(on[what] / off[what]) for off, on in pairs]
     mean = statistics.mean(logarithms)
     half = STUDENT[min(len(logarithms) - 1, len(STUDENT)) - 1] * statistics.stdev(logarithms) / math.sqrt(len(logarithms))

@@ -1,4 +1,4 @@
-"""TD3 (Fujimoto, van Hoof and Meger 2018) as an agent in Python: the actors and replay are C++, the update is PyTorch.
+"""TD3 (Fujimoto, van Hoof and Meger 2018) as an agent in Python: the actors and replay run in C++, the update in PyTorch.
 
     python python_td3.py Pendulum-v1 10000
 """
@@ -53,7 +53,7 @@ class Td3:
 
 
 def experiment(task, steps):
-    """One update for each step, as the C++ TD3's in configs/gym."""
+    """Returns an experiment with one update per step, like the C++ TD3 in configs/gym."""
     return {
         "name": "python_td3",
         "environment": {"task": task},

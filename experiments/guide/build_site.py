@@ -3,7 +3,7 @@
 
 Usage: build_site.py --out FOLDER [--without-api]
 
-Sphinx and its theme come from PyPI (requirements.txt, into FOLDER.venv), doxygen from the system. A link that leads nowhere is an error."""
+Sphinx and its theme come from PyPI (requirements.txt, into FOLDER.venv), doxygen from the system. A broken link is an error."""
 import argparse
 import os
 import pathlib
@@ -17,21 +17,21 @@ HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 LIBRARIES = ("env", "replay", "collectives", "learner", "actors", "experiments")
 PAGES = ("first_hour", "take_away", "pixels", "own_environment", "own_agent", "own_actor", "python", "cluster", "gpu", "stuck", "reproduce", "tuning",
-         "architecture", "comparison")  # of this folder, in order
-MOST_BYTES = 2 << 20  # of a linked file that is copied into the site
-LEXERS = {"textproto": "text"}  # that Sphinx does not have
+         "architecture", "comparison")  # pages of this folder, in order
+MOST_BYTES = 2 << 20  # maximum size of a linked file that is copied into the site
+LEXERS = {"textproto": "text"}  # languages that Sphinx does not know
 FENCE = re.compile(r"^```(\w+)[^\n]*$", re.M)
 LINK = re.compile(r"(!?\[[^\]\n]*(?:\][^\[\]\n]*)?\])\(([^)\s]+)\)")
 
 
 def texts():
-    """Every page in the repository: READMEs, papers, results and this folder's."""
+    """Returns every page in the repository: READMEs, papers, results and the pages of this folder."""
     listed = subprocess.run(["git", "-C", SOURCE, "ls-files", "-co", "--exclude-standard", "-z", "*.md"], check=True, capture_output=True).stdout
     return sorted(SOURCE / name for name in listed.decode().split("\0") if name and (SOURCE / name).exists())
 
 
 class Stage:
-    """The pages, where Sphinx reads them, with links that hold there."""
+    """The pages in the folder that Sphinx reads, with links that are valid there."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -46,14 +46,14 @@ class Stage:
 
     @staticmethod
     def name(page):
-        """Of a page in the site: the repository's README is its first page."""
+        """Returns the name of a page in the site; the repository's README is the first page."""
         return pathlib.Path("index.md") if page == SOURCE / "README.md" else page.relative_to(SOURCE)
 
     @staticmethod
     def without_code(text, change):
-        """Changes what is no code: neither a fenced block nor between backticks."""
+        """Applies `change` to everything but code, which is in fenced blocks or between backticks."""
         parts = re.split(r"(^```.*?^```$|`[^`]+`)", text, flags=re.M | re.S)
-        hidden = parts[1::2]  # a link may have code in its words, so links are changed with all code out of the way
+        hidden = parts[1::2]  # the text of a link may contain code, so all code is taken out before links are changed
         shown = change("".join("\0" if i % 2 else part for i, part in enumerate(parts)))
         return re.sub("\0", lambda _: hidden.pop(0), shown)
 
@@ -69,19 +69,19 @@ class Stage:
             there = there / "README.md"
         if there not in self.pages:
             if not there.is_file() or there.stat().st_size > MOST_BYTES:
-                return words.lstrip("![").rstrip("]")  # a folder without a page, or a large file: named only
+                return words.lstrip("![").rstrip("]")  # a folder without a page, or a large file: only its name
             copy = self.folder / there.relative_to(SOURCE)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(there, copy)
         return f"{words}({os.path.relpath(self.name(there), self.name(page).parent)}{'#' + anchor if anchor else ''})"
 
     def rooms(self, library):
-        """The READMEs below a library, the library's own first."""
+        """Returns the READMEs below a library, beginning with the library's own."""
         names = [str(page.relative_to(SOURCE)) for page in self.pages if page.name == "README.md" and page.relative_to(SOURCE).parts[0] == library]
         return sorted((name for name in names if "/guide/" not in name), key=lambda name: (name.count("/"), name))
 
     def write_contents(self, with_api):
-        """The tables of contents, at the end of the first page, where the theme takes the navigation from."""
+        """Writes the tables of contents at the end of the first page, from which the theme takes the navigation."""
         guide = "experiments/guide/"
         parts = [("Guide", [guide + "README.md", *(f"{guide}{page}.md" for page in PAGES)])]
         parts += [(f"Rooms of {library}/", self.rooms(library)) for library in LIBRARIES]
@@ -92,7 +92,7 @@ class Stage:
             lines = "\n".join(names)
             text += f"\n```{{toctree}}\n:hidden:\n:titlesonly:\n:caption: {caption}\n\n{lines}\n```\n"
         if with_api:
-            text += '\n<p><a href="api/index.html">API reference of all headers</a></p>\n'  # no page of Sphinx's
+            text += '\n<p><a href="api/index.html">API reference of all headers</a></p>\n'  # not a Sphinx page
         with (self.folder / "index.md").open("a") as index:
             index.write(text)
 

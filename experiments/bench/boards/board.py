@@ -1,4 +1,4 @@
-"""One sweep beside what is published: the numbers of its page and tables."""
+"""One sweep compared with published results: the numbers of its page and tables."""
 import pathlib
 import re
 import subprocess
@@ -12,7 +12,7 @@ SHOWN = ["d4pg", "drqv2", "mrq", "dr_q"]  # columns of the table of tasks
 
 
 class Board:
-    """One sweep: its tasks, its runs, and what is published of them."""
+    """One sweep: its tasks, its runs, and the published results of the tasks."""
 
     def __init__(self, program, name, folders):
         self.program, self.name = program, pathlib.Path(name).stem
@@ -45,7 +45,7 @@ class Board:
         return [task for task in self.tasks if not any(run.done for run in self.of(task))]
 
     def estimates(self):
-        """From `troupe report`, of finished runs: task -> its mean as text; group -> {"mean", "interquartile mean"}."""
+        """The estimates of `troupe report` for finished runs: task -> its mean as text; group -> {"mean", "interquartile mean"}."""
         means, aggregates = {}, {}
         for group, tasks in self.groups.items():
             runs = [run for run in self.runs if run.done and run.task in tasks and run.points]
@@ -64,7 +64,7 @@ class Board:
         return means, aggregates
 
     def core_hours(self, task):
-        """(to the goal, in all) as text."""
+        """Returns core-hours (to the goal, in total) as text."""
         best = self.published.best(task, self.mark)
         runs = self.of(task)
         reached = [hours for run in runs if best and (hours := run.hours_to(GOAL * best[0]))]
@@ -73,7 +73,7 @@ class Board:
         return first if reached else "not reached" if whole else "-", hours_text(whole)
 
     def tables(self):
-        """[(caption, rows with their head)]"""
+        """Returns [(caption, rows, the header first)]."""
         made = []
         for group, tasks in self.groups.items():
             have = [task for task in tasks if self.of(task) and task not in self.missing()]
@@ -108,7 +108,7 @@ class Board:
 
 
 def hours_text(hours):
-    """Of [(hours, whether they were measured)]."""
+    """Formats [(hours, whether they were measured)]."""
     if not hours:
         return "-"
     mean = sum(one[0] for one in hours) / len(hours)
@@ -116,5 +116,5 @@ def hours_text(hours):
 
 
 def thousand(text):
-    """'0.812 [0.800, 0.825]' of the scale 0 to 1000."""
+    """Scales an estimate such as '0.812 [0.800, 0.825]' to 0 to 1000."""
     return re.sub(r"\d+\.\d+", lambda number: f"{1000 * float(number[0]):.0f}", text)

@@ -1,4 +1,4 @@
-"""The page of boards: tables and curves, without scripts or links to elsewhere."""
+"""The page of a board: tables and curves, without scripts or external links."""
 import html
 
 COLOURS = {"d4pg": "#d55e00", "drqv2": "#d55e00", "mrq": "#009e73", "dr_q": "#cc79a7", "tdmpc2": "#e69f00", "dreamerv3": "#56b4e9", "simbav2_utd1": "#7f5fc7"}
@@ -20,14 +20,14 @@ def table(caption, rows):
 
 
 def value_at(curve, step):
-    """Between the points of a curve."""
+    """Returns the interpolated value of a curve."""
     before = max((p for p in curve if p[0] <= step), default=curve[0])
     after = min((p for p in curve if p[0] >= step), default=curve[-1])
     return before[1] if after[0] == before[0] else before[1] + (step - before[0]) / (after[0] - before[0]) * (after[1] - before[1])
 
 
 def mean_curve(curves):
-    """The mean of the seeds, up to the steps that all of them reached."""
+    """Returns the mean over the seeds, up to the steps that all of them reached."""
     last = min(curve[-1][0] for curve in curves)
     return [(step, sum(value_at(curve, step) for curve in curves) / len(curves)) for step in sorted({p[0] for curve in curves for p in curve if p[0] <= last})]
 

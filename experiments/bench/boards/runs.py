@@ -1,10 +1,10 @@
-"""The runs of a sweep: their evaluations and what they cost."""
+"""The runs of a sweep: their evaluations and their cost."""
 import csv
 import json
 import re
 
 class Run:
-    """One run of a sweep: its newest folder, its evaluations, and what it cost."""
+    """One run of a sweep: its newest folder, its evaluations, and its cost."""
 
     def __init__(self, part, task, seed):
         self.part, self.task, self.seed = part, task, seed
@@ -30,17 +30,17 @@ class Run:
         self.samples = measured(rows)
 
     def hours(self, steps=None):
-        """(core-hours until these environment steps, whether they were measured). If not: at most the wall-clock time of training on all cores."""
+        """Returns (core-hours until these environment steps, whether they were measured). Otherwise, they are bounded by the training time on all cores."""
         return seconds_at(self.samples or self.seconds, self.steps if steps is None else steps) / 3600 * (1 if self.samples else self.cores), bool(self.samples)
 
     def hours_to(self, value):
-        """The same until the first evaluation with this value; None: there is none."""
+        """Like hours(), until the first evaluation with this value; None: there is none."""
         first = next((steps for steps, one in self.points if one >= value), None)
         return None if first is None else self.hours(first)
 
 
 def measured(rows):
-    """[(environment steps, processor seconds until then)]; None: some row has no processor time. What a run loses when it is killed counts."""
+    """Returns [(environment steps, processor seconds until then)], or None if a row has no processor time. Includes time that was lost when a run was killed."""
     made, lost, last = [], 0.0, 0.0
     for row in rows:
         if not row.get("processor_seconds"):
@@ -60,7 +60,7 @@ def rows_of(path):
 
 
 def seconds_at(samples, steps):
-    """Between the last sample below these steps and the next one; a resumed run passes some steps twice, and both count."""
+    """Interpolates between the last sample below these steps and the next one. A resumed run repeats some steps, and both passes count."""
     below = max((i for i, sample in enumerate(samples) if sample[0] < steps), default=-1)
     if below + 1 == len(samples):
         return samples[-1][1]

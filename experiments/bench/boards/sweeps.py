@@ -1,4 +1,4 @@
-"""Sweeps over tasks, and what is published of these tasks."""
+"""Sweeps over tasks, and the published results of these tasks."""
 import csv
 import pathlib
 import shlex
@@ -9,11 +9,11 @@ SWEEPS, PUBLISHED = CONFIGS / "sweeps", CONFIGS / "published"
 
 
 class Mistake(Exception):
-    """Of the user: exit code 2."""
+    """A mistake of the user: exit code 2."""
 
 
 class Published:
-    """What is published of states or pixels: method -> task -> (values by mark, curve)."""
+    """Published results from states or pixels: method -> task -> (values by mark, curve)."""
 
     def __init__(self, kind):
         self.path = PUBLISHED / f"{kind}.csv"
@@ -31,7 +31,7 @@ class Published:
         return self.methods[method].get(task, ({}, []))[0].get(mark)
 
     def best(self, task, mark):
-        """(value, method); None: nothing is published of it"""
+        """Returns (value, method), or None if no result is published."""
         known = [(self.at(method, task, mark), method) for method in self.methods]
         return max((one for one in known if one[0] is not None), default=None)
 
@@ -45,7 +45,7 @@ def sweep_file(name):
 
 
 def planned(program, file, seeds=0):
-    """task -> [(run, seed)], and the experiment with its --set, as `troupe sweep --dry-run` prints them."""
+    """Returns task -> [(run, seed)], and the experiment with its --set, from the output of `troupe sweep --dry-run`."""
     words = [program, "sweep", str(file), "--dry-run", *(["--seeds", seeds_of(seeds)] if seeds else [])]
     try:
         done = subprocess.run(words, capture_output=True, text=True)

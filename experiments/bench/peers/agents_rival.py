@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Trains the same task with ours, Stable-Baselines3, CleanRL and RLtools in turn, with equal environment steps and equal hyperparameters, and
-compares returns, seconds to a fixed score, environment steps/s, and processor time.
+"""Trains the same task with Troupe ("ours"), Stable-Baselines3, CleanRL and RLtools in turn, with equal environment steps and hyperparameters,
+and compares returns, seconds to a fixed score, environment steps/s, and processor time.
 
     experiments/bench/peers/agents_rival.py measure PROGRAM CASE... --out results.jsonl [--seeds 1,2] [--python PYTHON]
         [--libraries ours,sb3] [--cleanrl FOLDER --cleanrl-python PYTHON] [--rltools PROGRAM]
@@ -8,32 +8,35 @@ compares returns, seconds to a fixed score, environment steps/s, and processor t
 
 CASE: one of those that `measure --help` lists, or all. FOLDER: a clone of CleanRL's repository; without it CleanRL is left out. PYTHON:
 interpreters with torch, stable-baselines3, gymnasium[mujoco] and mujoco==3.17.0, and for CleanRL with torch, gymnasium==0.29.1, numpy<2, tyro and tensorboard.
---rltools: a program of yours on RLtools' headers; it is started with an algorithm (sac, td3), a seed and a score, trains RLtools' Pendulum with the
-settings of the small cases, and prints a line of JSON with the keys of a result: return, reached, seconds, steps_per_second, processor_seconds. Results that the file already has are not measured again, so an interrupted measurement continues where it
-ended. Where other programs run meanwhile, compare processor seconds.
+--rltools: your own program built on RLtools' headers. It is started with an algorithm (sac, td3), a seed and a score, trains RLtools' Pendulum with the
+settings of the small cases, and prints a line of JSON with the keys of a result: return, reached, seconds, steps_per_second, processor_seconds. Results
+that are already in the file are not measured again, so an interrupted measurement can be continued. If other programs run meanwhile, compare
+processor seconds.
 
---libraries: of ours, ours_cuda, sb3, cleanrl and rltools; ours_cuda is ours with the updates on a GPU, for returns alone: the rivals stay on the processor.
+--libraries: some of ours, ours_cuda, sb3, cleanrl and rltools. ours_cuda is ours with updates on a GPU; compare only its returns, because the rivals stay
+on the processor.
 
-Every library computes with one thread. Ours plays, evaluates and stores in threads of their own beside the learner's; the rivals do one after the
-other. A return is the mean of 20 episodes of the trained policy without exploration, on Pendulum-v1 of 1,000. CleanRL's programs do not evaluate: theirs is the mean of the
-last 20 training episodes. Seconds to the score: training time until the mean return of an evaluation reaches it first; the evaluations' own time is
-taken off for the rivals, and overlaps with training in ours. CleanRL: until the first of 20 training episodes in succession began whose mean reaches
-it, from the end of its first episode. Processor seconds: of the training, for ours of the whole program with its evaluations."""
+Every library computes with one thread. Ours plays, evaluates and stores on separate threads, in parallel with the learner; the rivals do these one after
+the other. A return is the mean over 20 episodes of the trained policy without exploration (1,000 on Pendulum-v1). CleanRL's programs do not evaluate: their
+return is the mean of the last 20 training episodes. Seconds to the score: training time until the mean return of an evaluation first reaches it. The time
+of evaluations is subtracted for the rivals; in ours they overlap with training. For CleanRL, it is the time from the end of the first episode to the start
+of the first 20 consecutive training episodes whose mean reaches the score. Processor seconds: of the training; for ours, of the whole program with its
+evaluations."""
 import argparse, collections, csv, json, os, pathlib, re, resource, statistics, subprocess, sys, tempfile, time
 
 EVALUATION_EPISODES = 20
-FINAL_EPISODES = collections.defaultdict(lambda: 20, {"Pendulum-v1": 1000})  # its returns depend on the start: 20 have a standard error of 20
+FINAL_EPISODES = collections.defaultdict(lambda: 20, {"Pendulum-v1": 1000})  # its returns depend on the start: with 20 episodes, the standard error is 20
 MUJOCO = {"HalfCheetah-v5": "half_cheetah", "Hopper-v5": "hopper", "Walker2d-v5": "walker2d"}
 
 ONE_THREAD = {**os.environ, "CUDA_VISIBLE_DEVICES": "", **{f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS")}}
 
-# What the libraries get. "period": environment steps between evaluations (0: only at the end); "score": what the time is measured to (None: none); "rltools": its
-# algorithm.
+# The libraries' settings. "period": environment steps between evaluations (0: only at the end); "score": the score to which time is measured (None: none);
+# "rltools": its algorithm.
 Case = collections.namedtuple("Case", "task steps period score ours sb3 cleanrl rltools", defaults=[None, None])
 
 
 def off_policy(algorithm, task, steps, period, score, start, learning_rate, layers, batch, experiment, sets, cleanrl=False, rltools=None):
-    """SAC or TD3 with one update of `batch` transitions per step after `start` random steps. CleanRL's layers are 256, 256 always."""
+    """SAC or TD3 with one update of `batch` transitions per step after `start` random steps. CleanRL's layers are always 256, 256."""
     sb3 = {"algorithm": algorithm.upper(), "learning_rate": learning_rate, "learning_starts": start, "batch_size": batch, "buffer_size": 1000000,
            "train_freq": 1, "gradient_steps": 1, "policy_kwargs": {"net_arch": layers}}
     if algorithm == "td3":
@@ -59,7 +62,7 @@ def mujoco(algorithm, task):
 
 
 def ppo_mujoco(task):
-    # Ours halves the squared error of the value, Stable-Baselines3 does not.
+    # Ours halves the squared error of the value; Stable-Baselines3 does not.
     sb3 = {"algorithm": "PPO", "learning_rate": 3e-4, "n_steps": 2048, "batch_size": 64, "n_epochs": 10, "ent_coef": 0.0, "vf_coef": 0.5}
     return Case(task, 204800, 0, None, [f"ppo_{MUJOCO[task]}", "ppo.value_weight=1"], sb3)
 
@@ -69,8 +72,8 @@ CASES = {
     "td3_pendulum": pendulum("td3", 256, 256, cleanrl=True),
     "sac_pendulum_small": pendulum("sac", 64, 100, rltools="sac"),  # RLtools' sizes
     "td3_pendulum_small": pendulum("td3", 64, 100, rltools="td3"),
-    # Eight environments, 128 steps of each, four minibatches, four passes: CleanRL's ppo.py has four environments by default. The learning rate falls
-    # to 0 in all three. CleanRL and ours halve the squared error of the value, Stable-Baselines3 does not.
+    # Eight environments with 128 steps each, four minibatches, four passes; CleanRL's ppo.py has four environments by default. The learning rate decays
+    # to 0 in all three. CleanRL and ours halve the squared error of the value; Stable-Baselines3 does not.
     "ppo_cartpole": Case("CartPole-v1", 200000, 10000, 475, ["ppo_cartpole", "replay.discount=0.99", "ppo.rollout=128", "ppo.epochs=4", "ppo.minibatches=4",
                           "ppo.learning_rate=2.5e-4", "learner.learning_rate.updates=195", "ppo.lambda=0.95", "ppo.entropy=0.01"],
                          {"algorithm": "PPO", "n_envs": 8, "learning_rate": 2.5e-4, "falling": True, "n_steps": 128, "batch_size": 256, "n_epochs": 4,
@@ -82,7 +85,7 @@ CASES = {
 
 
 def train_sb3(case, seed):
-    """Runs in PYTHON, prints one JSON line."""
+    """Runs in PYTHON and prints one line of JSON."""
     import warnings
 
     import gymnasium, numpy, stable_baselines3
@@ -148,7 +151,7 @@ def cleanrl(options, name, case, seed):
                     returns.append(float(found[2]))
                     ends.append(time.perf_counter())
                     now = (ends[-1], int(found[1]), processor_seconds(process.pid))
-                    begin = begin or now  # the imports' time is not counted
+                    begin = begin or now  # the time of imports is not counted
                     if reached is None and case.score is not None and len(returns) > 20 and statistics.mean(returns[-20:]) >= case.score:
                         reached = ends[-21] - ends[0]
         if process.returncode != 0 or begin is None:
@@ -166,7 +169,7 @@ def processor_seconds(process):
 def rltools(options, name, case, seed):
     if case.rltools is None or options.rltools is None:
         return None
-    # Debian 12's OpenBLAS takes newer Intel processors for one with SSE3 alone, which costs a factor of 3.5.
+    # Debian 12's OpenBLAS treats newer Intel processors as if they only had SSE3, which costs a factor of 3.5.
     wide = {"OPENBLAS_CORETYPE": "SkylakeX"} if "avx512f" in pathlib.Path("/proc/cpuinfo").read_text() else {}
     done = subprocess.run([str(options.rltools), case.rltools, str(seed), str(case.score)], check=True, stdout=subprocess.PIPE, text=True,
                           env={**ONE_THREAD, **wide})
@@ -174,7 +177,8 @@ def rltools(options, name, case, seed):
 
 
 def seconds_at(updates, rows):
-    """Training time after so many updates, between the rows of progress, of which there are two a second. An evaluation's own row has that before it."""
+    """Returns the training time at a number of updates, interpolated between the progress rows, of which there are two per second. A row of an evaluation
+    has the time before the evaluation."""
     before = (0.0, 0.0)
     for after in ((float(row["updates"]), float(row["training_seconds"])) for row in rows):
         if after[0] >= updates:
@@ -231,14 +235,14 @@ def measure(options):
 
 
 def median(lines, key):
-    """Infinite where a score was not reached, or nothing was measured: a run that was interrupted has its return alone."""
+    """Returns infinity if a score was not reached or nothing was measured: an interrupted run only has its return."""
     never = float("inf")
     values = [never if line[key] is None else line[key] for line in lines if line[key] is not None or key == "reached"]
     return statistics.median(values) if values else never
 
 
 def table(options):
-    """Returns whether the rates of ours are --goal times the rivals'."""
+    """Returns whether our rates are at least --goal times those of the rivals."""
     reached_goal = True
     cells = collections.defaultdict(dict)
     for line in map(json.loads, options.out.read_text().splitlines()):

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Backup workers in a model of 50 workers: the step time with b of them, and what it gains.
+"""Models backup workers with 50 workers: the step time with b backups, and the gain.
 
     experiments/bench/peers/backup_model.py [--steps 20000] [--workers 50] [--most 6] [--seed 1]
 
-A step ends when the first N of N + b gradients are there: its time is the N-th smallest of N + b draws, plus what every worker adds to the traffic
-(each sends a gradient and receives parameters, useful or not). Gain: median step time without backups over that with b. Normalised gain: the same times
-N / (N + b), for the machines that the backups occupy, as published: TensorFlow (Abadi et al., OSDI 2016, section 6.3, Figure 8) for Inception on 50
-workers with a GPU each: four backups have the shortest step (1.93 s), a fifth makes it longer again (1.94 s), three gain most normalised, 9.5%.
+A step ends when the first N of N + b gradients have arrived. Its time is the N-th smallest of N + b draws, plus the traffic of every worker (each sends
+a gradient and receives parameters, useful or not). Gain: median step time without backups over that with b. Normalised gain: gain times N / (N + b), to
+account for the backups' machines. TensorFlow published these numbers (Abadi et al., OSDI 2016, section 6.3, Figure 8) for Inception on 50 workers with a
+GPU each: the step is shortest with four backups (1.93 s), longer again with five (1.94 s), and the normalised gain is greatest with three, 9.5%.
 
-The paper draws the distribution of its steps (Figures 7b and 7c) without numbers, as do Chen et al. (arXiv 1604.00981, Figures 3 and 4). What is said in
-words is that the synchronous step suffers from stragglers in the tail. So three shapes stand here, of which the parameters are ours:
-  body          log-normal around 1.35 s, sigma 0.0035: a machine's ordinary jitter, and nothing else
-  stragglers    the same, and with probability 0.084 an exponential delay of 0.22 s on top: about four of 50 machines hiccup in a step
-  exponential   1.25 s and an exponential part of 0.1 s (Dutta et al. 2018 reckon with such): a heavy tail on every machine
-Sigma, probability, delay, the 1.35 s and the traffic of a worker (10.5 ms) were fitted to the four published figures (two times, the best b, its gain):
-that the model reaches them shows that they fit together with stragglers of this kind, not that the machines were so."""
+The paper plots the distribution of its steps (Figures 7b and 7c) without numbers, as do Chen et al. (arXiv 1604.00981, Figures 3 and 4). The text says
+only that the synchronous step suffers from stragglers in the tail. This model therefore has three shapes with parameters of our choice:
+  body          log-normal around 1.35 s, sigma 0.0035: only a machine's ordinary jitter
+  stragglers    the same, plus, with probability 0.084, an exponential delay of 0.22 s: about four of 50 machines are late in a step
+  exponential   1.25 s plus an exponential part of 0.1 s (as Dutta et al. 2018 assume): a heavy tail on every machine
+Sigma, probability, delay, the 1.35 s and the traffic of a worker (10.5 ms) were fitted to the four published figures (two times, the best b, its gain).
+That the model reproduces them shows that they are consistent with stragglers of this kind, not that the machines behaved like this."""
 import argparse, math, random
 
 TRAFFIC = 0.0105  # seconds that each worker adds to a step

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""before_after.py BEFORE AFTER STAGE... [--rounds 3] [--seconds 0.3]: two builds' benchmarks in turns, as a Markdown table of ratios.
+"""before_after.py BEFORE AFTER STAGE... [--rounds 3] [--seconds 0.3]: compares the benchmarks of two builds, run alternately, in a Markdown table of
+ratios.
 
     experiments/bench/peers/before_after.py ../before/build/release/troupe build/release/troupe pool replay learner
 
-BEFORE, AFTER: two programs `troupe` (or `troupe_bench`). Lines are compared that have the same metric and configuration in both; a figure is the
+BEFORE, AFTER: two programs `troupe` (or `troupe_bench`). Compares lines with the same metric and configuration in both; each figure is the
 median of the rounds. Nothing else may run meanwhile."""
 import argparse
 import collections

@@ -1,26 +1,25 @@
 #!/usr/bin/env python3
-"""Where a head, a learner and the replay shards are full, calculated from what 1 to 8 environment processes were measured to cost.
+"""Estimates when a head, a learner and the replay shards are saturated, from the measured cost of 1 to 8 environment processes.
 
     experiments/bench/peers/cluster_model.py measure build/release/troupe units.json [--actors 1,2,4,8] [--seconds 20]
     build/release/cluster_scale --nodes 1000 > beats.jsonl
     experiments/bench/peers/cluster_model.py table units.json [--beats beats.jsonl] [--nodes 100,500,1000] [--per-node 16] [--samples-per-insert 32]
 
-`measure` trains cartpole from states with every role in a process of its own, twice per number of environment actors: with a learner that
-asks for next to nothing, so that they step as fast as they can, and with one that is the limit; with one actor once more with more
-samples per insert. It writes for each: seconds, counters of the run, and the processor seconds of every role. `table`
-finds the units by least squares over all of these (seconds of processor = a per second alive + b per step, insert, sample, update), says
-how far each role's calculated processor seconds are from the measured ones, and prints, for numbers of nodes with --per-node environment
-actors each:
+`measure` trains cartpole from states with each role in a separate process, twice per number of environment actors: once with a learner that
+requests almost nothing, so that the actors step as fast as they can, and once with the learner as the bottleneck. It repeats one actor with
+more samples per insert. For each run, it writes seconds, the run's counters, and the processor seconds of every role. `table` fits the unit
+costs by least squares over all runs (processor seconds = a per second alive + b per step, insert, sample, update), prints how far each role's
+calculated processor seconds are from the measured ones, and prints for several numbers of nodes, with --per-node environment actors each:
 
- - the shards needed, one core each: items inserted and sampled a second times their cost;
- - the learners (replicas) needed, one core each here: updates a second for --samples-per-insert;
- - the head: its share of a core for signs of life of nodes and processes (--beats, else as the runs' processes), and for its polls of
-   every actor (ten times a second; above 200 actors 2,000 of them a second), each taken for a sign of life: a message and its answer;
- - bytes: into a shard's card per second, from what an item takes in the table (uncompressed), of --gigabits.
+ - the number of shards, with one core each: items inserted and sampled per second times their cost;
+ - the number of learners (replicas), with one core each: updates per second for --samples-per-insert;
+ - the head: its share of a core for heartbeats of nodes and processes (--beats, otherwise as measured in the runs), and for polling every
+   actor (ten times per second; above 200 actors, 2,000 polls per second). A poll is assumed to cost as much as a heartbeat: a message and its answer;
+ - bytes per second into a shard's network card of --gigabits, from the size of an item in the table (uncompressed).
 
-Assumptions: processors as the measured ones, each role with cores of its own; environment actors that are not held back step as fast as a
-measured one with a core of its own; items spread evenly over the shards; the network's round trips hidden by requests asked for ahead. Not in
-the model: all_reduce between learners (collective_model.py), the file system under checkpoints, the episodes' length.
+Assumptions: processors are like the measured ones, and each role has its own cores; environment actors that are not held back step as fast as
+the measured one on its own core; items are spread evenly over the shards; requests in advance hide the network's round trips. The model
+leaves out all_reduce between learners (collective_model.py), the file system under checkpoints, and the length of episodes.
 """
 import argparse
 import csv
@@ -45,9 +44,9 @@ checkpoint {{ minutes: 0 }}
 stop {{ environment_steps: 2000000000 }}
 """
 COUNTERS = ("agent_steps", "updates", "inserts", "samples", "replay_items", "replay_bytes", "training_seconds")
-MOST_POLLS = 2000  # of the head's metrics, a second
+MOST_POLLS = 2000  # of the head's metrics, per second
 ROLES = ("environment", "replay", "learner", "evaluator", "head")
-# What each role's processor seconds come from.
+# The causes of each role's processor time.
 CAUSES = {
     "environment": ("alive", "agent_steps"),
     "replay": ("alive", "inserts", "samples"),
@@ -63,7 +62,7 @@ def cpu_seconds(process):
 
 
 def roles_of(process):
-    """{process: role} of a run's."""
+    """Returns {process: role} for a run."""
     found = {process: "head"}
     for task in pathlib.Path(f"/proc/{process}/task").glob("*/children"):
         for child in task.read_text().split():
@@ -86,7 +85,7 @@ def newest(folder):
 
 
 def reading(run, folder, roles):
-    """Counters at the moment of a new row, and processor seconds then."""
+    """Waits for a new row; returns its counters and the processor seconds at that time."""
     before = newest(folder)
     while (row := newest(folder)) == before:
         if run.poll() is not None:
@@ -134,14 +133,14 @@ def measure(options):
 
 
 def amounts(run, role):
-    """How much of each cause of a role's work there was."""
+    """Returns the amount of each cause of a role's work."""
     count = {"environment": run["actors"]}.get(role, 1)
     every = {**run, "alive": count * run["seconds"], "processes": run["processes"] * run["seconds"]}
     return [every[cause] for cause in CAUSES[role]]
 
 
 def solve(matrix, right):
-    """Gauss, with the largest pivot."""
+    """Solves a linear system by Gaussian elimination with partial pivoting."""
     rows = [list(row) + [value] for row, value in zip(matrix, right)]
     size = len(rows)
     for i in range(size):
@@ -157,7 +156,7 @@ def solve(matrix, right):
 
 
 def fit(runs, role):
-    """Processor seconds per unit of each cause, none below 0: least squares of the relative errors; causes whose unit would be negative
+    """Returns the nonnegative processor seconds per unit of each cause, by least squares of the relative errors. Causes with negative units
     are left out, the most negative first."""
     causes = list(CAUSES[role])
     while True:
@@ -202,7 +201,7 @@ def print_check(runs, units):
 
 
 def beats_of(path):
-    """Seconds of the head's processor per sign of life, encrypted where that was measured."""
+    """Returns the head's processor seconds per heartbeat, with encryption if that was measured."""
     found = None
     for line in open(path, encoding="utf-8"):
         figure = json.loads(line) if line.startswith("{") else {"metric": ""}
@@ -212,7 +211,7 @@ def beats_of(path):
 
 
 def full(units, role, work):
-    """How much of it a second a process of the role does with a core of its own; `work`: processor seconds of one."""
+    """Returns how many units of work per second a process of the role can do on its own core; `work`: processor seconds per unit."""
     return max(0.0, 1 - units[role]["alive"]) / work if work else math.inf
 
 

@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
-"""What all_reduce would take over many replicas, calculated from what was measured over two.
+"""Estimates the time of all_reduce over many replicas from measurements over two.
 
     troupe bench collectives --json > collectives.jsonl
     experiments/bench/peers/collective_model.py collectives.jsonl [--replicas 8,64,512] [--gigabits 25] [--latency-us 10] [--per-host 4]
 
-A message of b bytes takes alpha + b * beta. Of n ranks, b bytes in all:
-    ring          2 (n-1) alpha + 2 (n-1)/n b beta                every rank passes slices to the next, twice around
-    tree          2 log2(n) (alpha + b beta)                      up a binary tree and down again, whole
-    hierarchical  inside(b) + 2 (N-1) alpha + 2 (N-1)/N b beta    reduce_scatter in the host, each rank's slice in a ring over the N
-                                                                  hosts, which share the card, all_gather in the host
-alpha and beta of a backend are fitted to its two-rank figures (least squares of relative errors; over two ranks the ring is both), then held
-against its figures over more ranks, which have --cores between them and so take n / cores as long: the error is printed. What was measured of two
-levels (two hosts in name, the even ranks and the odd) is held against the hierarchical formula with shared memory inside and TCP for the card.
-Between hosts alpha and beta are those of the card.
-Efficiency of a training step: compute / (compute + what of the reduction is not hidden); it lies between nothing hidden and all of it hidden
-that fits behind the backward pass, which is taken as two thirds of the step."""
+A message of b bytes takes alpha + b * beta. The reduction of b bytes over n ranks takes:
+    ring          2 (n-1) alpha + 2 (n-1)/n b beta                each rank passes slices to the next one, twice around
+    tree          2 log2(n) (alpha + b beta)                      the whole buffer, up a binary tree and down again
+    hierarchical  inside(b) + 2 (N-1) alpha + 2 (N-1)/N b beta    reduce_scatter within the host, then a ring for each rank's slice over
+                                                                  the N hosts, which share the card, then all_gather within the host
+alpha and beta of a backend are fitted to its two-rank figures (least squares of relative errors; over two ranks, ring and tree are equal). They are
+then compared with its figures over more ranks, which share --cores cores and therefore take n / cores as long; the error is printed. Measurements of
+two levels (two nominal hosts, with the even and the odd ranks) are compared with the hierarchical formula, with shared memory inside and TCP as the
+card. Between hosts, alpha and beta are those of the card.
+The efficiency of a training step is compute / (compute + the part of the reduction that is not hidden). It is between two bounds: nothing is hidden, or
+everything is hidden that fits behind the backward pass, which is assumed to take two thirds of the step."""
 import argparse, json, math
 
-# Gradients in MB (float32), seconds of a step of 64 images on a P100 (by the images/s that TensorFlow published in 2017; ResNet-101 between its 50
-# and 152), and the published efficiency of Horovod on 512 GPUs, 4 to a host, 25 Gbit/s (its docs/benchmarks.rst).
+# Gradients in MB (float32), seconds of a step with 64 images on a P100 (from the images/s that TensorFlow published in 2017; ResNet-101 is interpolated
+# between 50 and 152), and the published efficiency of Horovod on 512 GPUs, 4 per host, 25 Gbit/s (its docs/benchmarks.rst).
 PUBLISHED = {"Inception V3": (95.4, 64 / 142, 0.90), "ResNet-101": (178.2, 64 / 125, 0.90), "VGG-16": (553.4, 64 / 154, 0.68)}
 
 
@@ -38,7 +38,7 @@ def hierarchical(n, size, alpha, beta, per_host, inner):
 
 
 def fit(figures):
-    """alpha, beta with the least squared relative error of 2 alpha + b beta against {bytes: seconds} of two ranks."""
+    """Fits alpha and beta to {bytes: seconds} of two ranks, by least squares of the relative errors of 2 alpha + b beta."""
     rows = [(2 / t, b / t) for b, t in figures.items()]
     aa, ab, bb = (sum(x * y for x, y in pairs) for pairs in ([(r[0], r[0]) for r in rows], [r for r in rows], [(r[1], r[1]) for r in rows]))
     a, b = sum(r[0] for r in rows), sum(r[1] for r in rows)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""D4PG updates/s from pixels in PyTorch, as `troupe bench learner` makes them: the same encoders, heads, batches, random shift, categorical
-projection, pre-tanh penalty, two Adams and averaged targets, on batches that lie ready. Channels-last, the shift by one gather of bytes.
+"""Measures D4PG updates/s from pixels in PyTorch, with the work of `troupe bench learner`: the same encoders, heads, batches, random shift,
+categorical projection, pre-tanh penalty, two Adam optimizers and averaged targets, on prepared batches. Uses channels-last, and shifts by one
+gather of bytes.
 
     PYTHONPATH=PEERS python d4pg_pixels_rival.py [THREADS] [eager|compile] [float32|bfloat16] [stride4|drq]...
 
-bfloat16: the convolutions by autocast. PEERS: the folder with the rivals' _common.py. SECS: seconds of a repetition. DEVICE: "cpu" or "cuda", where the
-batches lie, too. eager|compile|reduce-overhead: the last compiles with CUDA graphs."""
+bfloat16: convolutions under autocast. PEERS: the folder with the rivals' _common.py. SECS: seconds per repetition. DEVICE: "cpu" or "cuda", also for the
+batches. eager|compile|reduce-overhead: the last one compiles with CUDA graphs."""
 import copy, os, sys
 T = int(sys.argv[1]) if len(sys.argv) > 1 else 1
 os.environ["OMP_NUM_THREADS"] = str(T)
@@ -48,7 +49,7 @@ class Head(nn.Module):
 
 
 def prepare(images):
-    """Each image moved by up to SHIFT pixels, its borders replicated; float32 around 0, channels-last."""
+    """Shifts each image by up to SHIFT pixels, with replicated borders; returns float32 around 0, channels-last."""
     count, _, height, width = images.shape
     move = torch.randint(-SHIFT, SHIFT + 1, (2, count, 1))
     y = (torch.arange(height) + move[0]).clamp(0, height - 1)
@@ -111,7 +112,7 @@ def measure(name):
         critic.requires_grad_(True)
         with torch.no_grad():
             torch._foreach_lerp_(target, live, 0.01)
-        return float(loss.detach()), float(loss_of_policy.detach())  # its user logs them
+        return float(loss.detach()), float(loss_of_policy.detach())  # users log them
 
     def chunk():
         step()

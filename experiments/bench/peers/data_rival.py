@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""data_rival.py FOLDER [--seconds S]: pictures/s of torchvision and Pillow on one thread, from the JPEGs of an image folder to what
-`troupe bench data --data FOLDER` makes of them. One JSON object a line. Needs torch, torchvision, Pillow."""
+"""data_rival.py FOLDER [--seconds S]: measures pictures/s of torchvision and Pillow on one thread, from the JPEGs of an image folder to
+the output of `troupe bench data --data FOLDER`. Prints one JSON object per line. Needs torch, torchvision, Pillow."""
 import argparse
 import json
 import pathlib

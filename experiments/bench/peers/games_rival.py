@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""games_rival.py [--seconds S] [--repetitions N]: steps/s of Gymnasium's vector environments on the tasks of `troupe bench games`, with the same
-numbers of environments, in one process ("sync"), in a process each ("async"), and in NumPy where Gymnasium has such a version ("numpy").
-One JSON object a line. Needs gymnasium, and minatar for its games."""
+"""games_rival.py [--seconds S] [--repetitions N]: measures steps/s of Gymnasium's vector environments on the tasks of `troupe bench games`, with
+the same numbers of environments: in one process ("sync"), in one process each ("async"), and in NumPy if Gymnasium has such a version ("numpy").
+Prints one JSON object per line. Needs gymnasium, and minatar for its games."""
 import argparse
 import json
 import time

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Updates per second of MR.Q from states, ours and PyTorch's in turns: the same networks, batch and losses on batches that lie ready.
+"""Measures updates/s of MR.Q from states, alternately for Troupe and PyTorch: the same networks, batch size and losses, on prepared batches.
 
     experiments/bench/peers/mrq_rival.py PROGRAM [--modes eager,compiled] [--turns 3] [--seconds 10] [--threads 1] [--device cpu|cuda]
 
-PROGRAM: troupe_bench, or troupe; ours is the entry "MR.Q 512 wide" of its stage learner. Run it with a Python that has torch. PyTorch is written from the
-description of MR.Q with DR.Q's changes as ours is: an update trains the encoder over five unrolled steps, then both critics, then the policy, with
-AdamW (fused). With --device cuda the batches lie on the GPU. eager: float32, as written. compiled: torch.compile of each loss, in bfloat16 by autocast, after its compilation. Each line is JSON: updates per
-second of wall-clock time and per second of processor time, and its turn; the last ones are the medians of the ratio ours / theirs within a turn. Exit code 1: one is below its goal, four times eager and twice compiled."""
+PROGRAM: troupe_bench, or troupe; ours is the entry "MR.Q 512 wide" of its stage learner. Run this script with a Python that has torch. Like Troupe's, the
+PyTorch version follows the description of MR.Q with DR.Q's changes: an update trains the encoder over five unrolled steps, then both critics, then the
+policy, with AdamW (fused). With --device cuda, the batches are on the GPU. eager: float32, as written. compiled: torch.compile for each loss, bfloat16 by
+autocast, measured after compilation. Each line is JSON: updates per second of wall-clock time and per second of processor time, and the turn. The last
+lines are the medians of the ratio ours / theirs within a turn. Exit code 1: a ratio is below its goal, four for eager and two for compiled."""
 import argparse, json, os, statistics, subprocess, sys, time
 
 GOALS = {"eager": 4, "compiled": 2}
@@ -123,7 +124,7 @@ def peer(mode, seconds, threads, device):
         update(number)
     begin, used, count = time.perf_counter(), time.process_time(), 0
     while time.perf_counter() - begin < seconds:
-        update(count).cpu()  # its user sends them to the replay
+        update(count).cpu()  # users send them to the replay
         count += 1
     return count / (time.perf_counter() - begin), count / (time.process_time() - used)
 

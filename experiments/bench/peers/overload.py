@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""Ten times more environment actors than the learner can use, every role in a process of its own, and then strangers at all ports, too.
+"""Overloads a run: ten times more environment actors than the learner can use, each role in a separate process; then also strangers at all ports.
 
     experiments/bench/peers/overload.py build/release/troupe [--actors 10] [--seconds 60] [--json]
 
-Two runs of cartpole from states that differ in replay.samples_per_insert alone. In the first the learner asks for next to nothing, so
-that the environment actors step as fast as they can; in the second it is the limit, and the shards' rate limiters hold the actors back.
-During the second: the resident memory of every process, twice a second; how long an answer from the mailbox of the head's supervisor
-takes to another process (cluster_scale --join) that asks all the time. After it, from the checkpoint: how many transitions the
-environment actors made and how many the shards took.
+Two runs of cartpole from states differ only in replay.samples_per_insert. In the first, the learner requests almost nothing, so the
+environment actors step as fast as they can. In the second, the learner is the bottleneck, and the shards' rate limiters hold the actors back.
+During the second run, the script records the resident memory of every process twice a second, and how long the head's supervisor takes to
+answer another process that asks all the time (cluster_scale --join). After it, the checkpoint shows how many transitions the environment
+actors made and how many the shards accepted.
 
-Then another user of the host (nobody, if this runs as root; else the same one, who is let in) calls at every port of the run with strangers.py: 1,000
-connections a second that are closed at once, 200 a port that say nothing, 20 a port that send bytes without sense, and 10 friends of each shard that ask
-for ever and read no answer. Strangers take processors from the run even if it ignored them, so that the same calls go to a program that closes what
-comes, in turns with the run, three times each.
+Then another user of the host connects to every port of the run with strangers.py (the user nobody, if this runs as root; otherwise the same user, whom the
+ports admit): 1,000 connections per second that are closed immediately, 200 per port that send nothing, 20 per port that send meaningless bytes, and 10 clients of
+each shard that send requests forever and read no answer. Strangers would take processor time from the run even if it ignored them. The same calls
+therefore also go to a program that closes every connection, alternating with the run, three times each.
 
-It fails (exit code 1) when the overload is below 10, a process's memory in the last quarter is above its greatest before by more
-than a twentieth and 8 MiB, 99% of the answers do not come within 100 ms, a transition is lost, the run ends with another code than 0, or if
-strangers at its ports leave it less than 80 % of its updates/s without them, or raise a process's memory beyond 2.2 GiB (a port
-keeps up to 2 GiB for peers who do not read).
+Exit code 1: the overload is below 10, a process's memory in the last quarter exceeds its previous maximum by more than a twentieth plus
+8 MiB, fewer than 99% of the answers arrive within 100 ms, a transition is lost, the run's exit code is not 0, the run keeps less than 80 % of
+its updates/s when strangers call at its ports, or they raise a process's memory above 2.2 GiB (a port keeps up to 2 GiB for peers that do not
+read).
 """
 import argparse
 import csv
@@ -42,7 +42,7 @@ checkpoint {{ minutes: 0 }}
 stop {{ environment_steps: 2000000000 }}
 """
 N_STEP = 5
-STARTED = []  # none outlives this program
+STARTED = []  # processes that must not outlive this program
 MEBIBYTE = 1 << 20
 NOBODY = 65534
 STRANGERS = pathlib.Path(__file__).with_name("strangers.py")
@@ -51,7 +51,7 @@ TURNS = 3
 
 
 def children(process):
-    """Processes of a run that `process` started, with their role, and under "port" where its head listens."""
+    """Returns the processes that `process` started for a run, with their roles, and under "port" the port of its head."""
     found = {}
     for task in pathlib.Path(f"/proc/{process}/task").glob("*/children"):
         for child in task.read_text().split():
@@ -64,12 +64,12 @@ def children(process):
                     found[int(child)] = "head"
                 found |= children(child)
             except OSError:
-                pass  # it ended
+                pass  # the process has ended
     return found
 
 
 def resident(process):
-    """Bytes; 0 when it ended."""
+    """Returns the resident memory in bytes; 0 if the process has ended."""
     try:
         return int(pathlib.Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     except (OSError, IndexError):
@@ -77,7 +77,7 @@ def resident(process):
 
 
 def listening(processes):
-    """{process: its listening ports}."""
+    """Returns {process: its listening ports}."""
     owners = {}
     for process in processes:
         for path in pathlib.Path(f"/proc/{process}/fd").glob("*"):
@@ -94,7 +94,7 @@ def listening(processes):
 
 
 class Strangers:
-    """strangers.py at these ports until end()."""
+    """Runs strangers.py at these ports until end()."""
 
     def __init__(self, ports, of_shards):
         self.started = [self.start(how, ports) for how in CALLS]
@@ -107,7 +107,7 @@ class Strangers:
         return process
 
     def end(self):
-        """What they did, and the processor seconds that they took."""
+        """Ends the strangers. Returns what they did and the processor seconds that they used."""
         told, seconds = [], 0.0
         for process in self.started:
             process.send_signal(signal.SIGUSR2)
@@ -137,7 +137,7 @@ class Run:
         STARTED.append(self.process)
 
     def last(self):
-        """The newest whole row of its metrics with counters in it."""
+        """Returns the newest complete row of the run's metrics that has counters."""
         rows = {}
         for path in self.folder.glob(f"{self.name}/*/metrics.csv"):
             with open(path, newline="") as file:
@@ -160,7 +160,7 @@ class Run:
         return self.process.wait(120)
 
     def state(self):
-        """The counters of its last checkpoint."""
+        """Returns the counters of the run's last checkpoint."""
         manifests = sorted(self.folder.glob(f"{self.name}/*/checkpoints/*/manifest.json"), key=lambda path: path.stat().st_mtime)
         return {key: int(value) for key, value in json.loads(manifests[-1].read_text())["state"].items() if isinstance(value, str)}
 
@@ -171,7 +171,7 @@ def rates(first, last):
 
 
 def free_rate(options, scratch):
-    """Agent steps a second when nobody holds the actors back."""
+    """Returns agent steps per second when nothing holds the actors back."""
     run = Run(options.troupe, scratch, "free", options.actors, 0.01)
     run.wait_until("stepping", lambda row: row.get("agent_steps", 0) > 5000)
     first = run.last()
@@ -188,7 +188,7 @@ class Asker:
         self.process.stdout.readline()
 
     def told(self):
-        """Answers, then the milliseconds in which half, 99% and all of them came."""
+        """Returns the number of answers, and the milliseconds within which half, 99% and all of them arrived."""
         self.process.send_signal(signal.SIGUSR2)
         return [float(word) for word in self.process.stdout.readline().split()[1:]]
 
@@ -216,7 +216,7 @@ def overload(options, scratch):
 
 
 def flooded(options, run, roles, asker):
-    """Strangers at the run's ports and at a sink's, in turns."""
+    """Runs strangers alternately at the run's ports and at those of a sink."""
     ports = listening(roles)
     everywhere = [port for of_one in ports.values() for port in of_one]
     of_shards = [port for process, of_one in ports.items() for port in of_one if roles[process].startswith("replay")]
@@ -225,7 +225,7 @@ def flooded(options, run, roles, asker):
     for _ in range(TURNS):
         for where, at, shards in (("elsewhere", elsewhere, elsewhere[:len(of_shards)]), ("here", everywhere, of_shards)):
             strangers = Strangers(at, shards)
-            time.sleep(2)  # until all have called
+            time.sleep(2)  # until all have connected
             asker.told()
             first = run.last()
             end = time.monotonic() + options.seconds / TURNS
@@ -244,7 +244,7 @@ def flooded(options, run, roles, asker):
 
 
 def judge(options, free, found):
-    """Rows of (what, value, unit, whether it is as it must be)."""
+    """Returns rows of (what, value, unit, whether the value meets its requirement)."""
     ratio = free / found["rates"]["agent_steps"]
     count, half, most, all_of_them = found["answers"]
     state = found["state"]
@@ -259,7 +259,7 @@ def judge(options, free, found):
         ("an answer of the supervisor, 99% within", most, "ms", most <= 100),
         ("an answer of the supervisor, longest", all_of_them, "ms", True),
         ("transitions made", state["agent_steps"], "items", True),
-        # An episode's first transition is whole after n_step steps; those of episodes under way wait for that.
+        # An episode's first transition is complete after n_step steps; transitions of unfinished episodes are still waiting for that.
         ("made and not in the shards, at most n_step - 1 per actor wait for their episode", missing, "items",
          0 <= missing <= options.actors * (N_STEP - 1)),
         ("exit code", found["code"], "", found["code"] == 0),

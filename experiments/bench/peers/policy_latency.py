@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Latency of exported policies at batch 1: the header beside ONNX Runtime, in turns, on the recorded observations.
+"""Measures the latency of exported policies at batch 1, alternately for the header and ONNX Runtime, on the recorded observations.
 
     experiments/bench/peers/policy_latency.py FOLDER... [--rounds 5] [--compiler g++]
 
-FOLDER: of `troupe export`, from states and without a memory. Needs onnxruntime, numpy and safetensors. Prints one line of JSON for each figure: p50 and p99
-in microseconds of one action, the median over rounds, with least and greatest. The header is compiled with -O3 -march=native and called from C++; ONNX
-Runtime has one thread, does not spin, takes bound inputs and outputs, and is called from Python: its figure includes that call."""
+FOLDER: a folder of `troupe export`, from states and without a memory. Needs onnxruntime, numpy and safetensors. Prints one line of JSON for each figure:
+p50 and p99 of one action in microseconds, as the median, minimum and maximum over rounds. The header is compiled with -O3 -march=native and called from
+C++. ONNX Runtime has one thread, does not spin, uses bound inputs and outputs, and is called from Python; its figure includes that call."""
 import argparse
 import json
 import pathlib
@@ -21,7 +21,7 @@ from safetensors.numpy import load_file
 
 
 def runtime_of(folder):
-    """A function that acts on row i through bound buffers, and the number of rows."""
+    """Returns a function that acts on row i through bound buffers, and the number of rows."""
     contract = json.loads((folder / "contract.json").read_text())
     if contract["state_size"] > 0 or len(contract["observations"]) > 1:
         raise SystemExit(f"{folder}: takes more than one array or has a memory; export a policy from states without one")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""public_code.py [sb3-sac sb3-ppo cleanrl-ddpg cleanrl-td3 cleanrl-ppo] [--steps N] [--seeds S] [--cleanrl FOLDER]: public training code on Gymnasium's
-own environment and on Troupe's, with only the environment's name changed.
+"""public_code.py [sb3-sac sb3-ppo cleanrl-ddpg cleanrl-td3 cleanrl-ppo] [--steps N] [--seeds S] [--cleanrl FOLDER]: runs public training code on
+Gymnasium's environment and on Troupe's; only the environment's name changes.
 
     PYTHONPATH=build/release/python VENV/bin/python experiments/bench/peers/public_code.py sb3-sac sb3-ppo
 
 VENV has torch, gymnasium, mujoco and stable-baselines3 (for sb3-…), or what CleanRL needs (gymnasium 0.29, tyro, tensorboard) and a checkout of CleanRL.
-Each training is a process of its own with one thread; the two names take turns. Prints minutes, minutes of processor time (with the interpreter's start
-and SB3's evaluation) and the mean return of the last 10 episodes. Where other programs run meanwhile, compare processor time."""
+Each training is a separate process with one thread; the two names take turns. Prints minutes, minutes of processor time (including the interpreter's start
+and SB3's evaluation) and the mean return of the last 10 episodes. If other programs run meanwhile, compare processor time."""
 import argparse
 import json
 import os
@@ -60,7 +60,7 @@ def processor_seconds():
 
 
 def measured(what, which, options, seed):
-    """Seconds, seconds of processor time, return."""
+    """Returns seconds, processor seconds and the return."""
     before = processor_seconds()
     seconds, mean = trained(what, which, options, seed)
     return seconds, processor_seconds() - before, mean

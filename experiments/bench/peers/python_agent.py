@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""python_agent.py [--task T] [--steps N] [--seeds S]: TD3 as an agent in Python (examples/python_td3.py) beside the C++ TD3 with the same options.
+"""python_agent.py [--task T] [--steps N] [--seeds S]: compares TD3 as an agent in Python (examples/python_td3.py) with the C++ TD3 with the
+same options.
 
     PYTHONPATH=build/release/python VENV/bin/python experiments/bench/peers/python_agent.py --task Pendulum-v1 --steps 10000
 
-VENV has torch and safetensors. The two take turns; prints the mean return of the final evaluation of each seed, updates a second while training, and what
-an update costs more in Python. Nothing else may run meanwhile for the rates to count."""
+VENV has torch and safetensors. The two take turns. Prints the mean return of the final evaluation of each seed, updates per second while training, and the
+additional cost of an update in Python. For valid rates, nothing else may run meanwhile."""
 import argparse
 import pathlib
 import statistics

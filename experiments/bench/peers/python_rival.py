@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""python_rival.py [steps] [native] [pixels] [rays] [--rounds N] [--seconds S] [--bench PROGRAM]: environments and pictures from Python beside EnvPool, Gymnasium
-and mujoco.Renderer, as Markdown tables.
+"""python_rival.py [steps] [native] [pixels] [rays] [--rounds N] [--seconds S] [--bench PROGRAM]: compares environments and pictures from Python with
+EnvPool, Gymnasium and mujoco.Renderer, in Markdown tables.
 
     PYTHONPATH=build/release/python VENV/bin/python experiments/bench/peers/python_rival.py steps pixels rays
     PYTHONPATH=build/release/python VENV/bin/python experiments/bench/peers/python_rival.py native --bench build/release/troupe_bench
 
-VENV has gymnasium, mujoco, dm_control and envpool; an EnvPool that is missing is left out. Each figure is measured in a process of its own; ours and
+VENV has gymnasium, mujoco, dm_control and envpool; if EnvPool is missing, it is left out. Each figure is measured in a separate process; ours and
 the rival's take turns, and a figure is the median of the rounds. `native`: the rival is the C++ pool, without Python. Nothing else may run meanwhile."""
 import argparse
 import copy
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-# Ours, EnvPool's name.
+# (Troupe's name, EnvPool's name).
 TASKS = [
     ("cheetah_run", "CheetahRun-v1"),
     ("walker_walk", "WalkerWalk-v1"),
@@ -24,12 +24,12 @@ TASKS = [
     ("HalfCheetah-v5", "HalfCheetah-v5"),
     ("Ant-v5", "Ant-v5"),
 ]
-# Tasks of dm_control, and two models of this file's own.
+# Tasks of dm_control, and two models of this file.
 PICTURES = ["cheetah run", "walker walk", "humanoid run", "quadruped walk", "fish swim", "meshes", "skin"]
 
 
 def rate(step, count, seconds):
-    """Calls of `step`, each worth `count`, a second."""
+    """Returns calls of `step` per second times `count`."""
     for _ in range(3):
         step()
     calls, begin = 0, time.perf_counter()
@@ -41,7 +41,7 @@ def rate(step, count, seconds):
 
 
 def played(envs, environments, receive, actions, batch, seconds):
-    """Steps/s with `actions` [turns, batch, …]: of all environments at once, or of the first `batch` that `receive` gives."""
+    """Returns steps/s with `actions` [turns, batch, …]: all environments at once, or the first `batch` that `receive` returns."""
     turn = 0
     if batch == environments:
         envs.reset()
@@ -97,7 +97,7 @@ def gymnasium_steps(task, environments, seconds):
 
 
 def ball(rings=24, sides=48):
-    """Vertices of a bumpy ball, of which MuJoCo makes the hull."""
+    """Returns the vertices of a bumpy ball, from which MuJoCo makes the hull."""
     import numpy as np
 
     up = np.linspace(0, np.pi, rings)[:, None]
@@ -107,7 +107,7 @@ def ball(rings=24, sides=48):
 
 
 def sleeve(rings=30, sides=24):
-    """A skin around two bones: vertices, faces, weights."""
+    """Returns a skin around two bones: vertices, faces, weights."""
     import numpy as np
 
     height = np.linspace(-0.6, 0.6, rings)
@@ -213,7 +213,7 @@ RAYS = ["humanoid run", "quadruped walk", "meshes"]
 
 
 def rays(what, kind, seconds):
-    """Rays/s of a lidar of 64 by 1024 directions from a point above the scene's middle."""
+    """Returns rays/s of a lidar with 64 by 1024 directions, from a point above the middle of the scene."""
     import mujoco
     import numpy as np
     from troupe.render import RayCaster, lidar
@@ -235,9 +235,9 @@ CALLS = {f.__name__: f for f in (troupe_steps, envpool_steps, gymnasium_steps, p
 
 
 def measured(call, *arguments):
-    """In a process of its own; None where it fails."""
+    """Measures in a separate process; returns None if it fails."""
     environment = dict(os.environ)
-    if call == "envpool_pixels":  # else it aborts in mjr_makeContext on Debian's Mesa
+    if call == "envpool_pixels":  # otherwise it aborts in mjr_makeContext with Debian's Mesa
         environment["LD_PRELOAD"] = "libEGL.so.1:libGL.so.1"
     done = subprocess.run([sys.executable, __file__, "call", json.dumps([call, *arguments])], capture_output=True, text=True, env=environment)
     try:
@@ -248,7 +248,7 @@ def measured(call, *arguments):
 
 
 def cpp_pool(program, task, environments, batch, threads, seconds):
-    """`troupe_bench pool` of one pool."""
+    """Runs `troupe_bench pool` for one pool."""
     words = [program, "pool", "--task", task, "--pool", f"{environments}/{batch}/{threads}", "--json", "--seconds", str(seconds), "--repetitions", "1"]
     return json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)["value"]
 
@@ -262,7 +262,7 @@ def table(title, columns, rows):
 
 
 def interleaved(calls, rounds):
-    """The median of each call over the rounds, in which they take turns."""
+    """Returns the median of each call over the rounds, in which the calls take turns."""
     values = [[] for _ in calls]
     for _ in range(rounds):
         for kept, call in zip(values, calls):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the ray caster's tables of RESULTS.md from what `troupe bench render --json` printed.
+"""Writes the ray caster's tables of RESULTS.md from the output of `troupe bench render --json`.
 
 Usage: render_table.py WIDEST.jsonl [OTHER_VECTORS.jsonl…]
 
-One row per task and size: frames/s of the caster on one thread, OpenGL's and their ratio, two threads over one, and the caster with the other
-files' vectors (`--vectors AVX2`). "picture alone": the thread's processor time within draw(), medians. Runs of the same task and size in one file: their medians'
-median, so that a file may hold several rounds. Exit code 1: the geometric mean is below 200 or a ratio below 60.
+One row per task and size: frames/s of the caster on one thread, of OpenGL, their ratio, two threads over one, and the caster with the vectors of the
+other files (`--vectors AVX2`). "picture alone": the median of the thread's processor time within draw(). If a file has several runs of the same task
+and size, the median of their medians counts, so a file may contain several rounds. Exit code 1: the geometric mean is below 200 or a ratio below 60.
 """
 import json
 import math
@@ -16,7 +16,7 @@ LEAST_MEAN, LEAST = 200, 60  # times OpenGL
 
 
 def rates(path):
-    """{(task, size): {(renderer, threads): frames/s}} of the pictures alone."""
+    """Returns {(task, size): {(renderer, threads): frames/s}} for the pictures alone."""
     found = {}
     with open(path, encoding="utf-8") as lines:
         for line in lines:

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""replay_in_python.py [--seconds S] [--rounds N]: items/s of troupe.replay.Table beside cpprb, Reverb and TorchRL, all in this process.
+"""replay_in_python.py [--seconds S] [--rounds N]: compares items/s of troupe.replay.Table with cpprb, Reverb and TorchRL, all in this
+process.
 
-The rate of an operation is items divided by seconds, the median of the rounds; in each round every library runs for S seconds, one after
-another. `states`: observation and next observation of 17 float32, 6 actions, a reward, an end. `pixels`: 84x84 uint8 frames stored once, batches
-of stacks of 3 as observation and next observation, with 6 actions, a reward, an end. Every array of a batch is made. Tables of 100,000 and 20,000
-items, full. Libraries that are not installed are named and left out. Needs NumPy and, on PYTHONPATH, <build>/python."""
+The rate of an operation is items divided by seconds, as the median over rounds; in each round, every library runs for S seconds, one after another.
+`states`: observation and next observation of 17 float32, 6 actions, a reward and an end flag. `pixels`: 84x84 uint8 frames, stored once; batches have
+stacks of 3 as observation and next observation, with 6 actions, a reward and an end flag. Every array of a batch is created. The tables are full, with
+100,000 and 20,000 items. Libraries that are not installed are reported and left out. Needs NumPy and, on PYTHONPATH, <build>/python."""
 import argparse
 import importlib.util
 import itertools
@@ -21,7 +22,7 @@ EPISODE = 1000
 
 
 class Data:
-    """Random steps; step i of MANY is row i."""
+    """Random steps: step i of MANY is row i."""
 
     def __init__(self, kind):
         random = np.random.default_rng(1)
@@ -163,7 +164,7 @@ class Reverb:
         return self._write(False)
 
     def sample(self):
-        if self.sampler is None:  # one that goes on, as its documentation advises
+        if self.sampler is None:  # one sampler that is kept, as its documentation advises
             self.sampler = self.client.sample("table", 1 << 40, emit_timesteps=False)
         batch = list(itertools.islice(self.sampler, BATCH))
         for place in range(len(batch[0].data)):
@@ -191,7 +192,7 @@ class TorchRL:
         else:
             self.buffer = TensorDictReplayBuffer(storage=storage, batch_size=BATCH)
         many = {"action": data.actions, "reward": data.rewards, "end": data.ends}
-        if data.kind == "pixels":  # it keeps stacks whole
+        if data.kind == "pixels":  # it stores whole stacks
             many["observation"] = np.stack([data.frames[i : i + 3] for i in range(MANY)])
             many["next_observation"] = np.stack([data.frames[i + 1 : i + 4] for i in range(MANY)])
         else:

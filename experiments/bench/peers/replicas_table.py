@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A Markdown table of a sweep over strategies and replicas: returns, samples/s of all learners, staleness. Only Python's own library.
+"""Prints a Markdown table of a sweep over strategies and replicas: returns, samples/s of all learners, staleness. Needs no packages.
 
 Usage: experiments/bench/peers/replicas_table.py runs/d4pg_replicas
 """
@@ -16,7 +16,7 @@ def rows(path):
 
 
 def staleness(part):
-    """Mean and greatest staleness over a run's progress rows; None where no server counted it."""
+    """Returns the mean and greatest staleness over a run's progress rows; None if no server counted it."""
     means, most = [], 0
     for metrics in sorted(part.glob("*/*/metrics.csv")):
         for row in rows(metrics):
@@ -27,7 +27,7 @@ def staleness(part):
 
 
 def samples(part):
-    """How many samples all learners took in a run; replicas that do not wait for each other count their updates alone."""
+    """Returns how many samples all learners took in a run; replicas that do not wait for each other count their updates separately."""
     return max(float(row["samples"]) for metrics in part.glob("*/*/metrics.csv") for row in rows(metrics) if row["samples"])
 
 

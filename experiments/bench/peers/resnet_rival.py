@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Training images/s of torchvision's ResNet-50 in PyTorch, as `troupe bench classifier` measures the classifier's: 224x224, SGD with momentum 0.9
-and weight decay 1e-4, label smoothing 0.1, random pictures that lie ready on the device (normalised already, which ours does in the step).
+"""Measures training images/s of torchvision's ResNet-50 in PyTorch, like `troupe bench classifier`: 224x224, SGD with momentum 0.9 and weight decay
+1e-4, label smoothing 0.1, random pictures that are ready on the device (already normalised, which ours does in the step).
 
     PYTHONPATH=PEERS python resnet_rival.py [THREADS] [eager|compile|reduce-overhead] [float32|bfloat16] [contiguous|channels_last] [cpu|cuda] [BATCH]
 
 The defaults are 1 thread, eager, float32, channels_last, cpu and 8 pictures. reduce-overhead: torch.compile with CUDA graphs. bfloat16: by autocast. On
-a GPU SGD is the fused one, and matrix products use TF32 as PyTorch does by default. Each step ends by reading the loss, which waits for the GPU.
-PEERS: the folder with the rivals' _common.py. SECS: seconds of a repetition."""
+a GPU, SGD is the fused version, and matrix products use TF32, PyTorch's default. Each step ends by reading the loss, which waits for the GPU.
+PEERS: the folder with the rivals' _common.py. SECS: seconds per repetition."""
 import os, sys
 T = int(sys.argv[1]) if len(sys.argv) > 1 else 1
 os.environ["OMP_NUM_THREADS"] = str(T)

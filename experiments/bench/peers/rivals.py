@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the benchmarks of this program and those of its rivals in turn and prints the ratios as a Markdown table.
+"""Runs the benchmarks of Troupe and of its rivals in turn, and prints the ratios as a Markdown table.
 
     experiments/bench/peers/rivals.py PROGRAM PEERS STAGE... [--rounds 3] [--seconds 1]
 
 PROGRAM: the built troupe; PEERS: the folder with the rivals' run.sh; STAGE: environment, pool, games, render, replay, learner, classifier, collectives, ddp, agent,
 or all. Each round runs ours and then the rivals; a figure is the median of the rounds' medians. Ratio: how many times faster ours is.
-Nothing else may run meanwhile. $PEERS_VENV: where the rivals' virtual environments are made. Exit code 1: a ratio is below its goal, which is 1
-where no other is known, or a rival gave no figure."""
+Nothing else may run meanwhile. $PEERS_VENV: the folder for the rivals' virtual environments. Exit code 1: a ratio is below its goal, which is 1
+unless another one is known, or a rival gave no figure."""
 import argparse, collections, json, os, statistics, subprocess, sys, tempfile
 
 RESNETS = [("eager", "float32", "contiguous"), ("eager", "float32", "channels_last"), ("compile", "float32", "channels_last"),

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The cost of an item over the size of the table: a Markdown table, and a plot with a logarithmic abscissa as SVG.
+"""Shows the cost of an item over the size of the table: a Markdown table, and an SVG plot with a logarithmic x-axis.
 
     troupe bench replay_disk --json > scale.jsonl
     experiments/bench/peers/scale_plot.py scale.jsonl replay/service/scale.svg
 
-In such a plot O(log n) is a straight line. The dashed lines are straight ones through what was measured up to 10^5 items, where all of the sum tree
-is in cache; what lies above them further on is memory's distance: each level of the tree that left the cache costs a miss."""
+In such a plot, O(log n) is a straight line. The dashed lines are straight lines through the measurements up to 10^5 items, where the whole sum tree is
+in cache. Beyond that, the distance above them is due to memory latency: each level of the tree that is not in cache costs a miss."""
 import collections, json, math, sys
 
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 760, 420, 70, 30, 230, 50

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Serves one policy by `troupe serve policy`, and by FastAPI, uvicorn and PyTorch, in turns, and loads both with wrk: requests/s and latency at 1, 32 and
-1,024 clients, as a Markdown table.
+"""Serves one policy alternately with `troupe serve policy` and with FastAPI, uvicorn and PyTorch, loads both with wrk, and prints requests/s and latency
+at 1, 32 and 1,024 clients as a Markdown table.
 
     experiments/bench/peers/serving_rival.py PROGRAM RUN --python PYTHON [--clients 1,32,1024] [--seconds 5] [--rounds 3]
 
 PROGRAM: `troupe`. RUN: the folder of a run from states. PYTHON: an interpreter with fastapi, uvicorn[standard], torch and safetensors. wrk: Debian's package.
-Each client sends a request when it has the answer to its last one, over a connection that stays open. Both servers get the same observations as JSON, and
-compute layers of the same sizes; PyTorch with one thread, without gradients. Figures are medians of the rounds."""
+Each client sends a request when it has the answer to its previous one, over a connection that stays open. Both servers get the same observations as JSON
+and compute layers of the same sizes; PyTorch uses one thread and no gradients. Figures are medians over the rounds."""
 import argparse, collections, json, pathlib, re, statistics, subprocess, sys, tempfile, time, urllib.request
 
 RIVAL = '''
@@ -53,7 +53,7 @@ UNITS = {"us": 1e-3, "ms": 1, "s": 1e3}
 
 
 def load(address, script, clients, seconds):
-    """(requests/s, p50 and p99 in ms)"""
+    """Returns (requests/s, p50 in ms, p99 in ms)."""
     done = subprocess.run(["wrk", "-t1", f"-c{clients}", f"-d{seconds}s", "--timeout", "10s", "--latency", "-s", str(script), address + "/v1/act"],
                           check=True, capture_output=True, text=True).stdout
     if re.search("Non-2xx|Socket errors", done):

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""What many replay shards on a network could do, calculated from what one was measured to do.
+"""Estimates the throughput of many replay shards on a network from measurements of one shard.
 
     troupe bench replay --json > shards.jsonl
     experiments/bench/peers/shard_model.py shards.jsonl [--shards 64] [--gigabits 25] [--learners 1,8,64] [--cores 2]
 
-Each shard is a host of its own, each learner, too; all have one network card of --gigabits in each direction. Assumptions:
- 1. A message needs its measured bytes and 5 % for TCP, IP and Ethernet (1,448 of 1,538 bytes on the line are payload) and ZeroMQ's frames.
- 2. A shard serves as many items per second of its processor as was measured (ZeroMQ over loopback, which costs more than a card that
-    checks and cuts packets itself); its server has one thread that gathers and one of ZeroMQ: --cores of the host's are its own.
- 3. Items and requests are spread evenly: rendezvous hashing over many writers, and samplers that ask in proportion to the sizes.
- 4. A learner takes in whatever its card lets through; nothing in between is slower than the cards (no oversubscribed switch).
- 5. A round trip (0.1 ms) is hidden by requests that are asked for ahead.
+Each shard and each learner has its own host; every host has one network card with --gigabits in each direction. Assumptions:
+ 1. A message takes its measured bytes plus 5 % for TCP, IP and Ethernet (1,448 of 1,538 bytes on the line are payload) and ZeroMQ's frames.
+ 2. A shard serves as many items per processor second as measured (ZeroMQ over loopback, which costs more than a card with checksum and
+    segmentation offload). Its server has one thread that gathers and one of ZeroMQ: it has --cores cores of its host.
+ 3. Items and requests are spread evenly: rendezvous hashing over many writers, and samplers that request in proportion to the sizes.
+ 4. A learner accepts everything that its card receives; nothing in between is slower than the cards (no oversubscribed switch).
+ 5. Requests in advance hide the round trip (0.1 ms).
 The bottleneck is whichever of the three comes first: the shards' processors, the shards' cards, the learners' cards."""
 import argparse, json
 

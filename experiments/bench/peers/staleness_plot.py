@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Error over staleness: Markdown tables, a CSV file, and a plot as SVG.
+"""Shows error over staleness: Markdown tables, a CSV file, and an SVG plot.
 
     troupe bench strategies --json > strategies.jsonl
     experiments/bench/peers/staleness_plot.py strategies.jsonl learner/parameter_server/staleness.csv learner/parameter_server/staleness.svg
 
-Both axes are logarithmic; staleness 0 stands at 1/2. Crosses are sync groups of 8 replicas (1, 2, 4 and 8 groups) at their mean staleness."""
+Both axes are logarithmic; staleness 0 is drawn at 1/2. Crosses are sync groups of 8 replicas (1, 2, 4 and 8 groups) at their mean staleness."""
 import collections, json, math, sys
 
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 760, 420, 70, 30, 230, 50

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Calls at ports of this host as nobody should: a stranger, or a friend who has gone wrong. Runs until it is killed.
+"""Misuses ports of this host, as a stranger or a faulty client might. Runs until it is killed.
 
     experiments/bench/peers/strangers.py connections|half-open|bytes|slow-readers PORT... [--rate N] [--held N] [--user N]
-    experiments/bench/peers/strangers.py sink COUNT    listens at so many ports, prints them, and closes what comes
+    experiments/bench/peers/strangers.py sink COUNT    listens at COUNT ports, prints them, and closes every connection
 
-connections: connects and closes, --rate times a second (1,000); half-open: keeps --held connections (200) to each port that say nothing; bytes:
---held connections to each port that send blocks of 64 KiB without sense; slow-readers: --held connections to each port that ask a replay shard what it
-is, again and again, and never read an answer. What a port closes is opened again, --rate times a second over all ports. Prints its counts on SIGUSR2.
+connections: connects and closes, --rate times per second (1,000). half-open: keeps --held connections (200) to each port that send nothing. bytes: keeps
+--held connections to each port that send meaningless blocks of 64 KiB. slow-readers: keeps --held connections to each port that request the description of a
+replay shard again and again and never read an answer. Connections that a port closes are reopened, --rate times per second over all ports. Prints its
+counts on SIGUSR2.
 """
 import argparse
 import itertools
@@ -19,9 +20,9 @@ import socket
 import sys
 import time
 
-GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01NULL" + bytes(16) + b"\x00" + bytes(31)  # of ZMTP 3.1
+GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01NULL" + bytes(16) + b"\x00" + bytes(31)  # the greeting of ZMTP 3.1
 READY = b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"
-ROUND = 0.01  # seconds between two looks
+ROUND = 0.01  # seconds between two calls of look()
 
 
 def framed(part, more=False):
@@ -29,7 +30,7 @@ def framed(part, more=False):
 
 
 def info_requests():
-    """Some 64 KiB of Envelope{protocol, info {request: 1}} of replay.proto."""
+    """Returns about 64 KiB of messages Envelope{protocol, info {request: 1}} of replay.proto."""
     source = pathlib.Path(__file__).resolve().parents[3] / "replay/service/wire_format.hpp"
     protocol = int(re.search(r"kProtocol = (\d+);", source.read_text())[1])
     one = framed(bytes([0x08, protocol, 0x8A, 0x01, 0x02, 0x08, 0x01]))
@@ -37,7 +38,7 @@ def info_requests():
 
 
 class Caller:
-    """Connections to ports, of which each sends `first` and then `again` as fast as it is taken."""
+    """Connections to ports. Each one sends `first`, and then `again` as fast as the port accepts it."""
 
     def __init__(self, ports, held, rate, first, again):
         self.ports, self.held, self.rate, self.first, self.again = itertools.cycle(ports), held * len(ports), rate, first, again
@@ -56,7 +57,7 @@ class Caller:
         self.counts["closed"] += 1
 
     def look(self):
-        """Finds what was closed, and sends where there is room."""
+        """Finds closed connections, and sends where there is room."""
         poll = select.poll()
         known = {one.fileno(): one for one in self.open}
         for number, one in known.items():
@@ -87,7 +88,7 @@ class Caller:
 
 
 class Passer(Caller):
-    """Connects and closes."""
+    """Connects and closes immediately."""
 
     def look(self):
         for one in list(self.open):

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Runs one unchanged program (experiments/examples/any_strategy.cpp) under every strategy and backend, by configuration alone.
-Usage: strategies_table.py BUILD_FOLDER [STEPS]. Prints a table of losses; exit code 1 when one fails, or one in sync differs from
-one device."""
+Usage: strategies_table.py BUILD_FOLDER [STEPS]. Prints a table of losses. Exit code 1: a run fails, or a synchronous one differs from one
+device."""
 import os
 import shutil
 import socket
 import subprocess
 import sys
 
-# Strategy, how its processes are started (None: one process), and whether its gradients are those of the whole batch.
+# Strategy, how its processes are started (None: one process), and whether its gradients equal those of the whole batch.
 THREADS = [
     ("one_device", True),
     ("mirrored replicas=2", True),
@@ -26,7 +26,7 @@ PROCESSES = [
     ("multi_worker backend=tcp", 2, "variables", True),
     ("multi_worker backend=tcp", 4, "tf_config", True),
     ("multi_worker backend=hierarchical", 4, "variables", True),
-    ("multi_worker replicas=2 backend=tcp", 2, "variables", True),  # threads inside, TCP between
+    ("multi_worker replicas=2 backend=tcp", 2, "variables", True),  # threads within a process, TCP between processes
     ("multi_worker backend=mpi", 2, "mpi", True),
     ("multi_worker backend=mpi", 4, "mpi", True),
     ("central_storage", 2, "variables", True),
@@ -55,7 +55,7 @@ def environment(rank, size, port, how):
 
 
 def run(program, strategy, steps, size=1, how=None):
-    """What the chief printed."""
+    """Returns the output of the chief."""
     port = free_port()
     if how == "mpi":
         env = dict(os.environ, OMP_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",

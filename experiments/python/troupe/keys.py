@@ -47,7 +47,7 @@ def _assignments(prefix: str, values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def flattened(keys: Mapping[str, Any]) -> List[str]:
-    """Converts nested keys of an experiment to assignments: {"stop": {"updates": 3}} -> ["stop.updates=3"]. An empty block selects the block itself."""
+    """Converts nested keys of an experiment to assignments: {"stop": {"updates": 3}} -> ["stop.updates=3"]. An empty block is kept as such."""
     out: List[str] = []
     for name, value in keys.items():
         if isinstance(value, Mapping):

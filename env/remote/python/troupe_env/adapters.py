@@ -25,7 +25,7 @@ class Adapter:
 
 
 def adapt(environment, name=None, action_repeat=1):
-    """Returns an adapter for a Gymnasium or dm_env environment; an Adapter is returned as it is. `action_repeat`: environment steps counted per step."""
+    """Returns an adapter for a Gymnasium or dm_env environment; an Adapter is returned unchanged. `action_repeat`: environment steps per step."""
     adapter = _adapter(environment, name)
     if action_repeat != 1:
         adapter.spec = dataclasses.replace(adapter.spec, action_repeat=action_repeat)
