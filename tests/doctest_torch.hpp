@@ -3,5 +3,8 @@
 // aborts and counts no assertion. Every test that includes LibTorch must include this header first,
 // instead of doctest's.
 #include <torch/types.h>
+#ifndef TROUPE_DOCTEST_TORCH // a compiler cache may supply a precompiled header of another clone,
+#define TROUPE_DOCTEST_TORCH // which `#pragma once` takes for another file
 #undef CHECK
 #include <doctest/doctest.h>
+#endif

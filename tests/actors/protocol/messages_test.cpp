@@ -53,7 +53,7 @@ TEST_CASE_FIXTURE(tests::ActorFixture, "a fault keeps its text over the wire") {
 TEST_CASE("bytes that are no such message are refused with their number and the expected type") {
   CHECK_THROWS_WITH_AS(
       decode<wire::EnvironmentReport>(ProtoBytes{"\xff\xff\xff"}),
-      doctest::Contains("3 bytes that are no troupe.actors.wire.EnvironmentReport"),
+      doctest::Contains("3 bytes that are not a troupe.actors.wire.EnvironmentReport"),
       std::runtime_error);
 }
 

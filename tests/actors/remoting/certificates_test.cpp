@@ -106,7 +106,7 @@ TEST_CASE("a certificate is good for its time alone, and for its authority's nod
            "");
   const SignedKey second = make_node(authority, kNow, hours(10));
   CHECK_EQ(why_unusable(node.certificate + second.secret, authority.certificate, kNow),
-           "certificate and secret key do not match");
+           "its certificate and secret key do not match");
   CHECK_THROWS_AS(make_node({authority.certificate, node.secret}, kNow, hours(10)),
                   std::invalid_argument);
 }

@@ -141,7 +141,8 @@ TEST_CASE("what cannot be sent or received is refused by name and changes nothin
                        doctest::Contains("0 environments of the pool are in flight"),
                        std::invalid_argument);
   send({0, 1}, 4);
-  CHECK_THROWS_WITH_AS(send({2, 1}, 4), doctest::Contains("environment 1 of the pool is in flight"),
+  CHECK_THROWS_WITH_AS(send({2, 1}, 4),
+                       doctest::Contains("environment 1 of the pool is already in flight"),
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(send({2, 2}, 4), doctest::Contains("name it once"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(send({-1}, 2),

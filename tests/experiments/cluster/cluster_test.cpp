@@ -219,7 +219,7 @@ TEST_CASE(
            {"local {} node { }", "node[0].name is \"\"; it must be 1 to 24"},
            {"local {}\nnode { name: \"a\" count: 0 }", "bad.textproto:2:18: node[0].count is 0"},
            {"node { name: \"a-1\" } node { name: \"a\" count: 2 }",
-            "node[1].name makes a node \"a-1\", as another"},
+            "node[1].name makes a node \"a-1\", which another block makes too"},
            {"node { name: \"a\" count: 65536 } node { name: \"b\" }",
             "counts 65537 nodes; at most 65536"},
            {"node { name: \"a\" count: 3 address: \"h[1-2]\" }", "names 2 hosts; it must name 3"},

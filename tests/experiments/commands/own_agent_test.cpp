@@ -105,7 +105,7 @@ TEST_CASE("What a plug-in's agent does not take is refused before a run exists")
   refused({"--set", "agent.options=width=0"}, "option width is 0; it must be at least 1");
   refused({"--set", "agent.options=breadth=3"}, "has no option 'breadth'");
   refused({"--set", "agent.options=width"}, "write key=value");
-  refused({"--set", "td3.batch_size=8"}, "stands beside td3");
+  refused({"--set", "td3.batch_size=8"}, "is given together with td3");
   refused({"--set", "environment.task=pendulum_swingup", "--set", "environment.pixels.height=64"},
           "own_td3 learns from states");
 }

@@ -47,9 +47,10 @@ const std::vector<Bad> kBadFiles = {
      {"bad.textproto:1:49: ", "environment.pixels.hight is not", "environment.pixels.height"}},
     {kGood + "d4pg { n_step: 3 }", {"bad.textproto:2:8: ", "d4pg.n_step is not", "replay.n_step"}},
     // wrong types
-    {kGood + "seed: \"one\"", {"bad.textproto:2:7: ", "seed is \"one\"", "a whole number"}},
+    {kGood + "seed: \"one\"",
+     {"bad.textproto:2:7: ", "seed is \"one\"", "a non-negative whole number"}},
     {kGood + "seed: -1", {"bad.textproto:2:7: ", "seed is -1", "non-negative"}},
-    {kGood + "seed: 1.5", {"bad.textproto:2:7: ", "seed is 1.5", "a whole number"}},
+    {kGood + "seed: 1.5", {"bad.textproto:2:7: ", "seed is 1.5", "a non-negative whole number"}},
     {kGood + "deterministic: maybe",
      {"bad.textproto:2:16: ", "deterministic is maybe", "true or false"}},
     {kGood + "replay { shards: 99999999999 }",
@@ -108,7 +109,7 @@ const std::vector<Bad> kBadFiles = {
     {"environment { task: \"cartpole_balance\" pixels { height: 32 width: 32 } } d4pg { "
      "shift_pixels: 32 }",
      {"d4pg.shift_pixels is 32", "smaller than the picture, 32 x 32"}},
-    {kGood + "sac { } td3 { }", {"2:9: ", "td3 stands beside sac", "one agent"}},
+    {kGood + "sac { } td3 { }", {"2:9: ", "td3 is given together with sac", "one agent"}},
     {kPixels + "sac { }", {"environment.pixels is given", "learns from states"}},
     {kGood + "td3 { batch_size: 0 }", {"2:7: ", "td3.batch_size is 0", "from 1 to"}},
     {kGood + "td3 { batch: 5 }", {"2:7: ", "td3.batch is not a key", "td3.batch_size"}},

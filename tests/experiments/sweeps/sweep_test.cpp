@@ -102,7 +102,8 @@ TEST_CASE("What is wrong with a sweep is told with its place and the way out") {
   CHECK(has(complaint("experimnt: \"x\""), "`troupe list sweep-keys` names them all"));
   CHECK(has(complaint("experiment: \"walker_walk\" jobs: 0"), "jobs is 0"));
   CHECK(has(complaint("experiment: \"walker_walk\"\nvary { key: \"replay.nstep\" value: \"1\" }"),
-            "bad.textproto:2:1: vary[0].key is \"replay.nstep\", no key of an experiment; did you "
+            "bad.textproto:2:1: vary[0].key is \"replay.nstep\", which is not a key of an "
+            "experiment; did you "
             "mean replay.n_step"));
   CHECK(has(complaint("experiment: \"walker_walk\" vary { key: \"seed\" value: \"1\" }"),
             "list the seeds in seed: [1, 2]"));

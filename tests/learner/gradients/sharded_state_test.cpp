@@ -131,7 +131,7 @@ TEST_CASE("a state that is none and one of another optimizer are refused") {
   auto state = optimizer.state();
   for (const auto& steps : {torch::full({1}, -3), torch::zeros({2}, at::kLong), torch::ones({1})}) {
     state["wrapped.steps"] = steps;
-    CHECK_THROWS_WITH_AS(optimizer.load(state), doctest::Contains("no number of updates"),
+    CHECK_THROWS_WITH_AS(optimizer.load(state), doctest::Contains("not a number of updates"),
                          std::runtime_error);
   }
   state = optimizer.state();
