@@ -184,7 +184,7 @@ TEST_CASE("without keys another user's process is refused before it is read, at 
   const auto trap = theirs->system.spawn(echo, &heard);
   const auto port = theirs->remoting.publish(trap, "127.0.0.1");
   CHECK_THROWS_WITH_AS(server.side.remoting.connect<EchoActor>("127.0.0.1", port, seconds(20)),
-                       doctest::Contains("(number 65534)"), std::runtime_error);
+                       doctest::Contains("(user id 65534)"), std::runtime_error);
   CHECK_EQ(heard, 0);
   caf::anon_send_exit(trap, caf::exit_reason::user_shutdown);
   check_served(server, nullptr);

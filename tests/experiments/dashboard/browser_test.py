@@ -158,7 +158,7 @@ class Checks(WatchedPage):
         page.get_by_role("button", name="Write a checkpoint").click()
         self.until("/^checkpoint /.test(document.querySelector('.done').textContent)")
         page.get_by_role("button", name="Go on", exact=True).click()
-        self.until("/goes on/.test(document.querySelector('.done').textContent)")
+        self.until("/continues/.test(document.querySelector('.done').textContent)")
         page.get_by_text("None yet: “Record timeline”").wait_for()
         page.fill("#timeline-updates", "5")
         page.get_by_role("button", name="Record timeline").click()
