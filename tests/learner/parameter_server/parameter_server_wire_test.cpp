@@ -203,7 +203,7 @@ TEST_CASE("a server that is not there, or whose workers do not come, is named at
   Worker worker(context, options);
   CHECK_THROWS_WITH(worker.step(Problem(), 0, 32), doctest::Contains("those of workers 1 are not"));
   options.worker = 2;
-  CHECK_THROWS_WITH(Worker(context, options), doctest::Contains("of 2 workers"));
+  CHECK_THROWS_WITH(Worker(context, options), doctest::Contains("the server has 2 workers"));
   options.worker = 1;
   CHECK_THROWS_WITH(ReplicaContext(ReplicaAssignment{.update_rule = remote_parameter_server_rules(
                                                          context, options)})
