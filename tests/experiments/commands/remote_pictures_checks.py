@@ -116,7 +116,7 @@ def picture_with_numbers(agent):
             assert equal[0] == equal[1]
             if agent == "dqn":
                 code, _, error = troupe(folder, *train, "--set", "environment.observations=half,steps")
-                assert code == 2 and "'steps' is none of" in error, error
+                assert code == 2 and "'steps' is not an observation of" in error, error
         print(agent, "from a picture and a number: returns", *returns.values(), flush=True)
 
 
