@@ -81,7 +81,7 @@ TEST_CASE("A run is evaluated on recorded episodes, the same each time, and anot
   CHECK(has(place.refused({"--on", "cartpole"}), "does not fit the experiment's environment"));
   place.record("twice", {"--set", "environment.action_repeat=2"});
   CHECK(
-      has(place.refused({"--on", "twice"}), "environment.action_repeat is 1, in the recording 2"));
+      has(place.refused({"--on", "twice"}), "environment.action_repeat is 1; the recording has 2"));
   place.record("long", {});
   CHECK(has(place.refused({"--on", "long"}), "the environment cuts them at 100"));
   CHECK(has(place.refused({"--on", "none"}), "is not a recording"));
