@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "env/sockets/descriptor.hpp"
+
 namespace troupe::env {
 
 namespace fs = std::filesystem;
@@ -40,7 +42,7 @@ void write_folder_to_disk(const fs::path& folder) {
   const int status = ::fsync(descriptor);
   ::close(descriptor);
   if (status != 0)
-    complain("cannot flush to disk the folder", folder);
+    complain("cannot flush the folder", folder);
 }
 
 WholeFileWriter::WholeFileWriter(fs::path path)
@@ -91,18 +93,11 @@ void FileAppender::append(const void* data, std::size_t size) {
 }
 
 void overwrite_file(const fs::path& path, std::span<const std::byte> bytes) {
-  struct Closer {
-    int descriptor;
-    ~Closer() {
-      if (descriptor >= 0)
-        ::close(descriptor);
-    }
-  };
-  const Closer file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
-  if (file.descriptor < 0)
+  const wire::Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file)
     complain("cannot write", path);
-  write_all(file.descriptor, bytes.data(), bytes.size(), path);
-  if (::fdatasync(file.descriptor) != 0)
+  write_all(file.number(), bytes.data(), bytes.size(), path);
+  if (::fdatasync(file.number()) != 0)
     complain("cannot write to disk", path);
 }
 

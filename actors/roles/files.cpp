@@ -66,7 +66,7 @@ void write_reserved_file(const std::filesystem::path& path, std::span<const std:
 void remove_reserved_file(const std::filesystem::path& path) {
   std::error_code ignored;
   std::filesystem::remove(spare_of(path), ignored);
-  std::filesystem::remove(path);
+  std::filesystem::remove(path, ignored);
 }
 
 std::vector<std::byte> read_file(const std::filesystem::path& path) {

@@ -19,7 +19,7 @@ void write_file(const std::filesystem::path& path, std::span<const std::byte> by
 /// with `path`: the same number of bytes as before can be written even on a full disk.
 void write_reserved_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
-/// Removes the file and its spare. Throws std::filesystem::filesystem_error.
+/// Removes the file and its spare, if the file system allows it.
 void remove_reserved_file(const std::filesystem::path& path);
 
 /// Reads a file that one of these functions wrote. Throws std::runtime_error if it is missing,

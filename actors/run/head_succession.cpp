@@ -33,11 +33,7 @@ void Head::write_record() {
         std::string("the head's record cannot be written; if the head dies, the run continues "
                     "from a checkpoint with new processes: ")
         + e.what();
-    try {
-      remove_head_record(context_.folder);
-    } catch (const std::filesystem::filesystem_error&) {
-      // This file system refuses both.
-    }
+    remove_head_record(context_.folder);
   }
   if (std::exchange(record_problem_, problem) == problem || problem.empty())
     return;

@@ -284,12 +284,13 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
       result = Head(context).run();
     }
   } // no actor is writing any more
-  try {
-    remove_head_record(folder);
-    if (!result.error.empty())
+  remove_head_record(folder);
+  if (!result.error.empty()) {
+    try {
       clear_checkpoint_remains(folder / "checkpoints");
-  } catch (const std::filesystem::filesystem_error&) {
-    // The run's own error is reported instead; a resumed run cleans up as well.
+    } catch (const std::filesystem::filesystem_error&) {
+      // The run's own error is reported instead; a resumed run cleans up as well.
+    }
   }
   return result;
 }

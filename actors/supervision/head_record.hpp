@@ -16,7 +16,7 @@ std::filesystem::path head_record_file(const std::filesystem::path& run);
 /// before. Throws std::runtime_error naming the path and the reason.
 void write_head_record(const std::filesystem::path& run, const wire::HeadRecord& record);
 
-/// Throws std::filesystem::filesystem_error.
+/// Removes the record, if the file system allows it.
 void remove_head_record(const std::filesystem::path& run);
 
 /// Throws std::runtime_error naming the file and the problem if the record does not exist, is
