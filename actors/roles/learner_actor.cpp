@@ -108,8 +108,10 @@ learner::ReplicaAssignment meet_others(LearnerState& state) {
 
 void build(LearnerSelf self) {
   auto& state = self->state;
-  learner::prepare_compute_thread(state.options.threads);
-  state.thread_choice.emplace(state.options.threads, state.options.fixed_threads);
+  learner::prepare_compute_thread(state.options.threads, state.options.deterministic
+                                                             ? learner::Products::ours
+                                                             : learner::Products::fastest);
+  state.thread_choice.emplace(state.options.threads, state.options.deterministic);
   if (state.options.strategy)
     state.strategy = state.options.strategy();
   auto assignment = state.strategy ? meet_others(state) : learner::ReplicaAssignment{};

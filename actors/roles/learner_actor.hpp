@@ -23,7 +23,7 @@ struct LearnerOptions {
   int replica = 0;
   bool own_data = false;      // batches come from the replica's input_fn(), not from shards
   int threads = 1;            // at most (ThreadChoice)
-  bool fixed_threads = false; // use exactly `threads`
+  bool deterministic = false; // use exactly `threads`, and products that are not measured
   int publish_period = 10;    // updates
   int prefetch = 2;
   int gather_threads = 1;

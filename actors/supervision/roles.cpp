@@ -80,7 +80,7 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
       .replica = wiring.index,
       .own_data = static_cast<bool>(config.workload),
       .threads = config.learner.threads,
-      .fixed_threads = config.deterministic,
+      .deterministic = config.deterministic,
       .publish_period = config.learner.publish_period,
       // Gathers one batch at a time if each batch depends on the priorities of the previous one, or
       // must be new.

@@ -167,7 +167,7 @@ std::map<std::string, std::string> described(const Problem& problem, int threads
 void bench_updates(const BenchOptions& options, const Report& report, const Problem& problem,
                    int threads, learner::Replica& replica, learner::ReplicaContext& context,
                    const std::map<std::string, std::string>& config) {
-  learner::prepare_compute_thread(threads); // as the learner does
+  learner::prepare_compute_thread(threads, learner::Products::fastest); // as the learner does
   replica.build(context);
   std::vector<TensorMap> ready = batches(problem);
   for (TensorMap& batch : ready)

@@ -11,8 +11,8 @@
 namespace troupe::experiments::dashboard {
 namespace {
 
-constexpr std::size_t kPart = 1 << 20;       // bytes read at a time
-constexpr std::size_t kMostRecord = 1 << 20; // bytes
+constexpr std::size_t kPart = 1 << 20; // bytes read at a time
+constexpr std::size_t kMostRecord = kPart / 2;
 constexpr std::size_t kMostColumns = 512;
 constexpr std::size_t kMostEvaluations = 4096; // maximum number of buckets
 
@@ -30,7 +30,6 @@ RunMetrics::RunMetrics(std::filesystem::path file) : file_(std::move(file)) {}
 
 void RunMetrics::reset() {
   at_ = 0;
-  rest_.clear();
   names_.clear();
   last_.clear();
   reports_.reset();
@@ -52,22 +51,21 @@ void RunMetrics::read(Deadline deadline) {
   }
   std::ifstream in(file_, std::ios::binary);
   in.seekg(static_cast<std::streamoff>(at_));
-  std::string part(kPart, '\0');
+  std::string part(kPart, '\0'), rest;
+  const auto begin = at_;
   do {
     in.read(part.data(), static_cast<std::streamsize>(part.size()));
     const auto count = static_cast<std::size_t>(in.gcount());
     at_ += count;
     complete_ = count == 0 || at_ >= size_;
-    rest_.append(part, 0, count);
-    rest_.erase(0, scan_csv(rest_, [this](const auto& fields) { take(fields); }));
-    if (rest_.size() > kMostRecord) { // not one of our records
-      rest_.clear();
+    rest.append(part, 0, count);
+    rest.erase(0, scan_csv(rest, [this](const auto& fields) { take(fields); }));
+    if (rest.size() > kMostRecord) { // not one of our records
+      rest.clear();
     }
   } while (!complete_ && std::chrono::steady_clock::now() < deadline);
-  if (complete_) {
-    rest_.shrink_to_fit(); // it had room for a whole part
-  }
-  ++version_;
+  at_ -= rest.size(); // the next head of the run may replace an incomplete record
+  version_ += at_ == begin ? 0 : 1;
 }
 
 void RunMetrics::take(const std::vector<std::string_view>& fields) {

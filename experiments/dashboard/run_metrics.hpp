@@ -45,9 +45,8 @@ private:
   std::optional<std::size_t> index_of(const std::string& column) const;
 
   std::filesystem::path file_;
-  std::uint64_t at_ = 0, size_ = 0, version_ = 0;
+  std::uint64_t at_ = 0, size_ = 0, version_ = 0; // at_: end of the last complete record read
   bool complete_ = false, finished_ = false;
-  std::string rest_; // an incomplete last record
   std::vector<std::string> names_;
   std::vector<double> last_, values_;
   std::optional<MetricsRows> reports_, evaluations_;

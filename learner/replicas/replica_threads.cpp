@@ -10,6 +10,7 @@
 
 #include "env/split_mix.hpp"
 #include "learner/device/cpu_tensor_cache.hpp"
+#include "learner/nn/kernels/ops.hpp"
 
 namespace troupe::learner {
 
@@ -18,7 +19,7 @@ std::uint64_t replica_seed(std::uint64_t run_seed, int replica_id) {
                        + (static_cast<std::uint64_t>(replica_id) + 1) * env::kSplitMixStep);
 }
 
-void prepare_compute_thread(int threads) {
+void prepare_compute_thread(int threads, Products products) {
   if (threads < 1)
     throw std::invalid_argument("threads " + std::to_string(threads) + " must be at least 1");
 #ifndef __SANITIZE_ADDRESS__ // ASan checks only memory from malloc
@@ -26,6 +27,7 @@ void prepare_compute_thread(int threads) {
 #endif
   at::set_num_threads(threads);
   at::globalContext().setFlushDenormal(true);
+  use_products(products == Products::fastest ? &measured_products() : nullptr);
 }
 
 struct ReplicaThreads::State {

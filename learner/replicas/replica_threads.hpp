@@ -27,10 +27,14 @@ private:
 /// every replica and the same in every run.
 std::uint64_t replica_seed(std::uint64_t run_seed, int replica_id);
 
+/// Which float32 matrix products a thread uses: ours, whose results do not depend on a measurement,
+/// or those that are the fastest on this processor (measured_products()).
+enum class Products : std::uint8_t { ours, fastest };
+
 /// Prepares the calling thread for LibTorch's arithmetic: sets the number of OpenMP threads to
-/// `threads` and flushes denormals. It also makes the process keep the memory of large tensors
-/// (cpu_tensor_cache.hpp). Every thread that computes must call it first.
-void prepare_compute_thread(int threads);
+/// `threads`, flushes denormals and selects the products. It also makes the process keep the memory
+/// of large tensors (cpu_tensor_cache.hpp). Every thread that computes must call it first.
+void prepare_compute_thread(int threads, Products products = Products::ours);
 
 /// Runs the threads of a process's replicas, each with its own context. A single thread owns this
 /// object.

@@ -46,22 +46,22 @@ def on_host(number):
 
 
 class Lines:
-    """Complete lines that were added to a file."""
+    """Complete lines that were added to a file. A head may replace the incomplete last line of its predecessor."""
 
     def __init__(self, path, skip):
-        self.path, self.rest = path, ""
+        self.path = path
         self.at = os.path.getsize(path) if skip else 0
 
     def new(self):
         try:
-            with open(self.path, errors="replace") as file:
+            with open(self.path, "rb") as file:
                 file.seek(self.at)
-                text = self.rest + file.read()
-                self.at = file.tell()
+                data = file.read()
         except OSError:
             return []
-        *lines, self.rest = text.split("\n")
-        return [line.rstrip("\r") for line in lines]
+        data = data[:data.rfind(b"\n") + 1]
+        self.at += len(data)
+        return [line.rstrip("\r") for line in data.decode(errors="replace").split("\n")[:-1]]
 
 
 class Watch:

@@ -20,6 +20,7 @@
 #include "experiments/commands/tools/machine.hpp"
 #include "experiments/report/video.hpp"
 #include "experiments/run_folder/run_folder.hpp"
+#include "learner/nn/kernels/product_choice.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -79,6 +80,31 @@ void find_models(const std::string& models, std::vector<Finding>& out) {
   out.push_back({"models", found == tasks.size() ? Level::good : Level::bad,
                  std::to_string(found) + " of " + std::to_string(tasks.size()) + " tasks load"
                      + (first_failure.empty() ? "" : "; " + first_failure)});
+}
+
+void find_products(std::vector<Finding>& out) {
+  const learner::ProductChoice& choice = learner::measured_products();
+  std::size_t of_library = 0;
+  double ours = 0, library = 0; // of a wide layer
+  for (const learner::ProductTiming& t : choice.timings()) {
+    of_library += t.library < t.ours ? 1 : 0;
+    if (t.product == learner::Product::forward && t.rows == 256 && t.inputs == 256
+        && t.outputs == 256) {
+      ours = t.ours;
+      library = t.library;
+    }
+  }
+  char text[160];
+  std::snprintf(
+      text, sizeof text,
+      "float32: LibTorch's for %zu of %zu shapes; 256 x 256 x 256 takes %.0f us, with the "
+      "kernels of this program %.0f us",
+      of_library, choice.timings().size(), library * 1e6, ours * 1e6);
+  const std::string file = learner::product_timings_file().string();
+  out.push_back({"products", Level::good,
+                 text
+                     + (file.empty() ? std::string("; measured now (no HOME to keep it in)")
+                                     : "; remove " + file + " to measure again")});
 }
 
 void find_gpu(std::vector<Finding>& out) {
@@ -161,6 +187,7 @@ void add_doctor(CLI::App& app) {
     find_port_users(findings);
     find_gl(findings);
     find_models(options->models, findings);
+    find_products(findings);
     find_gpu(findings);
     find_video(findings);
     find_runs(options->runs, findings);

@@ -1,14 +1,50 @@
 #include "learner/nn/kernels/ops.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <ATen/Parallel.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 
 #include "learner/nn/kernels/kernel_table.hpp"
 #include "learner/nn/kernels/parallel.hpp"
 
 namespace troupe::learner {
 namespace {
+
+thread_local const ProductChoice* used_products = nullptr;
+
+/// Whether a product has enough multiplications for several threads.
+constexpr std::int64_t kFlopsPerThread = 2'000'000;
+
+bool runs_alone(std::int64_t multiplications) {
+  return at::get_num_threads() == 1 || multiplications < kFlopsPerThread;
+}
+
+bool goes_to_library(Product product, std::int64_t rows, std::int64_t inputs,
+                     std::int64_t outputs) {
+  return used_products != nullptr && used_products->prefers_library(product, rows, inputs, outputs);
+}
+
+/// c[m, n] = a[m, k] * b[k, n] (+ bias[n] if defined) by LibTorch. Splits the rows over threads if
+/// that pays.
+void library_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias,
+                     at::Tensor& c) {
+  const auto rows = [&](std::int64_t first, std::int64_t last) {
+    const at::AutoDispatchBelowADInplaceOrView without_gradients;
+    const at::Tensor some = a.narrow(0, first, last - first);
+    at::Tensor out = c.narrow(0, first, last - first);
+    if (bias.defined())
+      at::addmm_out(out, bias, some, b);
+    else
+      at::mm_out(out, some, b);
+  };
+  const std::int64_t work = b.numel();
+  if (runs_alone(a.size(0) * work))
+    rows(0, a.size(0));
+  else
+    over_threads(a.size(0), std::max<std::int64_t>(14, kFlopsPerThread / work), rows);
+}
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step * step;
@@ -58,8 +94,7 @@ void product(const Left& a, const Right& b, const float* bias, at::Tensor& c, st
   const KernelTable& kernels = kernel_table();
   const std::int64_t m = c.size(0);
   const std::int64_t n = c.size(1);
-  constexpr std::int64_t kFlopsPerThread = 2'000'000;
-  const bool alone = at::get_num_threads() == 1 || m * n * k < kFlopsPerThread;
+  const bool alone = runs_alone(m * n * k);
   const bool is_packed = b.column == 1 && b.row == n && n == kernels.panel_columns;
   constexpr std::int64_t kLargeFloats = 1 << 18; // packed size beyond the second-level cache
   if (alone && !is_packed && k * rounded_up(n, kernels.panel_columns) > kLargeFloats)
@@ -119,6 +154,10 @@ at::Tensor Workspace::halves(std::int64_t rows, std::int64_t columns, const at::
   return halves_.narrow(0, 0, count).view({rows, columns});
 }
 
+const ProductChoice* use_products(const ProductChoice* choice) {
+  return std::exchange(used_products, choice);
+}
+
 bool uses_kernels(const at::Tensor& tensor) {
   return tensor.is_cpu() && tensor.scalar_type() == at::kFloat;
 }
@@ -130,6 +169,8 @@ void linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bia
     return;
   }
   const std::int64_t n = weight.size(1);
+  if (goes_to_library(Product::forward, x.size(0), x.size(1), n))
+    return library_product(x, weight, bias, out);
   product({data(x), x.size(1), 1}, {data(weight), n, 1}, data(bias), out, x.size(1), workspace);
 }
 
@@ -139,6 +180,8 @@ void linear_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
     at::mm_out(weight_gradient, x.t(), gradient);
     return;
   }
+  if (goes_to_library(Product::weight_gradient, x.size(0), x.size(1), gradient.size(1)))
+    return library_product(x.t(), gradient, {}, weight_gradient);
   product({data(x), 1, x.size(1)}, {data(gradient), gradient.size(1), 1}, nullptr, weight_gradient,
           x.size(0), workspace);
 }
@@ -150,6 +193,8 @@ void linear_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
     return;
   }
   const std::int64_t n = weight.size(1);
+  if (goes_to_library(Product::input_gradient, gradient.size(0), weight.size(0), n))
+    return library_product(gradient, weight.t(), {}, input_gradient);
   product({data(gradient), n, 1}, {data(weight), 1, n}, nullptr, input_gradient, n, workspace);
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "learner/nn/kernels/kernel_table.hpp"
+#include "learner/nn/kernels/product_choice.hpp"
 
 namespace troupe::learner {
 
@@ -31,6 +32,11 @@ bool normalises(Activation activation);
 AfterNorm after_norm(Activation activation);
 
 bool uses_kernels(const at::Tensor& tensor); // float32, CPU
+
+/// Lets this thread's float32 products on the CPU go to LibTorch's library where `choice` prefers
+/// it. Null, the default, uses the kernels, whose results do not depend on the number of threads.
+/// `choice` must outlive its use. Returns the previous value.
+const ProductChoice* use_products(const ProductChoice* choice);
 
 /// out[m, n] = x[m, k] * weight[k, n] + bias[n]
 void linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out,

@@ -114,6 +114,22 @@ TEST_CASE("A file is read as it grows, a half-written row only when it is whole"
   CHECK(metrics.series("updates", "no such column", 100).empty());
 }
 
+TEST_CASE("The next head replaces the half-written last row of a head that died") {
+  const TemporaryFolder folder;
+  const auto file = folder / "metrics.csv";
+  const std::string whole = kHeader + row(1);
+  append(file, whole + row(2).substr(0, 9));
+  RunMetrics metrics(file);
+  metrics.read(kNoDeadline);
+  CHECK(metrics.complete());
+  CHECK(metrics.last("updates") == 1);
+  std::filesystem::resize_file(file, whole.size());
+  append(file, row(7));
+  metrics.read(kNoDeadline);
+  CHECK(metrics.last("updates") == 7);
+  CHECK(metrics.series("updates", "episode_return", 100).size() == 2);
+}
+
 TEST_CASE("Evaluations have points of their own, along any counter of the reports before them") {
   const TemporaryFolder folder;
   const auto file = folder / "metrics.csv";

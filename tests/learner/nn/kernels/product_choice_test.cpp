@@ -1,0 +1,123 @@
+#include "learner/nn/kernels/product_choice.hpp"
+
+#include <fstream>
+#include <sstream>
+
+#include "learner/nn/kernels/ops.hpp"
+#include "tests/doctest_torch.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace troupe;
+using namespace troupe::learner;
+
+namespace {
+
+ProductTiming timing(Product product, std::int64_t rows, std::int64_t inputs, std::int64_t outputs,
+                     double library) {
+  return {.product = product,
+          .rows = rows,
+          .inputs = inputs,
+          .outputs = outputs,
+          .ours = 1,
+          .library = library};
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+/// Uses LibTorch for each of the products.
+ProductChoice library_for_all() {
+  return ProductChoice({timing(Product::forward, 1, 1, 1, 0.5),
+                        timing(Product::weight_gradient, 1, 1, 1, 0.5),
+                        timing(Product::input_gradient, 1, 1, 1, 0.5)});
+}
+
+/// The results of the three products of a layer.
+std::vector<at::Tensor> products(std::int64_t rows, std::int64_t inputs, std::int64_t outputs,
+                                 const ProductChoice* choice) {
+  at::manual_seed(1);
+  const at::Tensor x = at::randn({rows, inputs}), weight = at::randn({inputs + 3, outputs}),
+                   bias = at::randn({outputs}), gradient = at::randn({rows, outputs});
+  const at::Tensor some = weight.narrow(0, 0, inputs); // as for a layer with an extra input
+  at::Tensor y = at::empty({rows, outputs}), of_weight = at::empty({inputs, outputs}),
+             of_x = at::empty({rows, inputs});
+  Workspace workspace;
+  const ProductChoice* before = use_products(choice);
+  linear(x, some, bias, y, workspace);
+  linear_weight_gradient(x, gradient, of_weight, workspace);
+  linear_input_gradient(gradient, some, of_x, workspace);
+  use_products(before);
+  return {y, of_weight, of_x};
+}
+
+} // namespace
+
+TEST_CASE("A shape goes to the implementation that was faster for the most similar shape") {
+  const ProductChoice choice({timing(Product::forward, 256, 256, 256, 0.5),
+                              timing(Product::forward, 256, 256, 1, 2),
+                              timing(Product::forward, 1, 256, 256, 2),
+                              timing(Product::input_gradient, 256, 256, 256, 0.9)});
+  CHECK(choice.prefers_library(Product::forward, 256, 256, 256));
+  CHECK(choice.prefers_library(Product::forward, 128, 300, 400));
+  CHECK(choice.prefers_library(Product::forward, 100'000, 5000, 5000));
+  CHECK(!choice.prefers_library(Product::forward, 256, 256, 6));
+  CHECK(!choice.prefers_library(Product::forward, 2, 256, 256));
+  CHECK(choice.prefers_library(Product::input_gradient, 1, 1, 1));
+  CHECK(!choice.prefers_library(Product::weight_gradient, 256, 256, 256)); // was not measured
+  CHECK(!ProductChoice().prefers_library(Product::forward, 256, 256, 256));
+}
+
+TEST_CASE("Both implementations compute the same products") {
+  const ProductChoice library = library_for_all();
+  const int threads = at::get_num_threads();
+  for (const int used : {1, 2}) {
+    at::set_num_threads(used);
+    for (const auto& [rows, inputs, outputs] :
+         {std::tuple{1, 24, 7}, {100, 64, 1}, {255, 130, 129}}) {
+      const auto ours = products(rows, inputs, outputs, nullptr);
+      const auto theirs = products(rows, inputs, outputs, &library);
+      for (std::size_t i = 0; i < ours.size(); ++i) {
+        CAPTURE(i);
+        CHECK(at::allclose(ours[i], theirs[i], 1e-4, 1e-4));
+      }
+    }
+  }
+  at::set_num_threads(threads);
+}
+
+TEST_CASE("Timings are measured once for a kind of machine, and again if the file is damaged") {
+  const TemporaryFolder folder;
+  const auto file = folder / "cache" / "products.txt";
+  const ProductChoice measured = ProductChoice::load(file);
+  REQUIRE(!measured.timings().empty());
+  for (const ProductTiming& t : measured.timings()) {
+    CHECK(t.ours > 0);
+    CHECK(t.library > 0);
+  }
+  const std::string text = text_of(file);
+  const ProductChoice read = ProductChoice::load(file);
+  CHECK(text_of(file) == text);
+  REQUIRE(read.timings().size() == measured.timings().size());
+  for (std::size_t i = 0; i < read.timings().size(); ++i) {
+    CHECK(read.timings()[i].outputs == measured.timings()[i].outputs);
+    CHECK(read.timings()[i].ours == doctest::Approx(measured.timings()[i].ours).epsilon(1e-3));
+  }
+  for (const std::string& damaged :
+       {std::string(), text.substr(0, text.size() / 2), "another library\n" + text,
+        text.substr(0, text.find('\n') + 1) + "forward 1 24 256 -1 nan\n"}) {
+    std::ofstream(file) << damaged;
+    CHECK(ProductChoice::load(file).timings().size() == measured.timings().size());
+    CHECK(text_of(file) != damaged);
+  }
+}
+
+TEST_CASE("Timings that cannot be kept are measured by each process") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "file") << "no folder";
+  CHECK(!ProductChoice::load(folder / "file" / "products.txt").timings().empty());
+  CHECK(!ProductChoice::load({}).timings().empty());
+}
