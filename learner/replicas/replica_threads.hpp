@@ -27,8 +27,8 @@ private:
 /// every replica and the same in every run.
 std::uint64_t replica_seed(std::uint64_t run_seed, int replica_id);
 
-/// Which float32 matrix products a thread uses: ours, whose results do not depend on a measurement,
-/// or those that are the fastest on this processor (measured_products()).
+/// The implementation of float32 matrix products that a thread uses: ours, which does not depend on
+/// a measurement, or the fastest one on this processor (measured_products()).
 enum class Products : std::uint8_t { ours, fastest };
 
 /// Prepares the calling thread for LibTorch's arithmetic: sets the number of OpenMP threads to
