@@ -25,11 +25,13 @@ void weight_gradient(const Tape::Layer& layer, LayerTensors& gradients, Workspac
     linear_weight_gradient(layer.input, layer.gradient, gradients.weight, workspace);
 }
 
-void product(const LayerTensors& p, Tape::Layer& layer, at::Tensor& out, Workspace& workspace) {
-  if (!layer.half_input.defined())
-    return linear(layer.input, p.weight, p.bias, out, workspace);
-  narrow_into(layer.input, layer.half_input);
-  half_linear(layer.half_input, p.half, p.bias, out, workspace);
+/// half_input must be set if it is defined.
+void product(const LayerTensors& p, const Tape::Layer& layer, at::Tensor& out,
+             Workspace& workspace) {
+  if (layer.half_input.defined())
+    half_linear(layer.half_input, p.half, p.bias, out, workspace);
+  else
+    linear(layer.input, p.weight, p.bias, out, workspace);
 }
 
 /// Writes the gradient of the first inputs of the layer, as many as `before` has.
@@ -115,7 +117,9 @@ void Mlp::prepare(const std::vector<LayerTensors>& parameters, const at::Tensor&
   const std::int64_t batch = x.size(0);
   if (!tape.layers.empty() && tape.output().size(0) == batch)
     return;
+  const bool forward_only = tape.forward_only;
   tape = {};
+  tape.forward_only = forward_only;
   tape.layers.resize(layers_.size());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     Tape::Layer& layer = tape.layers[i];
@@ -134,6 +138,18 @@ void Mlp::prepare(const std::vector<LayerTensors>& parameters, const at::Tensor&
   }
   tape.input_gradient = at::empty({batch, inputs_}, x.options());
   tape.extra_gradient = at::empty({batch, extra_}, x.options());
+}
+
+bool Mlp::joins_halves(const Tape& tape, std::size_t layer) const {
+  return tape.layers[layer].half_input.defined() && uses_kernels(tape.layers[layer].output)
+         && normalises(layers_[layer].activation);
+}
+
+/// Whether the layer's input is the output of the layer before, and nothing else.
+bool Mlp::takes_output(const Tape& tape, std::size_t layer) const {
+  return layer > 0 && layer < layers_.size() && static_cast<std::int64_t>(layer) != extra_layer_
+         && !layers_[layer].norm_input && !layers_[layer - 1].residual
+         && tape.layers[layer].half_input.defined();
 }
 
 at::Tensor& Mlp::forward(const std::vector<LayerTensors>& parameters, const at::Tensor& x,
@@ -155,7 +171,18 @@ at::Tensor& Mlp::forward(const std::vector<LayerTensors>& parameters, const at::
       layer.input = before;
     }
     const LayerTensors& p = parameters[i];
-    if (normalises(layers_[i].activation)) {
+    const bool is_narrowed = i > 0 && joins_halves(tape, i - 1) && takes_output(tape, i);
+    if (layer.half_input.defined() && !is_narrowed)
+      narrow_into(layer.input, layer.half_input);
+    if (joins_halves(tape, i)) {
+      at::Tensor none;
+      const bool keeps = !tape.forward_only;
+      at::Tensor& next = takes_output(tape, i + 1) ? tape.layers[i + 1].half_input : none;
+      half_norm(layers_[i].activation, half_product(layer.half_input, p.half, workspace), p.bias,
+                p.gain, p.shift, keeps ? layer.normalised : none,
+                keeps || !next.defined() || probe != nullptr ? layer.output : none, next,
+                keeps ? layer.inverse : none, workspace);
+    } else if (normalises(layers_[i].activation)) {
       product(p, layer, layer.normalised, workspace);
       norm(layers_[i].activation, layer.normalised, p.gain, p.shift, layer.output, layer.inverse);
     } else {
@@ -172,9 +199,15 @@ at::Tensor& Mlp::forward(const std::vector<LayerTensors>& parameters, const at::
   return tape.output();
 }
 
+/// `half`: the gradient of the layer's output in bfloat16 if defined, else in layer.gradient.
 void Mlp::undo_activation(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
-                          Tape& tape, std::size_t index) const {
+                          Tape& tape, std::size_t index, const at::Tensor& half,
+                          Workspace& workspace) const {
   Tape::Layer& layer = tape.layers[index];
+  if (half.defined())
+    return half_norm_backward(layers_[index].activation, layer.output, layer.normalised,
+                              layer.inverse, parameters[index].gain, half, layer.half_gradient,
+                              gradients.gain, gradients.shift, gradients.bias, workspace);
   if (normalises(layers_[index].activation))
     norm_backward(layers_[index].activation, layer.output, layer.normalised, layer.inverse,
                   parameters[index].gain, layer.gradient, gradients.gain, gradients.shift,
@@ -185,33 +218,41 @@ void Mlp::undo_activation(const std::vector<LayerTensors>& parameters, LayerTens
     narrow_into(layer.gradient, layer.half_gradient);
 }
 
-/// Writes the gradient of the inputs of layer `index`, without the extra inputs, to `before`.
-void Mlp::undo_linear(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
-                      Tape& tape, std::size_t index, at::Tensor& before,
-                      Workspace& workspace) const {
+/// Returns the gradient of the inputs of layer `index`, without the extra inputs, in bfloat16 if
+/// the norm of the layer before reads it. Otherwise writes it to `before` and returns nothing.
+at::Tensor Mlp::undo_linear(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
+                            Tape& tape, std::size_t index, at::Tensor& before,
+                            Workspace& workspace) const {
   const Tape::Layer& layer = tape.layers[index];
   const LayerTensors& p = parameters[index];
+  const bool is_added = index + 1 < layers_.size() && layers_[index + 1].residual;
+  if (layer.half_gradient.defined() && index > 0 && joins_halves(tape, index - 1)
+      && !layers_[index].norm_input && static_cast<std::int64_t>(index) - 1 != extra_layer_
+      && !is_added)
+    return half_product(layer.half_gradient, p.half.narrow(0, 0, before.size(1)).t(), workspace);
   input_gradient(p, layer, before, workspace);
   at::Tensor no_bias;
   if (layers_[index].norm_input)
     norm_backward(Activation::norm, layer.input, layer.normalised, layer.inverse, p.gain, before,
                   gradients.gain, gradients.shift, no_bias);
-  if (index + 1 < layers_.size() && layers_[index + 1].residual)
+  if (is_added)
     before.add_(tape.layers[index + 1].gradient);
+  return {};
 }
 
 void Mlp::backward(const std::vector<LayerTensors>& parameters,
                    std::vector<LayerTensors>& gradients, Tape& tape, bool with_input,
                    Workspace& workspace, bool with_weights) const {
+  at::Tensor half;
   for (std::size_t i = layers_.size(); i-- > 0;) {
     Tape::Layer& layer = tape.layers[i];
-    undo_activation(parameters, gradients[i], tape, i);
+    undo_activation(parameters, gradients[i], tape, i, half, workspace);
     if (with_weights)
       weight_gradient(layer, gradients[i], workspace);
     if (i == 0 && !with_input)
       return;
     at::Tensor& before = i == 0 ? tape.input_gradient : tape.layers[i - 1].gradient;
-    undo_linear(parameters, gradients[i], tape, i, before, workspace);
+    half = undo_linear(parameters, gradients[i], tape, i, before, workspace);
   }
 }
 
@@ -246,16 +287,17 @@ Tape rows_of(const Tape& tape, std::int64_t first, std::int64_t count) {
 void Mlp::backward_to_extra(const std::vector<LayerTensors>& parameters, Tape& tape,
                             Workspace& workspace) const {
   LayerTensors none;
+  at::Tensor half;
   for (std::size_t i = layers_.size(); i-- > 0;) {
     Tape::Layer& layer = tape.layers[i];
-    undo_activation(parameters, none, tape, i);
+    undo_activation(parameters, none, tape, i, half, workspace);
     if (static_cast<std::int64_t>(i) == extra_layer_) {
       const at::Tensor rows =
           parameters[i].weight.narrow(0, parameters[i].weight.size(0) - extra_, extra_);
       linear_input_gradient(layer.gradient, rows, tape.extra_gradient, workspace);
       return;
     }
-    undo_linear(parameters, none, tape, i, tape.layers[i - 1].gradient, workspace);
+    half = undo_linear(parameters, none, tape, i, tape.layers[i - 1].gradient, workspace);
   }
 }
 

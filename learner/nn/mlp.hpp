@@ -41,6 +41,7 @@ struct Tape {
     at::Tensor half_gradient; // of the activation's input
   };
   std::vector<Layer> layers;
+  bool forward_only = false; // set before the first pass: no backward pass follows any
   at::Tensor input_gradient; // [batch, first layer's inputs without the extra ones]
   at::Tensor extra_gradient; // [batch, extra]
 
@@ -101,6 +102,9 @@ public:
 
 private:
   void prepare(const std::vector<LayerTensors>& parameters, const at::Tensor& x, Tape& tape) const;
+  /// Whether the layer's norm reads a product in bfloat16 and writes its output in both types.
+  bool joins_halves(const Tape& tape, std::size_t layer) const;
+  bool takes_output(const Tape& tape, std::size_t layer) const;
   bool has_norm(std::size_t layer) const {
     return layers_[layer].norm_input || normalises(layers_[layer].activation);
   }
@@ -108,9 +112,11 @@ private:
     return layers_[layer].norm_input ? layer_inputs(layer) : layers_[layer].outputs;
   }
   void undo_activation(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
-                       Tape& tape, std::size_t layer) const;
-  void undo_linear(const std::vector<LayerTensors>& parameters, LayerTensors& gradients, Tape& tape,
-                   std::size_t layer, at::Tensor& before, Workspace& workspace) const;
+                       Tape& tape, std::size_t layer, const at::Tensor& half,
+                       Workspace& workspace) const;
+  at::Tensor undo_linear(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
+                         Tape& tape, std::size_t layer, at::Tensor& before,
+                         Workspace& workspace) const;
 
   std::int64_t inputs_ = 0;
   std::vector<LayerSpec> layers_;

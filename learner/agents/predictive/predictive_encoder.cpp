@@ -45,6 +45,7 @@ std::vector<LayerTensors> scratch_like(const std::vector<LayerTensors>& layers) 
 PredictiveEncoder::PredictiveEncoder(const PredictiveConfig& config, const PredictiveShape& shape)
     : config_(config), shape_(shape) {
   group_.declare(shape_.layout);
+  known_tape_.forward_only = previous_tape_.forward_only = true;
 }
 
 PredictiveEncoder::Parts PredictiveEncoder::parts_of(const at::Tensor& flat,
@@ -141,6 +142,7 @@ void PredictiveEncoder::unroll(const at::Tensor& actions) {
     pair_inputs_ = at::empty({actions.size(0), width + config_.action_features}, options_);
     shape_.pair.reserve(trained_.pair, pair_inputs_, pair_tape_);
     shape_.model.reserve(trained_.model, pair_tape_.output(), model_tape_);
+    pair_tape_.layers.back().gradient = model_tape_.input_gradient;
     pair_steps_.clear();
     model_steps_.clear();
     for (int t = 0; t < config_.horizon; ++t) {
@@ -224,7 +226,6 @@ void PredictiveEncoder::unroll_backward() {
     if (of_state.defined())
       model_steps_[t].gradient().narrow(1, 0, width).add_(of_state);
     shape_.model.backward(trained_.model, of_model, model_steps_[t], true, workspace_, false);
-    pair_steps_[t].gradient().copy_(model_steps_[t].input_gradient);
     shape_.pair.backward(trained_.pair, of_pair, pair_steps_[t], true, workspace_, false);
     add_gradients(of_model, gradients_.model);
     add_gradients(of_pair, gradients_.pair);

@@ -11,6 +11,12 @@ constexpr std::int64_t kProductBlock = 256;
 /// The activation after a LayerNorm.
 enum class AfterNorm : std::uint8_t { none, elu, relu, tanh };
 
+/// The gradient of a norm's output and that of its input in bfloat16, both [m, n].
+struct HalfGradients {
+  const std::uint16_t* of_y = nullptr;
+  std::uint16_t* of_x = nullptr;
+};
+
 /// Float32 arithmetic for small networks on one thread. It is compiled once per instruction set,
 /// and the processor determines which table is used. Matrices are row-major, and dense unless a
 /// stride is passed. No function allocates, throws or treats NaN specially: NaN inputs give NaN
@@ -39,15 +45,20 @@ struct KernelTable {
                         std::int64_t n);
   void (*column_sums)(const float* x, float* sums, std::int64_t m, std::int64_t n);
   /// y = after(layer_norm(x) * gain + shift); x becomes the normalised x; inverse[m] = 1 / sigma.
-  void (*norm)(AfterNorm after, float* x, const float* gain, const float* shift, float* y,
+  /// If `product`, in bfloat16, is not null, x is not read: it is product + bias[n]. half_y
+  /// receives y in bfloat16 unless null; then y may be null. If inverse is null, which needs a
+  /// product, x is scratch memory of n floats.
+  void (*norm)(AfterNorm after, const std::uint16_t* product, const float* bias, float* x,
+               const float* gain, const float* shift, float* y, std::uint16_t* half_y,
                float* inverse, std::int64_t m, std::int64_t n);
-  /// gradient[m, n] is that of y on input, and that of x on output. gain_gradient and
+  /// gradient[m, n] is that of y on input, and that of x on output. If halves.of_y is not null, the
+  /// gradients are in `halves`, and `gradient` is scratch memory of n floats. gain_gradient and
   /// shift_gradient [n] are written unless both are null. bias_gradient [n], the column sums of the
   /// gradient of x, is written unless null.
   void (*norm_backward)(AfterNorm after, const float* y, const float* normalised,
                         const float* inverse, const float* gain, float* gradient,
-                        float* gain_gradient, float* shift_gradient, float* bias_gradient,
-                        std::int64_t m, std::int64_t n);
+                        HalfGradients halves, float* gain_gradient, float* shift_gradient,
+                        float* bias_gradient, std::int64_t m, std::int64_t n);
 
   /// Categorical critic loss: writes gradient[m, atoms] of the mean cross entropy between the
   /// projected target distribution and softmax(logits). Row i has weight[i] (null: 1). Its

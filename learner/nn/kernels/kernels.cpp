@@ -1,30 +1,12 @@
 // Compiled once per instruction set with TROUPE_KERNELS naming the namespace (see CMakeLists.txt).
 #include "learner/nn/kernels/kernel_table.hpp"
 
+#include "learner/nn/kernels/layer_norm.hpp"
 #include "learner/nn/kernels/matrix_kernel.hpp"
+#include "learner/nn/kernels/vector_loops.hpp"
 
 namespace troupe::learner::TROUPE_KERNELS {
 namespace {
-
-template <class F>
-void each(Index count, F&& apply) {
-  Index i = 0;
-  for (; i + kWidth <= count; i += kWidth)
-    apply(i, kWidth);
-  if (i < count)
-    apply(i, count - i);
-}
-
-Vector get(const float* p, Index count, float fill = 0) {
-  return count == kWidth ? load(p) : load_part(p, count, fill);
-}
-
-void put(float* p, Vector v, Index count) {
-  if (count == kWidth)
-    store(p, v);
-  else
-    store_part(p, v, count);
-}
 
 void elu(float* x, Index count) {
   each(count, [=](Index i, Index part) {
@@ -43,11 +25,6 @@ void relu(float* x, Index count) {
 
 void tanh(const float* x, float* y, Index count) {
   each(count, [=](Index i, Index part) { put(y + i, hyperbolic_tangent(get(x + i, part)), part); });
-}
-
-void zero(float* x, Index count) {
-  for (Index i = 0; i < count; ++i)
-    x[i] = 0;
 }
 
 template <class Derivative>
@@ -86,107 +63,6 @@ void column_sums(const float* x, float* sums, Index m, Index n) {
       total += get(x + i * n + j, part);
     put(sums + j, total, part);
   });
-}
-
-template <class After>
-void norm_with(float* x, const float* gain, const float* shift, float* y, float* inverse, Index m,
-               Index n, After after) {
-  for (Index i = 0; i < m; ++i, x += n, y += n) {
-    Vector total = {};
-    each(n, [&](Index j, Index part) { total += get(x + j, part); });
-    const float mean = sum(total) / static_cast<float>(n);
-    total = Vector{};
-    each(n, [&](Index j, Index part) {
-      const Vector d = get(x + j, part, mean) - mean;
-      total += d * d;
-    });
-    const float scale =
-        1.0f / __builtin_sqrtf(sum(total) / static_cast<float>(n) + 1e-5f); // as torch's LayerNorm
-    inverse[i] = scale;
-    each(n, [&](Index j, Index part) {
-      const Vector v = (get(x + j, part) - mean) * scale;
-      put(x + j, v, part);
-      put(y + j, after(v * get(gain + j, part) + get(shift + j, part)), part);
-    });
-  }
-}
-
-void norm(AfterNorm after, float* x, const float* gain, const float* shift, float* y,
-          float* inverse, Index m, Index n) {
-  switch (after) {
-  case AfterNorm::none:
-    return norm_with(x, gain, shift, y, inverse, m, n, [](Vector v) { return v; });
-  case AfterNorm::elu:
-    return norm_with(x, gain, shift, y, inverse, m, n, [](Vector v) {
-      const Vector low = v > 0.0f ? Vector{} : v;
-      return v > 0.0f ? v : exponential(low) - 1.0f;
-    });
-  case AfterNorm::relu:
-    return norm_with(x, gain, shift, y, inverse, m, n,
-                     [](Vector v) { return v < 0.0f ? Vector{} : v; });
-  case AfterNorm::tanh:
-    return norm_with(x, gain, shift, y, inverse, m, n,
-                     [](Vector v) { return hyperbolic_tangent(v); });
-  }
-}
-
-template <class Slope>
-void norm_backward_with(const float* y, const float* normalised, const float* inverse,
-                        const float* gain, float* gradient, float* gain_gradient,
-                        float* shift_gradient, float* bias_gradient, Index m, Index n,
-                        Slope slope) {
-  const bool with_parameters = gain_gradient != nullptr;
-  if (with_parameters) {
-    zero(gain_gradient, n);
-    zero(shift_gradient, n);
-  }
-  if (bias_gradient != nullptr)
-    zero(bias_gradient, n);
-  const float share = 1.0f / static_cast<float>(n);
-  for (Index i = 0; i < m; ++i, y += n, normalised += n, gradient += n) {
-    Vector mean = {};
-    Vector projection = {};
-    each(n, [&](Index j, Index part) {
-      const Vector x = get(normalised + j, part);
-      const Vector d = get(gradient + j, part) * slope(get(y + j, part));
-      if (with_parameters) {
-        put(gain_gradient + j, get(gain_gradient + j, part) + d * x, part);
-        put(shift_gradient + j, get(shift_gradient + j, part) + d, part);
-      }
-      const Vector scaled = d * get(gain + j, part);
-      put(gradient + j, scaled, part);
-      mean += scaled;
-      projection += scaled * x;
-    });
-    const float a = sum(mean) * share;
-    const float b = sum(projection) * share;
-    each(n, [&](Index j, Index part) {
-      const Vector x = get(normalised + j, part);
-      const Vector d = (get(gradient + j, part) - a - x * b) * inverse[i];
-      put(gradient + j, d, part);
-      if (bias_gradient != nullptr)
-        put(bias_gradient + j, get(bias_gradient + j, part) + d, part);
-    });
-  }
-}
-
-void norm_backward(AfterNorm after, const float* y, const float* normalised, const float* inverse,
-                   const float* gain, float* gradient, float* gain_gradient, float* shift_gradient,
-                   float* bias_gradient, Index m, Index n) {
-  const auto with = [=](auto slope) {
-    norm_backward_with(y, normalised, inverse, gain, gradient, gain_gradient, shift_gradient,
-                       bias_gradient, m, n, slope);
-  };
-  switch (after) {
-  case AfterNorm::none:
-    return with([](Vector) { return Vector{} + 1.0f; });
-  case AfterNorm::elu:
-    return with([](Vector v) { return v > 0.0f ? Vector{} + 1.0f : v + 1.0f; });
-  case AfterNorm::relu:
-    return with([](Vector v) { return v > 0.0f ? Vector{} + 1.0f : Vector{}; });
-  case AfterNorm::tanh:
-    return with([](Vector v) { return 1.0f - v * v; });
-  }
 }
 
 constexpr float kLowest = -3.0e38f;
@@ -346,19 +222,13 @@ bool all_finite(const float* x, Index count) {
 }
 
 void narrow(const float* x, std::uint16_t* out, Index count) {
-  each(count, [=](Index i, Index part) {
-    const Narrow bits = narrowed(get(x + i, part));
-    if (part == kWidth)
-      store(out + i, bits);
-    else
-      store_part(out + i, bits, part);
-  });
+  each(count, [=](Index i, Index part) { put(out + i, get(x + i, part), part); });
 }
 
 void widen(const std::uint16_t* x, const float* bias, float* out, Index m, Index n) {
   for (Index i = 0; i < m; ++i, x += n, out += n)
     each(n, [=](Index j, Index part) {
-      const Vector v = widened(part == kWidth ? load(x + j) : load_part(x + j, part));
+      const Vector v = get(x + j, part);
       put(out + j, bias == nullptr ? v : v + get(bias + j, part), part);
     });
 }

@@ -2,34 +2,10 @@
 // the per-channel numbers stay in the first-level cache.
 #include "learner/nn/kernels/norm_kernels.hpp"
 
-#include "learner/nn/kernels/vector_math.hpp"
+#include "learner/nn/kernels/vector_loops.hpp"
 
 namespace troupe::learner::TROUPE_KERNELS {
 namespace {
-
-Vector get(const float* p, Index count) {
-  return count == kWidth ? load(p) : load_part(p, count, 0);
-}
-
-Vector get(const std::uint16_t* p, Index count) {
-  if (count == kWidth)
-    return widened(load(p));
-  return widened(load_part(p, count));
-}
-
-void put(float* p, Vector v, Index count) {
-  if (count == kWidth)
-    store(p, v);
-  else
-    store_part(p, v, count);
-}
-
-void put(std::uint16_t* p, Vector v, Index count) {
-  if (count == kWidth)
-    store(p, narrowed(v));
-  else
-    store_part(p, narrowed(v), count);
-}
 
 Vector over_zero(Vector v) {
   return v < 0.0f ? Vector{} : v; // NaN stays NaN
@@ -38,21 +14,12 @@ Vector over_zero(Vector v) {
 /// Rows of a block, whose column sums stay in registers.
 constexpr Index kTogether = 8;
 
-template <class F>
-void each_column(Index channels, F&& apply) {
-  Index j = 0;
-  for (; j + kWidth <= channels; j += kWidth)
-    apply(j, kWidth);
-  if (j < channels)
-    apply(j, channels - j);
-}
-
 template <class Element>
 void moments(const Element* x, const float* shift, float* sums, float* squares, Index rows,
              Index channels) {
   for (Index first = 0; first < rows; first += kTogether, x += kTogether * channels) {
     const Index together = rows - first < kTogether ? rows - first : kTogether;
-    each_column(channels, [=](Index j, Index part) {
+    each(channels, [=](Index j, Index part) {
       const Vector middle = get(shift + j, part);
       Vector sum = {};
       Vector square = {};
@@ -72,13 +39,13 @@ void apply(const Element* x, const Element* residual, const float* scale, const 
            Element* y, Index rows, Index channels) {
   for (Index i = 0; i < rows; ++i, x += channels, y += channels) {
     if (residual == nullptr) {
-      each_column(channels, [=](Index j, Index part) {
+      each(channels, [=](Index j, Index part) {
         put(y + j, over_zero(get(x + j, part) * get(scale + j, part) + get(offset + j, part)),
             part);
       });
       continue;
     }
-    each_column(channels, [=](Index j, Index part) {
+    each(channels, [=](Index j, Index part) {
       const Vector normal = get(x + j, part) * get(scale + j, part) + get(offset + j, part);
       put(y + j, over_zero(normal + get(residual + j, part)), part);
     });
@@ -98,7 +65,7 @@ void gradient_sums(const Element* gradient, const Element* x, const Element* y, 
   for (Index first = 0; first < rows; first += kTogether) {
     const Index together = rows - first < kTogether ? rows - first : kTogether;
     const Index begin = first * channels;
-    each_column(channels, [=](Index j, Index part) {
+    each(channels, [=](Index j, Index part) {
       const Vector middle = get(mean + j, part);
       const Vector by = get(scale + j, part);
       const Vector from = get(offset + j, part);
@@ -125,7 +92,7 @@ void input_gradient(const Element* gradient, const Element* x, const float* scal
                     const float* offset, const float* slope, const float* constant, Element* out,
                     Index rows, Index channels) {
   for (Index i = 0; i < rows; ++i, gradient += channels, x += channels, out += channels)
-    each_column(channels, [=](Index j, Index part) {
+    each(channels, [=](Index j, Index part) {
       const Vector in = get(x + j, part);
       const Vector by = get(scale + j, part);
       Vector g = get(gradient + j, part);

@@ -122,6 +122,9 @@ const float* data(const at::Tensor& tensor) {
 float* data(at::Tensor& tensor) {
   return tensor.mutable_data_ptr<float>();
 }
+const std::uint16_t* halves_of(const at::Tensor& tensor) {
+  return static_cast<const std::uint16_t*>(tensor.const_data_ptr());
+}
 std::uint16_t* halves_of(at::Tensor& tensor) {
   return static_cast<std::uint16_t*>(tensor.mutable_data_ptr());
 }
@@ -205,10 +208,15 @@ void narrow_into(const at::Tensor& x, at::Tensor& out) {
     out.copy_(x);
 }
 
+at::Tensor half_product(const at::Tensor& a, const at::Tensor& b, Workspace& workspace) {
+  at::Tensor product = workspace.halves(a.size(0), b.size(1), a);
+  at::mm_out(product, a, b);
+  return product;
+}
+
 void half_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                  at::Tensor& out, Workspace& workspace) {
-  at::Tensor product = workspace.halves(x.size(0), weight.size(1), x);
-  at::mm_out(product, x, weight);
+  const at::Tensor product = half_product(x, weight, workspace);
   if (uses_kernels(out)) {
     kernel_table().widen(halves_of(product), bias.defined() ? data(bias) : nullptr, data(out),
                          out.size(0), out.size(1));
@@ -278,8 +286,8 @@ AfterNorm after_norm(Activation activation) {
 void norm(Activation activation, at::Tensor& x, const at::Tensor& gain, const at::Tensor& shift,
           at::Tensor& y, at::Tensor& inverse) {
   if (uses_kernels(x)) {
-    kernel_table().norm(after_norm(activation), data(x), data(gain), data(shift), data(y),
-                        data(inverse), x.size(0), x.size(1));
+    kernel_table().norm(after_norm(activation), nullptr, nullptr, data(x), data(gain), data(shift),
+                        data(y), nullptr, data(inverse), x.size(0), x.size(1));
     return;
   }
   const auto [z, mean, deviation] =
@@ -302,13 +310,35 @@ void norm(Activation activation, at::Tensor& x, const at::Tensor& gain, const at
   }
 }
 
+void half_norm(Activation activation, const at::Tensor& product, const at::Tensor& bias,
+               const at::Tensor& gain, const at::Tensor& shift, at::Tensor& kept, at::Tensor& y,
+               at::Tensor& half_y, at::Tensor& inverse, Workspace& workspace) {
+  const std::int64_t n = product.size(1);
+  kernel_table().norm(after_norm(activation), halves_of(product), data(bias),
+                      kept.defined() ? data(kept) : workspace.floats(n), data(gain), data(shift),
+                      data_or_null(y), half_y.defined() ? halves_of(half_y) : nullptr,
+                      data_or_null(inverse), product.size(0), n);
+}
+
+void half_norm_backward(Activation activation, const at::Tensor& y, const at::Tensor& kept,
+                        const at::Tensor& inverse, const at::Tensor& gain,
+                        const at::Tensor& y_gradient, at::Tensor& x_gradient,
+                        at::Tensor& gain_gradient, at::Tensor& shift_gradient,
+                        at::Tensor& bias_gradient, Workspace& workspace) {
+  kernel_table().norm_backward(after_norm(activation), data(y), data(kept), data(inverse),
+                               data(gain), workspace.floats(y.size(1)),
+                               {halves_of(y_gradient), halves_of(x_gradient)},
+                               data_or_null(gain_gradient), data_or_null(shift_gradient),
+                               data_or_null(bias_gradient), y.size(0), y.size(1));
+}
+
 void norm_backward(Activation activation, const at::Tensor& y, const at::Tensor& kept,
                    const at::Tensor& inverse, const at::Tensor& gain, at::Tensor& gradient,
                    at::Tensor& gain_gradient, at::Tensor& shift_gradient,
                    at::Tensor& bias_gradient) {
   if (uses_kernels(y)) {
     kernel_table().norm_backward(after_norm(activation), data(y), data(kept), data(inverse),
-                                 data(gain), data(gradient), data_or_null(gain_gradient),
+                                 data(gain), data(gradient), {}, data_or_null(gain_gradient),
                                  data_or_null(shift_gradient), data_or_null(bias_gradient),
                                  y.size(0), y.size(1));
     return;

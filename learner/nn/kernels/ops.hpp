@@ -51,8 +51,10 @@ void linear_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
 
 /// out = x, converted to bfloat16; both have the same shape.
 void narrow_into(const at::Tensor& x, at::Tensor& out);
-/// The three products with bfloat16 factors, by LibTorch, which adds in float32 and rounds the sum
-/// to bfloat16. The result is float32; `bias` may be undefined.
+/// a * b with bfloat16 factors, by LibTorch, which adds in float32 and rounds the sum to bfloat16.
+/// The result is in the workspace's halves().
+at::Tensor half_product(const at::Tensor& a, const at::Tensor& b, Workspace& workspace);
+/// The three products of a layer by half_product(), converted to float32; `bias` may be undefined.
 void half_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                  at::Tensor& out, Workspace& workspace);
 void half_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
@@ -78,6 +80,19 @@ void norm_backward(Activation activation, const at::Tensor& y, const at::Tensor&
                    const at::Tensor& inverse, const at::Tensor& gain, at::Tensor& gradient,
                    at::Tensor& gain_gradient, at::Tensor& shift_gradient,
                    at::Tensor& bias_gradient);
+
+/// norm() on the CPU for x = product + bias, where `product` is bfloat16. half_y receives y in
+/// bfloat16 if defined; then y may be undefined. kept and inverse may both be undefined. The
+/// results have the bits of half_linear(), norm() and narrow_into().
+void half_norm(Activation activation, const at::Tensor& product, const at::Tensor& bias,
+               const at::Tensor& gain, const at::Tensor& shift, at::Tensor& kept, at::Tensor& y,
+               at::Tensor& half_y, at::Tensor& inverse, Workspace& workspace);
+/// norm_backward() on the CPU with gradients of y and x in bfloat16.
+void half_norm_backward(Activation activation, const at::Tensor& y, const at::Tensor& kept,
+                        const at::Tensor& inverse, const at::Tensor& gain,
+                        const at::Tensor& y_gradient, at::Tensor& x_gradient,
+                        at::Tensor& gain_gradient, at::Tensor& shift_gradient,
+                        at::Tensor& bias_gradient, Workspace& workspace);
 
 at::Tensor tanh_of(const at::Tensor& x); // x must be dense
 /// target += weight * (source - target), both flat.
