@@ -15,7 +15,7 @@ std::string text_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-TEST_CASE("records are appended to what a file has") {
+TEST_CASE("Records are appended to the existing content of a file") {
   const TemporaryFolder folder;
   std::ofstream(folder / "f") << "old ";
   AppendedFile file(folder / "f");
@@ -29,7 +29,7 @@ TEST_CASE("records are appended to what a file has") {
                        doctest::Contains("f: cannot be written: No such file"), std::runtime_error);
 }
 
-TEST_CASE("records wait while the disk is full, also one that was written in part") {
+TEST_CASE("Records wait while the disk is full, including one that was written in part") {
   const TemporaryFolder folder;
   AppendedFile file(folder / "f");
   file.append("first ");
@@ -49,7 +49,7 @@ TEST_CASE("records wait while the disk is full, also one that was written in par
   CHECK_FALSE(file.news());
 }
 
-TEST_CASE("what waits is bounded, and what is dropped is counted") {
+TEST_CASE("Waiting records are bounded in size, and dropped records are counted") {
   const TemporaryFolder folder;
   AppendedFile file(folder / "f");
   const std::string half(AppendedFile::kMostWaiting / 2, 'x');

@@ -7,12 +7,12 @@
 using troupe::env::legible;
 using troupe::env::legible_line;
 
-TEST_CASE("text without control characters stays as it is") {
+TEST_CASE("Text without control characters is unchanged") {
   for (const std::string text : {"", "plain", "tab\tand\nnewline", "é ß 漢 🎭 \u00a0", "\\x1b"})
     CHECK(legible(text) == text);
 }
 
-TEST_CASE("control characters, which a terminal would obey, are written as numbers") {
+TEST_CASE("Control characters, which a terminal would obey, are escaped") {
   CHECK(legible("a\x1b]0;owned\ab") == "a\\x1b]0;owned\\x07b");
   CHECK(legible("\x1b[2J\r") == "\\x1b[2J\\x0d");
   CHECK(legible(std::string("zero\0", 5)) == "zero\\x00");
@@ -20,11 +20,11 @@ TEST_CASE("control characters, which a terminal would obey, are written as numbe
   CHECK(legible("\xc2\x9b") == "\\xc2\\x9b"); // U+009B, which starts a control sequence
 }
 
-TEST_CASE("text for one line has no newlines") {
+TEST_CASE("legible_line also escapes newlines") {
   CHECK(legible_line("a\tb\nc\x1b") == "a\tb\\x0ac\\x1b");
 }
 
-TEST_CASE("bytes that are not UTF-8 are written as numbers, and the text continues") {
+TEST_CASE("Bytes that are not UTF-8 are escaped, and the text continues") {
   CHECK(legible("x\xff:y") == "x\\xff:y");
   CHECK(legible("\xc3") == "\\xc3");                       // truncated
   CHECK(legible("\xc0\xaf") == "\\xc0\\xaf");              // overlong

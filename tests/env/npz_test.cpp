@@ -174,7 +174,7 @@ std::string refusal(const Buffer& file) {
 
 } // namespace
 
-TEST_CASE("arrays of an archive are read, stored and deflated") {
+TEST_CASE("Stored and deflated arrays of an archive are read") {
   const auto arrays = parse_npz(sample(), "sample");
   REQUIRE(arrays.size() == 4);
   const NpyArray& ramp = arrays.at("ramp");
@@ -189,7 +189,7 @@ TEST_CASE("arrays of an archive are read, stored and deflated") {
   CHECK(arrays.at("bytes").as_doubles() == std::vector<double>{1, 2, 255});
 }
 
-TEST_CASE("an archive cut anywhere is refused") {
+TEST_CASE("An archive that is cut at any byte is refused") {
   const Buffer whole = sample();
   for (std::size_t size = 0; size < whole.size(); ++size) {
     CAPTURE(size);
@@ -197,7 +197,7 @@ TEST_CASE("an archive cut anywhere is refused") {
   }
 }
 
-TEST_CASE("flipped bits never crash and never change a number in silence") {
+TEST_CASE("Flipped bits never crash the reader and never change a number silently") {
   const Buffer whole = sample();
   const auto truth = parse_npz(whole, "sample");
   for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
@@ -214,7 +214,7 @@ TEST_CASE("flipped bits never crash and never change a number in silence") {
   }
 }
 
-TEST_CASE("several random bytes never crash") {
+TEST_CASE("Several random bytes never crash the reader") {
   const Buffer whole = sample();
   Random random(17);
   for (int i = 0; i < 20000; ++i) {
@@ -228,7 +228,7 @@ TEST_CASE("several random bytes never crash") {
   }
 }
 
-TEST_CASE("hostile archives are refused before memory is taken for them") {
+TEST_CASE("Hostile archives are refused") {
   const Buffer small = npy("<f8", "(1,)", bytes_of({1}));
   const auto archive = [](const std::string& name, const Buffer& bytes, bool packed,
                           std::uint64_t claimed = ~std::uint64_t{0}) {
@@ -262,7 +262,8 @@ TEST_CASE("hostile archives are refused before memory is taken for them") {
   CHECK_THROWS_AS(parse_npz(sample(), "sample", tight), std::runtime_error);
 }
 
-TEST_CASE("entries that share their bytes unpack to no more than an honest file would") {
+TEST_CASE(
+    "Entries that share their data unpack to no more than the limit for the size of the file") {
   const std::size_t size = std::size_t{4} << 20; // compresses to some 4 KiB
   const Buffer array = npy("|u1", "(" + std::to_string(size) + ",)", Buffer(size));
   const auto archive = [&](int entries) {
@@ -280,7 +281,7 @@ TEST_CASE("entries that share their bytes unpack to no more than an honest file 
   CHECK(std::stoul(why.substr(why.find("at most ") + 8)) < 1100 * file.size());
 }
 
-TEST_CASE("a missing file is named") {
+TEST_CASE("The error about a missing archive names the file") {
   CHECK_THROWS_WITH_AS(read_npz("/nowhere/a.npz"), doctest::Contains("/nowhere/a.npz"),
                        std::runtime_error);
   CHECK_THROWS_AS(read_npz("/"), std::runtime_error);

@@ -7,7 +7,7 @@
 
 using namespace troupe::env;
 
-TEST_CASE("one of n is a single choice with the bounds 0 and n - 1") {
+TEST_CASE("one_of(n) is a single choice with the bounds 0 and n - 1") {
   const ActionSpec action = one_of(6);
   CHECK(action == ActionSpec{.minimum = {0}, .maximum = {5}, .choices = {6}});
   CHECK(action.choices_of(0) == 6);
@@ -18,7 +18,8 @@ TEST_CASE("one of n is a single choice with the bounds 0 and n - 1") {
         == "action[0] has 1 choices; it must have 2 or more, or be continuous (0)");
 }
 
-TEST_CASE("an action is continuous when no number is a choice, whether or not that is written") {
+TEST_CASE("An action is continuous if none of its numbers is a choice, whether or not choices are "
+          "written") {
   const ActionSpec unwritten{.minimum = {-1, -1}, .maximum = {1, 1}};
   CHECK(unwritten.is_continuous());
   CHECK(unwritten.choices_of(1) == 0);
@@ -32,7 +33,7 @@ TEST_CASE("an action is continuous when no number is a choice, whether or not th
   CHECK(problem_of(mixed).empty());
 }
 
-TEST_CASE("what is wrong with an action is said in one sentence") {
+TEST_CASE("Each problem of an action spec is described in one sentence") {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   CHECK(problem_of({.minimum = {-kInfinity}, .maximum = {kInfinity}}).empty());

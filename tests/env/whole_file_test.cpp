@@ -23,7 +23,7 @@ void write_whole(const fs::path& path, const std::string& text) {
   file.commit();
 }
 
-TEST_CASE("a committed file replaces the old one and leaves nothing beside it") {
+TEST_CASE("A committed file replaces the old one and leaves no partial file") {
   const TemporaryFolder folder;
   write_whole(folder / "f", "old");
   write_whole(folder / "f", "new and longer");
@@ -31,7 +31,7 @@ TEST_CASE("a committed file replaces the old one and leaves nothing beside it") 
   CHECK_FALSE(fs::exists(folder / "f.partial"));
 }
 
-TEST_CASE("a file that is not committed leaves the old one and nothing of itself") {
+TEST_CASE("A file that is not committed keeps the old one and leaves no partial file") {
   const TemporaryFolder folder;
   write_whole(folder / "f", "old");
   {
@@ -43,7 +43,7 @@ TEST_CASE("a file that is not committed leaves the old one and nothing of itself
   CHECK_FALSE(fs::exists(folder / "f.partial"));
 }
 
-TEST_CASE("a full disk and a missing folder are named with the system's reason") {
+TEST_CASE("The error about a full disk or a missing folder gives the system's reason") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH_AS(WholeFileWriter(folder / "none" / "f"), doctest::Contains("No such file"),
                        std::runtime_error);
@@ -58,7 +58,7 @@ TEST_CASE("a full disk and a missing folder are named with the system's reason")
   CHECK(text_of(folder / "f") == "old");
 }
 
-TEST_CASE("a reader counts what is left and refuses to read past the end") {
+TEST_CASE("A reader counts the remaining bytes and refuses to read past the end") {
   const TemporaryFolder folder;
   write_whole(folder / "f", "0123456789");
   FileReader file(folder / "f");
@@ -72,7 +72,7 @@ TEST_CASE("a reader counts what is left and refuses to read past the end") {
   CHECK(file.left() == 0);
 }
 
-TEST_CASE("a file that shrinks while it is read is short, not garbage") {
+TEST_CASE("Reading fails if the file has shrunk since it was opened") {
   const TemporaryFolder folder;
   write_whole(folder / "f", "0123456789");
   FileReader file(folder / "f");
@@ -81,7 +81,7 @@ TEST_CASE("a file that shrinks while it is read is short, not garbage") {
   CHECK_FALSE(file.read(bytes, 10));
 }
 
-TEST_CASE("what is no file cannot be read") {
+TEST_CASE("A missing file and a directory cannot be read") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH_AS(FileReader(folder / "none"), doctest::Contains("none"), std::runtime_error);
   CHECK_THROWS_WITH_AS(FileReader(folder.path()), doctest::Contains("Is a directory"),

@@ -11,7 +11,7 @@
 using namespace troupe;
 using namespace troupe::env;
 
-TEST_CASE("pictures of states like those drawn before allocate nothing") {
+TEST_CASE("Drawing the same state again allocates no memory") {
   if (!counts_allocations())
     return;
   for (const char* task : {"humanoid_run", "quadruped_escape", "dog_run", "reacher_easy"}) {

@@ -96,7 +96,7 @@ double agreement(const Physics& physics) {
 
 } // namespace
 
-TEST_CASE("what cannot be drawn is refused with the key, the value and the rule") {
+TEST_CASE("Invalid options are refused, and the error names the key, the value and the rule") {
   const auto physics = simulate(kScene);
   const auto model = caster_model(physics->compiled());
   const auto refused = [&](const CastOptions& options, const char* part) {
@@ -122,14 +122,14 @@ TEST_CASE("what cannot be drawn is refused with the key, the value and the rule"
                   std::invalid_argument);
 }
 
-TEST_CASE("a compiled model has one caster model while somebody holds it") {
+TEST_CASE("A compiled model has one caster model, which its callers share") {
   const auto physics = simulate(kScene);
   const auto one = caster_model(physics->compiled());
   CHECK(one == caster_model(physics->compiled()));
   CHECK(one != caster_model(simulate(kScene)->compiled()));
 }
 
-TEST_CASE("layouts, grey and row strides hold the same picture") {
+TEST_CASE("Layouts, grey and row strides show the same picture") {
   const auto physics = simulate(kScene);
   constexpr int kHeight = 37;
   constexpr int kWidth = 53;
@@ -162,7 +162,7 @@ TEST_CASE("layouts, grey and row strides hold the same picture") {
   CHECK(strided[60] == 77); // padding between rows is not written
 }
 
-TEST_CASE("pixels show what MuJoCo's own rays meet, as far away") {
+TEST_CASE("Pixels show the geoms and depths that MuJoCo's own rays find") {
   Random random(7);
   for (int scene = 0; scene < 12; ++scene) {
     CAPTURE(scene);
@@ -170,7 +170,7 @@ TEST_CASE("pixels show what MuJoCo's own rays meet, as far away") {
   }
 }
 
-TEST_CASE("thousands of shapes are drawn, too") {
+TEST_CASE("Thousands of shapes are drawn correctly") {
   Random random(8);
   const auto physics = simulate(random_shapes(random, 3000));
   CHECK(agreement(*physics) > .98);
@@ -178,7 +178,7 @@ TEST_CASE("thousands of shapes are drawn, too") {
   CHECK(std::set<std::uint8_t>(picture.begin(), picture.end()).size() > 20);
 }
 
-TEST_CASE("an odd size shows the same scene as an even one") {
+TEST_CASE("Pictures of even and odd sizes show the scene") {
   const auto physics = simulate(kScene);
   for (const int side : {1, 2, 3, 5, 17, 85}) {
     CAPTURE(side);
@@ -190,7 +190,7 @@ TEST_CASE("an odd size shows the same scene as an even one") {
   CHECK(wide.size() == 3 * 3 * 4096);
 }
 
-TEST_CASE("arrays of a simulation's own are seen: colours, positions, sizes, lights, cameras") {
+TEST_CASE("A simulation's own colours, sizes, lights and cameras are drawn") {
   const auto physics = simulate(kScene);
   const CastOptions options{.layout = PixelLayout::channels_last};
   RayCaster caster(caster_model(physics->compiled()), options);
@@ -221,7 +221,7 @@ TEST_CASE("arrays of a simulation's own are seen: colours, positions, sizes, lig
   CHECK(is_new());
 }
 
-TEST_CASE("bodies that are nowhere are not drawn, and nothing else changes") {
+TEST_CASE("A body whose position is not finite is not drawn, and other objects are unchanged") {
   const auto physics = simulate(kScene);
   constexpr int kSide = 64;
   RayCaster caster(caster_model(physics->compiled()), {.height = kSide, .width = kSide});
@@ -242,7 +242,7 @@ TEST_CASE("bodies that are nowhere are not drawn, and nothing else changes") {
   CHECK(was_seen);
 }
 
-TEST_CASE("a scene without lights is lit from everywhere, and one without anything is black") {
+TEST_CASE("A scene without lights has ambient light, and an empty scene is black") {
   const auto dark = simulate("<mujoco><visual><headlight active='0'/></visual><worldbody>"
                              "<camera pos='0 0 3'/><geom size='1' rgba='1 1 1 1'/>"
                              "</worldbody></mujoco>");
@@ -254,7 +254,7 @@ TEST_CASE("a scene without lights is lit from everywhere, and one without anythi
     REQUIRE(value == 0);
 }
 
-TEST_CASE("casters on several threads share a model and draw the same") {
+TEST_CASE("Casters on several threads share a model and draw equal pictures") {
   const auto physics = simulate(kScene);
   const auto expected = draw(*physics, {});
   std::vector<std::vector<std::uint8_t>> pictures(4);
@@ -271,7 +271,7 @@ TEST_CASE("casters on several threads share a model and draw the same") {
     CHECK((picture == expected));
 }
 
-TEST_CASE("shadows, mirrors and smooth edges come with effects alone") {
+TEST_CASE("Effects change the picture and darken it with shadows") {
   const auto physics = simulate(kScene);
   const auto with = draw(*physics, {.height = 120, .width = 120});
   const auto without = draw(*physics, {.height = 120, .width = 120, .effects = false});

@@ -66,7 +66,7 @@ HWY_EXPORT(differing_lanes);
 HWY_EXPORT(largest_errors);
 } // namespace troupe::env::caster
 
-TEST_CASE("each lane computes the bits that one float computes, whatever the width") {
+TEST_CASE("Each vector lane computes the same bits as scalar code at every vector width") {
   using namespace troupe::env::caster;
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     CAPTURE(hwy::TargetName(target));
@@ -76,7 +76,7 @@ TEST_CASE("each lane computes the bits that one float computes, whatever the wid
   hwy::SetSupportedTargetsForTest(0);
 }
 
-TEST_CASE("logarithms and powers of two are as near as they say") {
+TEST_CASE("log2 and exp2 stay within their error bounds") {
   using namespace troupe::env::caster;
   double errors[2];
   HWY_DYNAMIC_DISPATCH(largest_errors)(errors);

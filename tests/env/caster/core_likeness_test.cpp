@@ -66,11 +66,11 @@ void check_all(const std::string& folder) {
 
 } // namespace
 
-TEST_CASE("the caster's pictures are like dm_control's") {
+TEST_CASE("The caster's pictures resemble dm_control's") {
   check_all(kRecordings);
 }
 
-TEST_CASE("the caster's pictures are like those of dm_control's longer recordings") {
+TEST_CASE("The caster's pictures resemble those of dm_control's longer recordings") {
   if (const std::string folder = longer_recordings(); !folder.empty())
     check_all(folder);
 }

@@ -18,7 +18,7 @@ bool skip() {
 
 } // namespace
 
-TEST_CASE("the GPU draws the processor's pictures of 64 environments at once") {
+TEST_CASE("The GPU's pictures of 64 environments match the CPU's") {
   if (skip())
     return;
   for (const char* task : {"cartpole_swingup", "cheetah_run", "hopper_hop", "humanoid_run",
@@ -35,7 +35,7 @@ TEST_CASE("the GPU draws the processor's pictures of 64 environments at once") {
   }
 }
 
-TEST_CASE("the GPU draws grey, without effects and in odd sizes") {
+TEST_CASE("The GPU draws grey pictures, pictures without effects and odd sizes") {
   if (skip())
     return;
   const test::Simulations simulations("walker_walk", 3);
@@ -49,7 +49,7 @@ TEST_CASE("the GPU draws grey, without effects and in odd sizes") {
   }
 }
 
-TEST_CASE("environments whose renderer is the GPU see the processor's pictures") {
+TEST_CASE("The caster_cuda renderer of an environment matches its caster renderer") {
   if (skip())
     return;
   const auto environment = make_task("walker_walk");
@@ -65,7 +65,7 @@ TEST_CASE("environments whose renderer is the GPU see the processor's pictures")
   CHECK(test::differing(pictures[0], pictures[1], 1) <= .001);
 }
 
-TEST_CASE("a GPU that is not there is refused with its number") {
+TEST_CASE("A GPU that does not exist is refused, and the error names its number") {
   if (skip())
     return;
   const test::Simulations simulations("cartpole_balance", 1);

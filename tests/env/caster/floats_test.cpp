@@ -128,7 +128,7 @@ double differing(const char* scene, bool orthographic, const CastOptions& option
 
 } // namespace
 
-TEST_CASE("single floats draw the vectors' pictures of the main tasks") {
+TEST_CASE("Scalar code draws the main tasks exactly as vector code does") {
   for (const char* task :
        {"cartpole_swingup", "cheetah_run", "hopper_hop", "humanoid_run", "quadruped_walk",
         "walker_walk", "quadruped_escape", "dog_run", "manipulator_bring_ball"}) {
@@ -138,14 +138,15 @@ TEST_CASE("single floats draw the vectors' pictures of the main tasks") {
   }
 }
 
-TEST_CASE("single floats draw mirrors, transparent shapes and orthographic cameras as vectors do") {
+TEST_CASE(
+    "Scalar code draws mirrors, transparent shapes and orthographic cameras as vector code does") {
   for (const bool orthographic : {false, true}) {
     CAPTURE(orthographic);
     CHECK(differing(kScene, orthographic, {.height = 61, .width = 83}) == 0);
   }
 }
 
-TEST_CASE("single floats draw haze, the sky and fog as vectors do") {
+TEST_CASE("Scalar code draws haze, the sky and fog as vector code does") {
   for (const bool orthographic : {false, true})
     for (const bool fog : {false, true}) {
       CAPTURE(orthographic);
@@ -154,7 +155,8 @@ TEST_CASE("single floats draw haze, the sky and fog as vectors do") {
     }
 }
 
-TEST_CASE("single floats draw without effects, in grey, channels last and in odd sizes") {
+TEST_CASE("Scalar code draws without effects, in grey, channels last and in odd sizes as vector "
+          "code does") {
   const test::Simulations simulations("walker_walk", 2);
   CHECK(differing(simulations, {.effects = false}, 0) == 0);
   CHECK(differing(simulations, {.grey = true}, 0) == 0);
@@ -163,12 +165,12 @@ TEST_CASE("single floats draw without effects, in grey, channels last and in odd
   CHECK(differing(simulations, {.height = 1, .width = 5}, 0) == 0);
 }
 
-TEST_CASE("a batch's later pictures do not depend on its earlier ones") {
+TEST_CASE("A batch's later pictures do not depend on its earlier ones") {
   const test::Simulations simulations("quadruped_escape", 2);
   CHECK(draw_with_floats(simulations, {}, 3) == draw_with_floats(simulations, {}));
 }
 
-TEST_CASE("several threads build the frames of several pieces, and draw the same pictures") {
+TEST_CASE("Several threads that build the frames of several pieces draw the same pictures") {
   for (const char* task : {"cartpole_swingup", "quadruped_escape"}) {
     CAPTURE(task);
     const test::Simulations simulations(task, 12);
@@ -186,7 +188,7 @@ TEST_CASE("several threads build the frames of several pieces, and draw the same
   }
 }
 
-TEST_CASE("after a failure of the device a batch draws again") {
+TEST_CASE("A batch draws again after a failure of the device") {
   const test::Simulations simulations("cartpole_swingup", 130);
   const CastOptions options{.height = 6, .width = 7};
   for (const int threads : {1, 2}) {
@@ -202,7 +204,7 @@ TEST_CASE("after a failure of the device a batch draws again") {
   }
 }
 
-TEST_CASE("a batch refuses what it cannot be made of, and says why") {
+TEST_CASE("A batch refuses invalid arguments, and the error names the reason") {
   const test::Simulations simulations("cartpole_balance", 1);
   FloatsDevice device;
   const auto make = [&](int environments, const CastOptions& options, int threads = 1) {
@@ -219,7 +221,8 @@ TEST_CASE("a batch refuses what it cannot be made of, and says why") {
                   std::invalid_argument);
 }
 
-TEST_CASE("where there is no GPU, making a batch caster says so and what to do") {
+TEST_CASE(
+    "Without a GPU, making a batch caster fails, and the error names the reason and a remedy") {
   const std::string why = BatchCaster::unavailable();
   if (why.empty()) {
     MESSAGE("skipped: there is a GPU");

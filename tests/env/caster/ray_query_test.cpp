@@ -80,7 +80,7 @@ bool in_field(const Physics& physics, const double* point) {
 
 } // namespace
 
-TEST_CASE("rays meet what mj_ray meets, from outside and inside, at the same distance") {
+TEST_CASE("Rays hit the same geoms as mj_ray at the same distances, from outside and inside") {
   Random random(3);
   const auto physics = simulate(crowd(random, 60));
   std::vector<double> origins;
@@ -120,7 +120,7 @@ TEST_CASE("rays meet what mj_ray meets, from outside and inside, at the same dis
   }
 }
 
-TEST_CASE("a world far from its origin is as exact") {
+TEST_CASE("Rays are as exact in a world far from its origin as near it") {
   Random random(4);
   std::string xml = crowd(random, 30);
   const auto near = simulate(xml);
@@ -146,7 +146,7 @@ TEST_CASE("a world far from its origin is as exact") {
   CHECK(different <= 2);
 }
 
-TEST_CASE("rays that are none meet nothing, and mistakes are named") {
+TEST_CASE("Invalid rays hit nothing, and the error about an invalid argument names it") {
   const auto physics = simulate("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>");
   const double bad = std::numeric_limits<double>::quiet_NaN();
   const double endless = std::numeric_limits<double>::infinity();

@@ -130,7 +130,7 @@ Plain plain_hit(const Triangle& triangle, const Rays& rays, std::size_t ray) {
 
 } // namespace
 
-TEST_CASE("rays meet a height field where they meet the triangles that MuJoCo draws") {
+TEST_CASE("Rays hit a height field where they hit the triangles that MuJoCo draws") {
   for (const auto& [rows, columns] : {std::pair(2, 2), {9, 6}, {17, 33}}) {
     Physics physics = field_physics(rows, columns);
     fill(physics, 3);
@@ -166,7 +166,7 @@ TEST_CASE("rays meet a height field where they meet the triangles that MuJoCo dr
   }
 }
 
-TEST_CASE("every width of vectors meets the height field at the same places") {
+TEST_CASE("Every vector width hits the height field at the same points") {
   Physics physics = field_physics(20, 31);
   fill(physics, 4);
   const HeightField field(physics.model(), 0);
@@ -180,7 +180,7 @@ TEST_CASE("every width of vectors meets the height field at the same places") {
   test::use_target(0);
 }
 
-TEST_CASE("a height field follows the heights of the model it is given") {
+TEST_CASE("A height field follows the heights of the model when it is updated") {
   Physics physics = field_physics(5, 5);
   HeightField field(physics.model(), 0);
   const Rays down{{{.1F, .2F, 9}}, {{0, 0, -1}}};
@@ -193,7 +193,7 @@ TEST_CASE("a height field follows the heights of the model it is given") {
   CHECK(field.highest() == doctest::Approx(1.5));
 }
 
-TEST_CASE("heights that are no numbers do no harm") {
+TEST_CASE("Heights and rays that are not finite give finite distances") {
   Physics physics = field_physics(6, 7);
   fill(physics, 9);
   const auto heights = physics.own_float_array("hfield_data");

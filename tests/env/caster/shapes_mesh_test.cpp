@@ -120,7 +120,7 @@ Plain plain_hit(const Soup& soup, const BvhTriangle& triangle, const Rays& rays,
 
 } // namespace
 
-TEST_CASE("rays meet the triangle that a search over all triangles finds") {
+TEST_CASE("Rays hit the same triangle as an exhaustive search") {
   Random random(1);
   Soup soup;
   for (int i = 0; i < 400; ++i) {
@@ -160,7 +160,7 @@ TEST_CASE("rays meet the triangle that a search over all triangles finds") {
   CHECK(met > 500);
 }
 
-TEST_CASE("every width of vectors meets the same triangles at the same places") {
+TEST_CASE("Every vector width hits the same triangles at the same points") {
   Random random(2);
   Soup soup;
   for (int i = 0; i < 300; ++i)
@@ -176,7 +176,7 @@ TEST_CASE("every width of vectors meets the same triangles at the same places") 
   test::use_target(0);
 }
 
-TEST_CASE("triangles without area and numbers that are none do no harm") {
+TEST_CASE("Degenerate triangles and coordinates that are not finite give finite distances") {
   Random random(3);
   for (int round = 0; round < 40; ++round) {
     Soup soup;
@@ -216,7 +216,7 @@ TEST_CASE("triangles without area and numbers that are none do no harm") {
   }
 }
 
-TEST_CASE("many triangles at one place make a tree of bounded depth") {
+TEST_CASE("A ray hits a mesh of many coincident triangles") {
   Soup soup;
   for (int i = 0; i < 3000; ++i)
     soup.add({{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}}});
@@ -238,7 +238,7 @@ const char* const kMeshes = R"(
 
 } // namespace
 
-TEST_CASE("corners sharper than MuJoCo smooths have the normal of their face") {
+TEST_CASE("Corners sharper than MuJoCo's smoothing limit have the normal of their face") {
   const auto compiled = compile_model("meshes", kMeshes);
   Random random(4);
   const Rays rays = random_rays(random, 400);
@@ -313,7 +313,7 @@ void turn_joints(Physics& physics, unsigned seed) {
 
 } // namespace
 
-TEST_CASE("skins move as MuJoCo moves them, inflated or not") {
+TEST_CASE("Skins move as in MuJoCo, inflated or not") {
   for (const char* inflate : {"0", ".07"}) {
     Physics physics(compile_model("skin", skin_xml(inflate)));
     Skin skin(std::make_shared<const SkinModel>(physics.model(), 0));
@@ -326,7 +326,7 @@ TEST_CASE("skins move as MuJoCo moves them, inflated or not") {
   }
 }
 
-TEST_CASE("the dog's skin moves as MuJoCo moves it and keeps its tree around it") {
+TEST_CASE("The dog's skin moves as in MuJoCo and stays within the bounds of its tree") {
   Physics physics(load_model("", "dog.xml"));
   Skin skin(std::make_shared<const SkinModel>(physics.model(), 0));
   for (unsigned seed = 0; seed < 2; ++seed) {
@@ -343,7 +343,7 @@ TEST_CASE("the dog's skin moves as MuJoCo moves it and keeps its tree around it"
   }
 }
 
-TEST_CASE("a skin whose bodies are nowhere is not seen") {
+TEST_CASE("Rays do not hit a skin whose bodies have poses that are not finite") {
   Physics physics(compile_model("skin", skin_xml("0")));
   Skin skin(std::make_shared<const SkinModel>(physics.model(), 0));
   physics.forward();

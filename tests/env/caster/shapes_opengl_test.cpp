@@ -42,7 +42,7 @@ void check_alike(const std::string& xml, double similarity, double levels, doubl
 
 } // namespace
 
-TEST_CASE("flat textures lie on every shape as OpenGL lays them") {
+TEST_CASE("Flat textures are mapped to every shape as in OpenGL") {
   for (const char* material : {"flat", "uniform"})
     for (const char* shape :
          {"type='plane' size='1 .7 .2'", "type='box' size='.9 .6 .7'", "type='sphere' size='.9'",
@@ -53,13 +53,13 @@ TEST_CASE("flat textures lie on every shape as OpenGL lays them") {
                   .06);
 }
 
-TEST_CASE("an infinite plane's texture is OpenGL's, but for its detail far away") {
+TEST_CASE("An infinite plane's texture matches OpenGL except for distant detail") {
   check_alike(scene("<geom type='plane' size='0 0 .2' material='flat'/>"), .975, 2.5, .25);
 }
 
 // A mesh that has texture coordinates and a cube texture shows whichever flat texture OpenGL bound
 // last, so there is nothing to compare with.
-TEST_CASE("cube textures lie on every shape as OpenGL lays them") {
+TEST_CASE("Cube textures are mapped to every shape as in OpenGL") {
   for (const char* material : {"cube", "uniform_cube"})
     for (const char* shape : {"type='box' size='.9 .6 .7'", "type='sphere' size='.9'",
                               "type='ellipsoid' size='.9 .6 .7'", "type='capsule' size='.5 .6'",
@@ -69,7 +69,7 @@ TEST_CASE("cube textures lie on every shape as OpenGL lays them") {
                   .04);
 }
 
-TEST_CASE("plain meshes and height fields have OpenGL's normals, under lamps and in shadow") {
+TEST_CASE("Meshes and height fields have the same normals as in OpenGL, in light and in shadow") {
   const std::string lamp = "<light pos='.5 .5 4' dir='0 0 -1' cutoff='60'/>"
                            "<geom type='plane' size='3 3 .1' pos='0 0 -1'/>";
   for (const char* shape :
@@ -80,7 +80,7 @@ TEST_CASE("plain meshes and height fields have OpenGL's normals, under lamps and
   }
 }
 
-TEST_CASE("a skin is drawn where and as OpenGL draws it") {
+TEST_CASE("A skin is drawn as in OpenGL") {
   const std::string body = "<body name='a'><joint type='ball'/><geom size='.01' group='5'/></body>"
                            "<geom type='plane' size='2 2 .1' pos='0 0 -.5'/>";
   const auto skin = [](const std::string& material) {

@@ -52,7 +52,7 @@ double bilinear(const mjtByte* bytes, int width, int height, double u, double v,
 
 } // namespace
 
-TEST_CASE("level 0 is bilinear and repeats, with two colours as with many") {
+TEST_CASE("Level 0 is sampled bilinearly and repeats, with two colours and with many") {
   for (const int colours : {2, 256}) {
     Random random(1);
     const auto compiled = textured("2d", 7, 5, [&](mjtByte* bytes) {
@@ -81,7 +81,7 @@ TEST_CASE("level 0 is bilinear and repeats, with two colours as with many") {
   }
 }
 
-TEST_CASE("the last level is the mean of a texture and levels are mixed between whole ones") {
+TEST_CASE("The last level is the mean of the texture, and higher levels are clamped to it") {
   const auto compiled = textured("2d", 8, 8, [](mjtByte* bytes) {
     for (int i = 0; i < 64; ++i)
       for (int c = 0; c < 3; ++c)
@@ -96,7 +96,7 @@ TEST_CASE("the last level is the mean of a texture and levels are mixed between 
   CHECK(sampled[3][0] == doctest::Approx(40 / 255.0).epsilon(.01));
 }
 
-TEST_CASE("a cube texture has each face where OpenGL puts it and no seam between faces") {
+TEST_CASE("A cube texture has each face where OpenGL has it and no seam between faces") {
   const auto compiled = textured("cube", 16, 96, [](mjtByte* bytes) {
     for (int face = 0; face < 6; ++face)
       for (int i = 0; i < 256; ++i)
@@ -137,7 +137,7 @@ TEST_CASE("a cube texture has each face where OpenGL puts it and no seam between
   }
 }
 
-TEST_CASE("every width of vectors samples the same colours") {
+TEST_CASE("Every vector width samples the same colours") {
   Random random(3);
   const auto paint = [&](int count) {
     return [&random, count](mjtByte* bytes) {
@@ -164,7 +164,7 @@ TEST_CASE("every width of vectors samples the same colours") {
   }
 }
 
-TEST_CASE("places that are no numbers give some colour") {
+TEST_CASE("Coordinates that are not finite give a valid colour") {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const auto none = [](mjtByte*) {};

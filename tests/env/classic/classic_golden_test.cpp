@@ -30,7 +30,7 @@ ClassicReplay replay_as(const std::string& recording, const std::string& options
 
 } // namespace
 
-TEST_CASE("recordings of Gymnasium's classic tasks come out the same") {
+TEST_CASE("Recordings of Gymnasium's classic tasks are reproduced") {
   const auto recordings = classic_recordings(kClassicRecordings);
   CHECK(recordings.size() == 18);
   std::set<std::string> tasks;
@@ -46,7 +46,7 @@ TEST_CASE("recordings of Gymnasium's classic tasks come out the same") {
   CHECK(tasks == std::set<std::string>(names.begin(), names.end()));
 }
 
-TEST_CASE("a classic recording that was made with other options is noticed") {
+TEST_CASE("A classic recording that was made with other options is detected") {
   CHECK(replay_as("CartPole-v1", "{}").differences.empty());
   const auto differs = [](const std::string& recording, const std::string& options) {
     CAPTURE(recording);

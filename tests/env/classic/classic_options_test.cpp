@@ -5,7 +5,8 @@
 
 using namespace troupe::env;
 
-TEST_CASE("what is not a classic task or option is refused with the nearest names") {
+TEST_CASE("Unknown classic tasks and options are refused with the nearest names, and invalid "
+          "values with the rule") {
   CHECK_THROWS_WITH_AS(make_classic("CartPole-v0"),
                        doctest::Contains("no classic task 'CartPole-v0'; nearest: 'CartPole-v1'"),
                        std::invalid_argument);
@@ -41,7 +42,7 @@ TEST_CASE("what is not a classic task or option is refused with the nearest name
                        doctest::Contains("no option 'length'"), std::invalid_argument);
 }
 
-TEST_CASE("every option of a classic task is documented, and its default is what is left out") {
+TEST_CASE("Every option of a classic task is documented, and leaving it out gives its default") {
   const auto first_steps = [](const std::string& name,
                               const std::map<std::string, std::string>& options) {
     const auto environment = make_classic(name, options);
@@ -70,7 +71,7 @@ TEST_CASE("every option of a classic task is documented, and its default is what
   }
 }
 
-TEST_CASE("three numbers are read as Python prints them, too") {
+TEST_CASE("Three numbers are also parsed in Python's notation") {
   CHECK_NOTHROW(make_classic("FrozenLake-v1", {{"reward_schedule", "(1, 0, -0.5)"}}));
   CHECK_NOTHROW(make_classic("FrozenLake-v1", {{"reward_schedule", " [1e1,0 , 3]"}}));
 }

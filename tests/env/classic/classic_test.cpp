@@ -30,7 +30,7 @@ struct Classic {
 
 } // namespace
 
-TEST_CASE("classic tasks have Gymnasium's actions, observations and time limits") {
+TEST_CASE("Classic tasks have Gymnasium's actions, observations and time limits") {
   struct Row {
     const char* name;
     std::size_t numbers; // size of an observation
@@ -63,7 +63,7 @@ TEST_CASE("classic tasks have Gymnasium's actions, observations and time limits"
   CHECK(names == classic_names());
 }
 
-TEST_CASE("classic tasks obey the contract of environments") {
+TEST_CASE("Classic tasks obey the contract of environments") {
   const auto obeys = [](const std::string& name,
                         const std::map<std::string, std::string>& options) {
     CAPTURE(name);
@@ -77,7 +77,7 @@ TEST_CASE("classic tasks obey the contract of environments") {
   obeys("MountainCarContinuous-v0", {{"goal_velocity", "0.01"}, {"max_episode_steps", "30"}});
 }
 
-TEST_CASE("an episode that is cut off keeps its discount, one that terminates does not") {
+TEST_CASE("A truncated episode keeps its discount, and a terminated one has discount 0") {
   Classic car("MountainCar-v0", {{"max_episode_steps", "3"}});
   car.reset(1);
   CHECK(car.step(1).step_type == StepType::mid);
@@ -98,7 +98,7 @@ TEST_CASE("an episode that is cut off keeps its discount, one that terminates do
   CHECK(steps < 15); // when always pushed to the same side
 }
 
-TEST_CASE("-1 steps are no limit") {
+TEST_CASE("A limit of -1 steps means no limit") {
   Classic pendulum("Pendulum-v1", {{"max_episode_steps", "-1"}});
   CHECK(pendulum.environment->spec().episode_steps == 0);
   pendulum.reset(1);
@@ -106,7 +106,7 @@ TEST_CASE("-1 steps are no limit") {
     REQUIRE(pendulum.step(0).step_type == StepType::mid);
 }
 
-TEST_CASE("a loaded state of a game of chance continues bit for bit") {
+TEST_CASE("A loaded state of a game of chance continues bit for bit") {
   for (const std::string name : {"FrozenLake8x8-v1", "Taxi-v4"}) {
     CAPTURE(name);
     const std::map<std::string, std::string> options =
@@ -133,7 +133,7 @@ TEST_CASE("a loaded state of a game of chance continues bit for bit") {
   }
 }
 
-TEST_CASE("what is no state of the game is not loaded") {
+TEST_CASE("A state that is invalid for the game is not loaded") {
   Classic lake("FrozenLake-v1");
   Classic taxi("Taxi-v4");
   for (Classic* classic : {&lake, &taxi}) {
@@ -148,7 +148,7 @@ TEST_CASE("what is no state of the game is not loaded") {
   }
 }
 
-TEST_CASE("a choice that is none is refused, a torque beyond its bounds is clipped") {
+TEST_CASE("An invalid choice is refused, and a torque beyond its bounds is clipped") {
   Classic pole("CartPole-v1");
   pole.reset(1);
   for (const double bad : {-1., .5, 2.})
@@ -163,7 +163,7 @@ TEST_CASE("a choice that is none is refused, a torque beyond its bounds is clipp
   CHECK(strong.observation == strongest.observation);
 }
 
-TEST_CASE("the observation of a numbered state is 1 at its number") {
+TEST_CASE("The observation of a numbered state is 1 at its number and 0 elsewhere") {
   Classic taxi("Taxi-v4");
   const auto& game = dynamic_cast<const GameEnvironment<classic::Taxi>&>(*taxi.environment);
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
@@ -177,7 +177,7 @@ TEST_CASE("the observation of a numbered state is 1 at its number") {
   }
 }
 
-TEST_CASE("steps are drawn with the probabilities of the table") {
+TEST_CASE("Transitions are drawn with the probabilities of the table") {
   const auto follows = [](const std::string& name,
                           const std::map<std::string, std::string>& options, auto game,
                           std::int64_t state, std::int64_t action) {

@@ -21,7 +21,7 @@ EnvironmentConfig five_bits() {
 
 } // namespace
 
-TEST_CASE("a step's reward and end are the outcome of what the observation says") {
+TEST_CASE("A step's reward and termination match the goal outcome of its observation") {
   const auto environment = make_environment(five_bits());
   const EnvironmentSpec& spec = environment->spec();
   REQUIRE(spec.goal.size == 5);
@@ -56,7 +56,7 @@ TEST_CASE("a step's reward and end are the outcome of what the observation says"
   CHECK(cut > 100);
 }
 
-TEST_CASE("bits that are wrong are flipped one after another to the goal") {
+TEST_CASE("Flipping each wrong bit once reaches the goal") {
   const auto environment = make_environment({.task = "bit_flipping"});
   std::vector<std::byte> observation(environment->spec().observation_bytes());
   for (std::uint64_t episode = 0; episode < 20; ++episode) {
@@ -76,7 +76,7 @@ TEST_CASE("bits that are wrong are flipped one after another to the goal") {
   }
 }
 
-TEST_CASE("what changes observations or rewards leaves no goals") {
+TEST_CASE("Wrappers that change observations or rewards remove the goal from the spec") {
   const auto goal_size = [](EnvironmentConfig config) {
     return make_environment(config)->spec().goal.size;
   };
@@ -104,7 +104,7 @@ TEST_CASE("what changes observations or rewards leaves no goals") {
   CHECK(goal_size(config) == 0);
 }
 
-TEST_CASE("wrong options and damaged states are refused") {
+TEST_CASE("Invalid options and states of another size are refused") {
   for (const char* bits : {"1", "65", "1.5"})
     CHECK_THROWS_WITH_AS(make_goal_task("bit_flipping", {{"bits", bits}}),
                          doctest::Contains("bits"), std::invalid_argument);

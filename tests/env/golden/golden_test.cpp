@@ -34,16 +34,16 @@ void check_all(const std::string& folder) {
 
 } // namespace
 
-TEST_CASE("trajectories and probes of the real dm_control come out the same") {
+TEST_CASE("Trajectories and probes of the real dm_control are reproduced") {
   check_all(kRecordings);
 }
 
-TEST_CASE("longer trajectories of the real dm_control come out the same") {
+TEST_CASE("Longer trajectories of the real dm_control are reproduced") {
   if (const std::string folder = longer_recordings(); !folder.empty())
     check_all(folder);
 }
 
-TEST_CASE("a recording of another task is noticed") {
+TEST_CASE("A recording of another task is detected") {
   const TemporaryFolder folder;
   const std::filesystem::path golden = kRecordings;
   const auto replace = std::filesystem::copy_options::overwrite_existing;
@@ -59,7 +59,7 @@ TEST_CASE("a recording of another task is noticed") {
                        doctest::Contains("walker_walk.npz"), std::runtime_error);
 }
 
-TEST_CASE("a folder without recordings is said so") {
+TEST_CASE("The error about missing or invalid recordings names the file") {
   CHECK_THROWS_WITH_AS(read_golden_index("/nowhere"), doctest::Contains("/nowhere/index.json"),
                        std::runtime_error);
   const TemporaryFolder folder;

@@ -30,7 +30,7 @@ GoldenReport check_as(const std::string& file, const std::string& name,
 
 } // namespace
 
-TEST_CASE("recordings of the real Gymnasium come out the same") {
+TEST_CASE("Recordings of the real Gymnasium are reproduced") {
   int recordings = 0;
   std::vector<std::string> tasks;
   for (const auto& file : std::filesystem::directory_iterator(kRecordings)) {
@@ -55,7 +55,7 @@ TEST_CASE("recordings of the real Gymnasium come out the same") {
     CHECK_MESSAGE(std::count(tasks.begin(), tasks.end(), task) >= 1, task);
 }
 
-TEST_CASE("a recording with another weight, another task or another limit is noticed") {
+TEST_CASE("A recording with another weight, frame skip, time limit or task is detected") {
   CHECK(check_as("HalfCheetah-v5", "HalfCheetah-v5", "{}").passed());
   const GoldenReport weight =
       check_as("HalfCheetah-v5", "HalfCheetah-v5", R"({"ctrl_cost_weight": "0.11"})");
@@ -72,7 +72,7 @@ TEST_CASE("a recording with another weight, another task or another limit is not
                        doctest::Contains("HalfCheetah-v5.npz"), std::runtime_error);
 }
 
-TEST_CASE("a damaged index or folder is said so") {
+TEST_CASE("The error about a damaged index or folder names the cause") {
   CHECK_THROWS_WITH_AS(check_gym_golden("/nowhere", "Ant-v5"),
                        doctest::Contains("/nowhere/index.json"), std::runtime_error);
   CHECK_THROWS_WITH_AS(check_as("Ant-v5", "Ant-v5", R"({"frame_skip": 5})"),

@@ -8,7 +8,8 @@
 
 using namespace troupe::env;
 
-TEST_CASE("what is not a task or an option is refused with the nearest names") {
+TEST_CASE("Unknown Gym tasks and options are refused with the nearest names, and invalid values "
+          "with the rule") {
   CHECK_THROWS_WITH_AS(make_gym("Ant-v4"),
                        doctest::Contains("no Gym task 'Ant-v4'; nearest: 'Ant-v5'"),
                        std::invalid_argument);
@@ -41,7 +42,7 @@ TEST_CASE("what is not a task or an option is refused with the nearest names") {
   refused("ctrl_cost_weight", std::string(100000, '1').c_str(), "finite number");
 }
 
-TEST_CASE("every option is documented, and its default is what it is when left out") {
+TEST_CASE("Every option of a Gym task is documented, and leaving it out gives its default") {
   for (const std::string& name : gym_names()) {
     CAPTURE(name);
     const std::vector<GymOption> options = gym_options(name);
@@ -62,7 +63,7 @@ TEST_CASE("every option is documented, and its default is what it is when left o
   }
 }
 
-TEST_CASE("ranges are read as Python prints them, too") {
+TEST_CASE("Ranges are also parsed in Python's notation") {
   const auto reward = [](const char* range) {
     Played played("Humanoid-v5", {.values = {{"contact_cost_range", range}}});
     played.reset(1);
@@ -75,7 +76,7 @@ TEST_CASE("ranges are read as Python prints them, too") {
   CHECK(reward("[-inf,-1e0]") == 1);
 }
 
-TEST_CASE("a model of the user's own is played, one that lacks what is read is refused") {
+TEST_CASE("A user's own model is played, and a model that lacks a required part is refused") {
   const troupe::TemporaryFolder folder;
   const auto write = [&](const char* name, const std::string& text) {
     std::ofstream(folder / name) << text;

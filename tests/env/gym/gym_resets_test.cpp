@@ -79,7 +79,7 @@ Starts sample(const std::string& name, const GymOptions& options = {},
 
 } // namespace
 
-TEST_CASE("positions begin with uniform noise, velocities with uniform or normal noise") {
+TEST_CASE("Positions start with uniform noise, and velocities with uniform or normal noise") {
   struct Row {
     const char* name;
     Kind velocities;
@@ -107,7 +107,7 @@ TEST_CASE("positions begin with uniform noise, velocities with uniform or normal
   }
 }
 
-TEST_CASE("without noise every episode begins alike") {
+TEST_CASE("Without noise, every episode starts in the same state") {
   const Starts starts = sample("Ant-v5", {.values = {{"reset_noise_scale", "0"}}});
   for (const Moments& noise : starts.qpos)
     CHECK(noise.squares == 0);
@@ -115,7 +115,7 @@ TEST_CASE("without noise every episode begins alike") {
     CHECK(noise.squares == 0);
 }
 
-TEST_CASE("the reacher's targets fill the disc within its reach") {
+TEST_CASE("The reacher's targets fill the disc within its reach") {
   int inner = 0;
   Moments target[2];
   const Starts starts = sample("Reacher-v5", {}, [&](const mjData& data) {
@@ -134,7 +134,7 @@ TEST_CASE("the reacher's targets fill the disc within its reach") {
   }
 }
 
-TEST_CASE("the pusher's object begins behind the goal, not too near") {
+TEST_CASE("The pusher's object starts behind the goal at a minimum distance") {
   int left = 0;
   Moments across;
   const Starts starts = sample("Pusher-v5", {}, [&](const mjData& data) {

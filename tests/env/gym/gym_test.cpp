@@ -13,7 +13,7 @@
 
 using namespace troupe::env;
 
-TEST_CASE("sizes, time steps and time limits of Gym's tasks are Gym's") {
+TEST_CASE("Sizes, time steps and time limits of Gym tasks match Gymnasium") {
   struct Row {
     const char* name;
     std::size_t observation;
@@ -52,7 +52,7 @@ TEST_CASE("sizes, time steps and time limits of Gym's tasks are Gym's") {
   CHECK(gym_names() == names);
 }
 
-TEST_CASE("an episode of Gym's is a function of its seed, on any thread") {
+TEST_CASE("A Gym episode is a function of its seed on any thread") {
   const auto episode = [](const std::string& name, std::uint64_t seed) {
     Played played(name);
     played.reset(seed + 1);
@@ -75,7 +75,7 @@ TEST_CASE("an episode of Gym's is a function of its seed, on any thread") {
   }
 }
 
-TEST_CASE("at the time limit an episode is truncated: last step, discount 1") {
+TEST_CASE("At the time limit, an episode is truncated with a last step of discount 1") {
   for (const auto& [name, limit] :
        {std::pair{"Reacher-v5", 50}, {"Pusher-v5", 100}, {"Swimmer-v5", 1000}}) {
     CAPTURE(name);
@@ -100,7 +100,7 @@ TEST_CASE("at the time limit an episode is truncated: last step, discount 1") {
   CHECK(last.step_type == StepType::mid);
 }
 
-TEST_CASE("a fall terminates: last step, discount 0, also when it is the last before the limit") {
+TEST_CASE("A fall terminates the episode with discount 0, even at the time limit") {
   for (const char* name : {"Ant-v5", "Hopper-v5", "Walker2d-v5", "Humanoid-v5",
                            "InvertedPendulum-v5", "InvertedDoublePendulum-v5"}) {
     CAPTURE(name);
@@ -127,7 +127,8 @@ TEST_CASE("a fall terminates: last step, discount 0, also when it is the last be
   }
 }
 
-TEST_CASE("without termination an unhealthy state goes on and has no healthy reward") {
+TEST_CASE(
+    "Without termination, an episode continues in an unhealthy state without the healthy reward") {
   for (const char* name : {"Ant-v5", "Hopper-v5", "Walker2d-v5", "Humanoid-v5"}) {
     CAPTURE(name);
     Played played(name,
@@ -149,7 +150,7 @@ TEST_CASE("without termination an unhealthy state goes on and has no healthy rew
   }
 }
 
-TEST_CASE("the parts of a reward add up to it") {
+TEST_CASE("The parts of a reward add up to the reward") {
   for (const std::string& name : gym_names()) {
     CAPTURE(name);
     Played played(name);
@@ -168,7 +169,7 @@ TEST_CASE("the parts of a reward add up to it") {
                        std::invalid_argument);
 }
 
-TEST_CASE("observations are shown by name, and what the options hide is gone") {
+TEST_CASE("Observations are listed by name, and options remove parts of them") {
   using Names = std::vector<std::string>;
   const auto shown = [](const std::string& name, const std::map<std::string, std::string>& values) {
     Names names;
@@ -203,7 +204,7 @@ TEST_CASE("observations are shown by name, and what the options hide is gone") {
   }
 }
 
-TEST_CASE("actions are clipped to their bounds and must be finite") {
+TEST_CASE("Actions are clipped to their bounds and must be finite") {
   Played inside("Humanoid-v5");
   Played outside("Humanoid-v5");
   inside.reset(1);
@@ -221,7 +222,8 @@ TEST_CASE("actions are clipped to their bounds and must be finite") {
   CHECK(inside.step(most).step_type == StepType::mid); // a refused action changes nothing
 }
 
-TEST_CASE("after load_state an episode of Gym's goes on bit for bit, reset or stepped") {
+TEST_CASE(
+    "A Gym episode continues bit for bit after load_state, at its beginning and in its middle") {
   for (const std::string& name : gym_names()) {
     for (const int before : {0, 3}) {
       CAPTURE(name);
@@ -266,7 +268,7 @@ TEST_CASE("after load_state an episode of Gym's goes on bit for bit, reset or st
   }
 }
 
-TEST_CASE("a simulation that blows up is an error of this episode only") {
+TEST_CASE("An unstable simulation is an error of the current episode only") {
   gym::GymEnvironment environment(gym::half_cheetah_v5(), {});
   std::vector<std::byte> observation(environment.spec().observation_bytes());
   const std::vector<double> action(6, 0);

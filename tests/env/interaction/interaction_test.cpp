@@ -46,8 +46,7 @@ struct Scene {
 
 } // namespace
 
-TEST_CASE(
-    "a model's camera that somebody turns stands where it was, and turns around what it saw") {
+TEST_CASE("Turning a model's camera starts from its pose and orbits the point that it looked at") {
   Scene scene("quadruped_walk");
   OrbitCamera camera(scene.physics());
   const Viewpoint before = scene.view(camera);
@@ -65,7 +64,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "what is under the pointer stays there while the camera shifts, and zoom brings it nearer") {
+    "Shifting the camera keeps the point under the pointer there, and zooming brings it nearer") {
   Scene scene("quadruped_walk");
   OrbitCamera camera(scene.physics());
   camera.turn(scene.physics(), 0, 0);
@@ -80,7 +79,7 @@ TEST_CASE(
   CHECK(camera.camera().distance > 0);
 }
 
-TEST_CASE("cameras are chosen in turn, and one follows the body") {
+TEST_CASE("Cameras are chosen in turn, and one of them follows the body") {
   Scene scene("walker_walk");
   OrbitCamera camera(scene.physics());
   CHECK(camera.name(scene.physics()) == "side");
@@ -99,7 +98,7 @@ TEST_CASE("cameras are chosen in turn, and one follows the body") {
   CHECK(camera.name(scene.physics()) == "side");
 }
 
-TEST_CASE("a body that is held comes to the pointer, and is free when it is let go") {
+TEST_CASE("A held body moves to the pointer and is free when it is released") {
   Scene pulled("walker_walk");
   Scene left_alone("walker_walk");
   OrbitCamera camera(pulled.physics());
@@ -122,7 +121,7 @@ TEST_CASE("a body that is held comes to the pointer, and is free when it is let 
     CHECK(pulled.physics().data().xfrc_applied[i] == 0);
 }
 
-TEST_CASE("floor and sky cannot be held") {
+TEST_CASE("The floor and the sky cannot be grabbed") {
   Scene scene("quadruped_walk");
   OrbitCamera camera(scene.physics());
   scene.caster->look_through(camera.camera());
@@ -133,8 +132,8 @@ TEST_CASE("floor and sky cannot be held") {
   CHECK_FALSE(hand.holds());
 }
 
-TEST_CASE(
-    "a watcher sees each control step, whatever repeats actions, and a game cannot be watched") {
+TEST_CASE("A watcher sees every control step of a repeated action, and a task without physics is "
+          "refused") {
   const EnvironmentConfig config{.task = "cartpole_balance", .action_repeat = 4};
   int before = 0;
   int after = 0;

@@ -12,7 +12,7 @@
 using namespace troupe;
 using namespace troupe::env;
 
-TEST_CASE("steps of every task, wrapped for states, allocate nothing") {
+TEST_CASE("Steps of every suite task with wrappers for states allocate no memory") {
   if (!counts_allocations())
     return;
   for (const std::string& task : task_names()) {
@@ -30,7 +30,7 @@ TEST_CASE("steps of every task, wrapped for states, allocate nothing") {
   }
 }
 
-TEST_CASE("steps with every wrapper that does not draw allocate nothing") {
+TEST_CASE("Steps with every wrapper that does not draw allocate no memory") {
   if (!counts_allocations())
     return;
   const auto environment = make_environment({.task = "walker_walk",
@@ -55,7 +55,7 @@ TEST_CASE("steps with every wrapper that does not draw allocate nothing") {
         == 0);
 }
 
-TEST_CASE("steps of Gym's, classic, MinAtar's and goal tasks allocate nothing") {
+TEST_CASE("Steps of Gym, classic, MinAtar and goal tasks allocate no memory") {
   if (!counts_allocations())
     return;
   std::vector<std::unique_ptr<Environment>> environments;

@@ -28,7 +28,7 @@ struct Played {
 
 } // namespace
 
-TEST_CASE("changed options hold from the next episode on") {
+TEST_CASE("Changed options apply from the next episode on") {
   Played played;
   played.begin();
   played.options->set({"max_episode_steps=5"});
@@ -37,7 +37,7 @@ TEST_CASE("changed options hold from the next episode on") {
   CHECK(played.steps_to_the_end() == 5);
 }
 
-TEST_CASE("a saved state continues its episode with the options that the episode began with") {
+TEST_CASE("A saved state continues its episode with the options that the episode began with") {
   Played first, second;
   first.options->set({"max_episode_steps=5"});
   first.begin();
@@ -52,7 +52,7 @@ TEST_CASE("a saved state continues its episode with the options that the episode
   CHECK(second.steps_to_the_end() == 3);
 }
 
-TEST_CASE("damaged states and options that the task refuses throw, and nothing is lost") {
+TEST_CASE("Damaged states and refused options throw, and the environment stays usable") {
   Played played;
   played.begin();
   std::vector<std::byte> state;

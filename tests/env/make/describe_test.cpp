@@ -6,7 +6,7 @@
 
 using namespace troupe::env;
 
-TEST_CASE("every environment is described, and as what it promises when it is made") {
+TEST_CASE("Every environment is described with the spec that it has when it is made") {
   const std::vector<Description> all = describe_environments();
   std::vector<std::string> names;
   for (const Description& description : all) {
@@ -30,7 +30,7 @@ TEST_CASE("every environment is described, and as what it promises when it is ma
   CHECK(run->tags == std::vector<std::string>{"benchmarking"});
 }
 
-TEST_CASE("tags are dm_control's") {
+TEST_CASE("Tags match dm_control's") {
   const auto tags = [](const char* name) { return describe_environment(name).tags; };
   using Tags = std::vector<std::string>;
   CHECK(tags("ball_in_cup_catch") == Tags{"benchmarking", "easy"});
@@ -44,7 +44,7 @@ TEST_CASE("tags are dm_control's") {
   CHECK(benchmarking == 28); // as in suite.BENCHMARKING
 }
 
-TEST_CASE("an environment that cannot be made is described with the reason") {
+TEST_CASE("An environment that cannot be made is described with the reason") {
   const Description description = describe_environment("cheetah_run", "/nowhere");
   CHECK(description.spec.observations.empty());
   CHECK(description.problem.find("/nowhere/cheetah.xml") != std::string::npos);

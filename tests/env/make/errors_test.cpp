@@ -18,14 +18,14 @@ std::vector<std::byte> buffer(const Environment& environment) {
 
 } // namespace
 
-TEST_CASE("an unknown task names the nearest") {
+TEST_CASE("The error about an unknown task names the nearest task") {
   CHECK_THROWS_WITH_AS(make_environment({.task = "cheeta_run"}), doctest::Contains("'cheetah_run'"),
                        std::invalid_argument);
   CHECK_THROWS_AS(make_task(""), std::invalid_argument);
   CHECK_THROWS_AS(make_task(std::string(100000, 'x')), std::invalid_argument);
 }
 
-TEST_CASE("nearest names are ranked by edit distance") {
+TEST_CASE("Nearest names are ranked by edit distance") {
   const std::vector<std::string> names{"walk", "run", "stand", "talk", ""};
   CHECK(nearest_names("walkk", names, 2) == std::vector<std::string>{"walk", "talk"});
   CHECK(nearest_names("stann", names, 3) == std::vector<std::string>{"stand"});
@@ -33,15 +33,15 @@ TEST_CASE("nearest names are ranked by edit distance") {
   CHECK(nearest_names("x", names, 9) == std::vector<std::string>{"run", "walk", "talk"});
 }
 
-TEST_CASE("missing model files are named, with the way out") {
+TEST_CASE("Missing model files are refused, and the error names the file and a remedy") {
   CHECK_THROWS_WITH_AS(make_environment({.task = "walker_walk", .models = "/nowhere"}),
                        doctest::Contains("/nowhere/walker.xml"), std::runtime_error);
   CHECK_THROWS_WITH_AS(make_environment({.task = "walker_walk", .models = "/nowhere"}),
                        doctest::Contains("install_dependencies"), std::runtime_error);
 }
 
-TEST_CASE("models are in the package of the code, where the build found them, or beside a copied "
-          "program") {
+TEST_CASE("Models are found in the package of the code, where the build found them, or beside a "
+          "copied program") {
   const troupe::TemporaryFolder folder;
   std::filesystem::create_directory(folder / "built");
   CHECK(models_folder("suite", folder / "built", folder / "copy/bin/troupe") == folder / "built");
@@ -57,7 +57,7 @@ TEST_CASE("models are in the package of the code, where the build found them, or
           == folder / "copy/share/troupe/suite");
 }
 
-TEST_CASE("sizes out of range are refused") {
+TEST_CASE("Sizes out of range are refused") {
   CHECK_THROWS_WITH_AS(make_environment({.task = "cheetah_run", .action_repeat = 0}),
                        doctest::Contains("action_repeat: 0"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(make_environment({.task = "cheetah_run", .frame_stack = 65}),
@@ -70,14 +70,14 @@ TEST_CASE("sizes out of range are refused") {
       doctest::Contains("width: 5000"), std::invalid_argument);
 }
 
-TEST_CASE("a camera that does not exist lists those that do") {
+TEST_CASE("The error about an unknown camera lists the cameras of the model") {
   for (const char* camera : {"front", "2", "-2", "", "0x", "99999999999999"})
     CHECK_THROWS_WITH_AS(
         make_environment({.task = "cheetah_run", .pixels = PixelOptions{.camera = camera}}),
         doctest::Contains("-1 (free), 0 'side', 1 'back'"), std::invalid_argument);
 }
 
-TEST_CASE("wrong actions and buffers leave the episode as it was") {
+TEST_CASE("Invalid actions and buffers leave the episode unchanged") {
   const auto environment = make_environment({.task = "cheetah_run"});
   auto observation = buffer(*environment);
   const std::vector<double> action(6, .1);
@@ -97,7 +97,7 @@ TEST_CASE("wrong actions and buffers leave the episode as it was") {
   CHECK(environment->step(action, observation).step_type == StepType::mid);
 }
 
-TEST_CASE("an unstable simulation names the model, and a reset recovers") {
+TEST_CASE("The error about an unstable simulation names the model, and a reset recovers") {
   for (const char* task : {"cheetah_run", "cartpole_swingup"}) { // Euler, Runge-Kutta
     const auto environment = make_environment({.task = task});
     auto observation = buffer(*environment);
@@ -118,7 +118,7 @@ TEST_CASE("an unstable simulation names the model, and a reset recovers") {
   }
 }
 
-TEST_CASE("the MuJoCo in the process is the one the recordings were made with") {
+TEST_CASE("The process uses the version of MuJoCo that made the recordings") {
   CHECK(mujoco_version() == "3.17.0");
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("MuJoCo's own errors become exceptions that name the model") {
   }
 }
 
-TEST_CASE("full buffers of the simulation are errors, not silence") {
+TEST_CASE("Full buffers of the simulation throw an error") {
   std::string balls; // all in one place: more contacts than fit into the arena
   for (int i = 0; i < 60; ++i)
     balls += "<body><freejoint/><geom size='1'/></body>";
@@ -157,7 +157,7 @@ TEST_CASE("full buffers of the simulation are errors, not silence") {
   CHECK_THROWS_WITH_AS(Physics(crowd).step(1), doctest::Contains("'crowd'"), std::runtime_error);
 }
 
-TEST_CASE("objects and arrays that a model lacks are refused by name") {
+TEST_CASE("Objects and arrays that a model lacks are refused") {
   const auto environment = make_task("cheetah_run");
   Physics& physics = *environment->physics();
   CHECK(physics.id(mjOBJ_BODY, "torso") == 1);
@@ -168,7 +168,7 @@ TEST_CASE("objects and arrays that a model lacks are refused by name") {
   CHECK_THROWS_AS(physics.own_array("geom_type"), std::invalid_argument); // an array of integers
 }
 
-TEST_CASE("own arrays change one simulation alone") {
+TEST_CASE("A simulation's own arrays do not change other simulations") {
   const auto a = make_task("cheetah_run");
   const auto b = make_task("cheetah_run");
   REQUIRE(a->physics()->compiled() == b->physics()->compiled());

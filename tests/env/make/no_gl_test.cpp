@@ -20,7 +20,7 @@ extern "C" void* dlopen(const char* name, int flags) {
 
 using namespace troupe::env;
 
-TEST_CASE("without any OpenGL one line says what was tried and what to install") {
+TEST_CASE("Without OpenGL, the error says in one line what was tried and what to install") {
   try {
     make_environment(
         {.task = "cartpole_balance", .pixels = PixelOptions{.renderer = RendererKind::opengl}});

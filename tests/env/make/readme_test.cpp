@@ -67,25 +67,25 @@ std::vector<std::byte> compensated(std::uint64_t seed) {
 
 } // namespace
 
-TEST_CASE("the README's example of randomisation runs") {
+TEST_CASE("The README's randomisation example runs") {
   CHECK(compensated(1) == compensated(1));
   CHECK(compensated(1) != compensated(2));
 }
 
-TEST_CASE("the README's example of one of Gym's tasks runs") {
+TEST_CASE("The README's Gym example runs") {
   std::vector<std::byte> observation(11 * sizeof(double));
   const std::vector<double> action(3, 1);
   CHECK(hop(1, observation, action) != 0);
 }
 
-TEST_CASE("the README's example runs") {
+TEST_CASE("The README's first example runs") {
   const double first = random_return(1);
   CHECK(first > 0);
   CHECK(first < 1000);
   CHECK(first == random_return(1));
 }
 
-TEST_CASE("the README's example is this one, line by line") {
+TEST_CASE("The README's examples equal those of this file, line by line") {
   std::set<std::string> ours;
   std::ifstream source(troupe::in_source("tests/env/make/readme_test.cpp"));
   for (std::string line; std::getline(source, line);)

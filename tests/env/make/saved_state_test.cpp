@@ -36,7 +36,7 @@ void check_equal_future(Player& a, Player& b, int steps) {
 
 } // namespace
 
-TEST_CASE("a saved episode goes on bit for bit, at its beginning and in its middle") {
+TEST_CASE("A saved episode continues bit for bit from its beginning and from its middle") {
   for (const std::string& task : task_names()) {
     CAPTURE(task);
     for (const int played : {0, 137}) {
@@ -59,7 +59,7 @@ TEST_CASE("a saved episode goes on bit for bit, at its beginning and in its midd
   }
 }
 
-TEST_CASE("a state loaded into a fresh environment goes on to the end of the episode") {
+TEST_CASE("A state loaded into a fresh environment continues to the end of the episode") {
   Player a({.task = "walker_walk"});
   a.environment->reset(1, a.observation);
   Random random(2);
@@ -73,7 +73,7 @@ TEST_CASE("a state loaded into a fresh environment goes on to the end of the epi
   CHECK_THROWS_AS(b.step(random), std::invalid_argument); // both have ended
 }
 
-TEST_CASE("a truncated or foreign state is refused") {
+TEST_CASE("A truncated or foreign state is refused") {
   Player cheetah({.task = "cheetah_run"});
   cheetah.environment->reset(1, cheetah.observation);
   std::vector<std::byte> state;

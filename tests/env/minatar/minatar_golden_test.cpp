@@ -32,7 +32,7 @@ MinAtarReplay replay_as(const std::string& recording, const std::string& options
 
 } // namespace
 
-TEST_CASE("recordings of MinAtar's games come out the same") {
+TEST_CASE("Recordings of MinAtar's games are reproduced") {
   const auto recordings = minatar_recordings(kMinAtarRecordings);
   CHECK(recordings.size() == 25);
   std::set<std::string> tasks;
@@ -51,7 +51,7 @@ TEST_CASE("recordings of MinAtar's games come out the same") {
   CHECK(tasks == std::set<std::string>(names.begin(), names.end()));
 }
 
-TEST_CASE("a MinAtar recording that was made with other options is noticed") {
+TEST_CASE("A MinAtar recording that was made with other options is detected") {
   CHECK(replay_as("Asterix-v0.lasting", "{}").differences.empty());
   const auto differs = [](const std::string& recording, const std::string& options) {
     CAPTURE(recording);
@@ -70,7 +70,7 @@ TEST_CASE("a MinAtar recording that was made with other options is noticed") {
   CHECK_FALSE(replay_as("Breakout-v0", "{}", "Seaquest-v0").differences.empty());
 }
 
-TEST_CASE("a MinAtar recording with damaged arrays is refused") {
+TEST_CASE("A MinAtar recording with damaged arrays is refused") {
   const TemporaryFolder folder;
   std::ofstream(folder / "index.json") << R"({"tasks": {"Breakout-v0": {"options": {}}}})";
   CHECK_THROWS_AS(replay_minatar(folder.path().string(), "Breakout-v0"), std::runtime_error);

@@ -5,7 +5,8 @@
 
 using namespace troupe::env;
 
-TEST_CASE("what is not a MinAtar task or option is refused with the nearest names") {
+TEST_CASE("Unknown MinAtar tasks and options are refused with the nearest names, and invalid "
+          "values with the rule") {
   CHECK_THROWS_WITH_AS(make_minatar("MinAtar/Breakout-v2"),
                        doctest::Contains("no MinAtar task 'MinAtar/Breakout-v2'; nearest: "
                                          "'MinAtar/Breakout-v0'"),
@@ -34,7 +35,7 @@ TEST_CASE("what is not a MinAtar task or option is refused with the nearest name
                        doctest::Contains("no option 'lanes'"), std::invalid_argument);
 }
 
-TEST_CASE("every option of a MinAtar task is documented, and its default is what is left out") {
+TEST_CASE("Every option of a MinAtar task is documented, and leaving it out gives its default") {
   const auto first_boards = [](const std::string& name,
                                const std::map<std::string, std::string>& options) {
     const auto environment = make_minatar(name, options);

@@ -33,7 +33,7 @@ private:
 
 } // namespace
 
-TEST_CASE("nothing comes into Asterix while all rows are taken") {
+TEST_CASE("Nothing enters Asterix while all rows are taken") {
   const Asterix rules(true);
   Asterix::State state{.x = 9, .spawn_timer = 0};
   state.visitors.fill({.kind = 1, .x = 2, .step = 1});
@@ -69,7 +69,7 @@ TEST_CASE("Breakout's ball passes through the second of two bricks that it hits 
   CHECK(state.y == 4);
 }
 
-TEST_CASE("an enemy submarine that is hit shoots in the same step when it is its time") {
+TEST_CASE("An enemy submarine that is hit still shoots if a shot is due in the same step") {
   const Seaquest rules(true);
   ScriptedChance none;
   Seaquest::State state{.x = 1, .y = 3, .facing = 1};
@@ -84,7 +84,7 @@ TEST_CASE("an enemy submarine that is hit shoots in the same step when it is its
   CHECK(state.enemy_shots[0].x == 3);
 }
 
-TEST_CASE("surfacing in Seaquest with six divers is rewarded for the oxygen and leaves -1 aboard") {
+TEST_CASE("Surfacing in Seaquest with six divers pays for the oxygen and leaves -1 divers aboard") {
   const Seaquest rules(true);
   ScriptedChance none;
   Seaquest::State state{.y = 1, .oxygen = 100, .aboard = 6, .surfaced = 0};
@@ -102,7 +102,7 @@ TEST_CASE("surfacing in Seaquest with six divers is rewarded for the oxygen and 
   CHECK(state.move_interval == 4);
 }
 
-TEST_CASE("aliens that reach the wall in the bottom row end SpaceInvaders") {
+TEST_CASE("Aliens that reach the wall in the bottom row end SpaceInvaders") {
   const SpaceInvaders rules(true);
   ScriptedChance none;
   SpaceInvaders::State state{.cannon = 3, .direction = 1, .aliens = {}, .move_timer = 0};
@@ -118,7 +118,7 @@ TEST_CASE("aliens that reach the wall in the bottom row end SpaceInvaders") {
   CHECK(rules.step(caught, Action::none, none).terminated);
 }
 
-TEST_CASE("of two columns of aliens as near to the cannon the left one shoots") {
+TEST_CASE("Of two columns of aliens equally near to the cannon, the left one shoots") {
   const SpaceInvaders rules(true);
   ScriptedChance none;
   SpaceInvaders::State state{.aliens = {}, .bomb_timer = 0};

@@ -70,7 +70,7 @@ void refuses(const std::string& name,
 
 } // namespace
 
-TEST_CASE("a loaded state of a MinAtar game continues bit for bit") {
+TEST_CASE("A loaded state of a MinAtar game continues bit for bit") {
   for (const std::string& name : minatar_names()) {
     CAPTURE(name);
     PlayedGame saved(name);
@@ -100,7 +100,7 @@ TEST_CASE("a loaded state of a MinAtar game continues bit for bit") {
   }
 }
 
-TEST_CASE("a MinAtar episode depends only on its seed") {
+TEST_CASE("A MinAtar episode depends only on its seed") {
   for (const std::string& name : minatar_names()) {
     CAPTURE(name);
     const auto boards = [&](PlayedGame& game, std::uint64_t seed) {
@@ -124,7 +124,7 @@ TEST_CASE("a MinAtar episode depends only on its seed") {
   }
 }
 
-TEST_CASE("what is no state of a MinAtar game is not loaded") {
+TEST_CASE("An invalid state of a MinAtar game is not loaded") {
   refuses<Asterix>("MinAtar/Asterix-v0",
                    {{"beside the board", [](auto& s) { s.x = 10; }},
                     {"in the top row", [](auto& s) { s.y = 0; }},
@@ -152,7 +152,7 @@ TEST_CASE("what is no state of a MinAtar game is not loaded") {
                           {"too fast", [](auto& s) { s.move_interval = 5; }}});
 }
 
-TEST_CASE("a MinAtar state with any bit flipped is refused or can be played") {
+TEST_CASE("A MinAtar state with any bit flipped is refused or can be played") {
   for (const std::string& name : minatar_names())
     if (name.ends_with("v0")) {
       CAPTURE(name);
@@ -160,7 +160,7 @@ TEST_CASE("a MinAtar state with any bit flipped is refused or can be played") {
     }
 }
 
-TEST_CASE("a bounded list keeps its order and is never longer than it may be") {
+TEST_CASE("A bounded list keeps its order and never exceeds its capacity") {
   BoundedList<std::int32_t, 3> list;
   for (const int element : {4, 5, 4, 6})
     list.append(element);
@@ -175,7 +175,7 @@ TEST_CASE("a bounded list keeps its order and is never longer than it may be") {
   CHECK(std::memcmp(&list, &never_used, sizeof list) == 0); // equal lists have equal bytes
 }
 
-TEST_CASE("sets of cells move around the board's edges and have no cells outside it") {
+TEST_CASE("Sets of cells wrap around the board's edges and have no cells outside it") {
   CellSet set;
   set.insert(0, 0);
   set.insert(10, 0);

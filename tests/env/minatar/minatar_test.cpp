@@ -11,7 +11,7 @@
 
 using namespace troupe::env;
 
-TEST_CASE("MinAtar's games have its actions and observations, and no time limit") {
+TEST_CASE("The games have MinAtar's actions and observations, and no time limit") {
   struct Row {
     const char* game;
     std::int64_t channels;
@@ -57,7 +57,7 @@ TEST_CASE("MinAtar's games obey the contract of environments") {
   }
 }
 
-TEST_CASE("with its wrappers a game keeps its picture, and frames are stacked along the channels") {
+TEST_CASE("A wrapped game keeps its picture, and frames are stacked along the channels") {
   const auto environment =
       make_environment({.task = "MinAtar/Breakout-v0", .frame_stack = 2, .time_limit = 5});
   CHECK(environment->spec().observations
@@ -76,7 +76,7 @@ TEST_CASE("with its wrappers a game keeps its picture, and frames are stacked al
   CHECK_FALSE(std::ranges::equal(std::span(seen).first(400), std::span(seen).last(400)));
 }
 
-TEST_CASE("an observation is 255 where something is and 0 elsewhere") {
+TEST_CASE("An observation is 255 where an object is and 0 elsewhere") {
   PlayedGame breakout("MinAtar/Breakout-v0");
   breakout.reset(1);
   const auto cells = [&](std::size_t channel) {
@@ -91,7 +91,7 @@ TEST_CASE("an observation is 255 where something is and 0 elsewhere") {
   CHECK(std::ranges::count(breakout.observation, std::byte{0}) == 400 - 33);
 }
 
-TEST_CASE("a sticky action replaces the given one with the probability of the option") {
+TEST_CASE("A sticky action replaces the given action with the configured probability") {
   for (const double probability : {0., .25, 1.}) {
     CAPTURE(probability);
     PlayedGame asterix("MinAtar/Asterix-v0", {{"sticky_action_prob", std::to_string(probability)}});
@@ -107,7 +107,7 @@ TEST_CASE("a sticky action replaces the given one with the probability of the op
   }
 }
 
-TEST_CASE("Freeway terminates after 2501 steps, and a game's own end is no truncation") {
+TEST_CASE("Freeway terminates after 2501 steps with discount 0") {
   PlayedGame freeway("MinAtar/Freeway-v1");
   freeway.reset(1);
   for (int i = 0; i < 2500; ++i)
@@ -117,7 +117,7 @@ TEST_CASE("Freeway terminates after 2501 steps, and a game's own end is no trunc
   CHECK(last.discount == 0);
 }
 
-TEST_CASE("who stays at Seaquest's surface lives for ever, unless there is a time limit") {
+TEST_CASE("Staying at Seaquest's surface never ends the episode unless there is a time limit") {
   PlayedGame endless("MinAtar/Seaquest-v0");
   endless.reset(1);
   for (int i = 0; i < 5000; ++i)
@@ -131,7 +131,7 @@ TEST_CASE("who stays at Seaquest's surface lives for ever, unless there is a tim
   CHECK(cut.discount == 1);
 }
 
-TEST_CASE("a choice that is none of the game's actions is refused") {
+TEST_CASE("A choice that is not one of the game's actions is refused") {
   PlayedGame breakout("MinAtar/Breakout-v1");
   breakout.reset(1);
   for (const double bad : {-1., .5, 3.})
@@ -140,7 +140,7 @@ TEST_CASE("a choice that is none of the game's actions is refused") {
   CHECK(breakout.step(2).step_type == StepType::mid); // the episode continues
 }
 
-TEST_CASE("one below n gives every number as often, and neither n nor less than 0") {
+TEST_CASE("one_below(n) draws every number from 0 to n - 1 equally often") {
   Random random(1);
   minatar::RandomChance chance(random);
   for (const std::int32_t n : {1, 2, 5, 8}) {

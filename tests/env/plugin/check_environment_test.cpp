@@ -157,12 +157,12 @@ bool has(const std::vector<CheckFinding>& findings, bool error, const std::strin
 
 } // namespace
 
-TEST_CASE("a sound environment has no findings") {
+TEST_CASE("A sound environment has no findings") {
   for (const CheckFinding& finding : check({}))
     FAIL_CHECK(finding.rule << ": " << finding.text);
 }
 
-TEST_CASE("every fault is found, under its rule, in one line") {
+TEST_CASE("Every fault is reported under its rule in one line") {
   CHECK(has(check({.ignores_seed = true}), false, "seed", "five seeds"));
   CHECK(has(check({.ignores_actions = true}), false, "actions", "are actions used?"));
   CHECK(has(check({.keeps_old_state = true}), true, "determinism", "'x'[0] of step 0"));
@@ -185,7 +185,7 @@ TEST_CASE("every fault is found, under its rule, in one line") {
             true, "spec", "no such thing"));
 }
 
-TEST_CASE("an environment with a choice must refuse 0.5, wherever in the action the choice is") {
+TEST_CASE("An environment that accepts 0.5 for a choice is reported") {
   const auto play = [](Faults faults) {
     return check_environment([faults] { return std::make_unique<Chooser>(faults); });
   };
@@ -196,7 +196,7 @@ TEST_CASE("an environment with a choice must refuse 0.5, wherever in the action 
   CHECK(has(findings, true, "mistakes", "a choice of 0.5 is not refused"));
 }
 
-TEST_CASE("the wrappers keep every rule around a sound environment") {
+TEST_CASE("A sound environment obeys every rule when it is wrapped") {
   const auto findings = check_environment([] {
     return make_environment({.task = "pendulum_swingup",
                              .frame_stack = 3,

@@ -22,7 +22,7 @@ std::unique_ptr<Environment> make(const std::string& way, const std::string& nam
 
 } // namespace
 
-TEST_CASE("a plug-in's environment is named in the configuration like a built-in one") {
+TEST_CASE("A plug-in's environment is configured by name like a built-in one") {
   CHECK(plugin_environments(sample("good")) == std::vector<std::string>{"another", "sample"});
   Played played(
       make_environment({.task = "sample", .plugin = sample("good"), .options = {"step=2.5"}}));
@@ -36,7 +36,8 @@ TEST_CASE("a plug-in's environment is named in the configuration like a built-in
   CHECK(findings.empty());
 }
 
-TEST_CASE("what is no plug-in, or one of another build, is refused by name with the way out") {
+TEST_CASE("A file that is not a plug-in of this build is refused, and the error names the reason "
+          "and a remedy") {
   const auto refuse = [](const std::string& library, const char* part) {
     CAPTURE(library);
     CHECK_THROWS_WITH_AS(make_plugin(library, "sample", Options()), doctest::Contains(part),
@@ -58,7 +59,8 @@ TEST_CASE("what is no plug-in, or one of another build, is refused by name with 
                        std::invalid_argument);
 }
 
-TEST_CASE("a plug-in that throws, or gives what is not allowed, fails by itself: another goes on") {
+TEST_CASE(
+    "A plug-in that throws or returns invalid values fails alone, and other plug-ins continue") {
   Played sound(make("good"));
   sound.reset(1);
   const auto fails = [&](const char* way, const char* part) {
@@ -85,7 +87,7 @@ TEST_CASE("a plug-in that throws, or gives what is not allowed, fails by itself:
   fails("null_object", "returned no object");
 }
 
-TEST_CASE("after a failure only reset() goes on, and then all is well again") {
+TEST_CASE("After a failure, step() throws until reset() starts a new episode") {
   Played played(make("throws_in_step"));
   played.reset(1).step({0}).step({0});
   CHECK_THROWS_AS(played.step({0}), std::runtime_error);
@@ -94,7 +96,7 @@ TEST_CASE("after a failure only reset() goes on, and then all is well again") {
   CHECK(played.reset(1).step({0}).last.reward == 2);
 }
 
-TEST_CASE("options are read by their type, and one that nobody reads is refused") {
+TEST_CASE("Options are parsed by type, and unused options are refused") {
   const auto fails = [](std::vector<std::string> options, const char* part) {
     CAPTURE(part);
     CHECK_THROWS_WITH_AS(make_plugin(sample("good"), "sample", parse_options(options)),
@@ -115,7 +117,7 @@ TEST_CASE("options are read by their type, and one that nobody reads is refused"
   CHECK_THROWS_AS(options.integer("c", 1), std::invalid_argument);
 }
 
-TEST_CASE("an environment that is linked in is there by its name") {
+TEST_CASE("An environment that is linked into the program is available by name") {
   CHECK(linked_environments() == std::vector<std::string>{"my_counting"});
   CHECK(is_environment("my_counting"));
   Played played(make_environment({.task = "my_counting"}));
@@ -127,7 +129,7 @@ TEST_CASE("an environment that is linked in is there by its name") {
 }
 
 TEST_CASE(
-    "a guarded environment clips actions, and refuses what is wrong before the class sees it") {
+    "A guarded environment clips actions and refuses invalid calls before they reach the class") {
   std::vector<double> given;
   Played played(guard(std::make_unique<Counting>(&given), "mine"));
   CHECK_THROWS_AS(played.step({0, 0}), std::invalid_argument);
@@ -139,7 +141,7 @@ TEST_CASE(
   CHECK_THROWS_AS(played.environment->reset(1, small), std::invalid_argument);
 }
 
-TEST_CASE("a spec that breaks a rule is named in one sentence") {
+TEST_CASE("A spec that breaks a rule is reported") {
   EnvironmentSpec spec = Counting().spec();
   CHECK(spec_problem(spec).empty());
   const auto problem = [&](auto change) {

@@ -6,7 +6,7 @@
 
 using namespace troupe::env;
 
-TEST_CASE("a sleeper that waits for several rings never sleeps until its deadline") {
+TEST_CASE("A sleeper that waits for several rings always wakes before its deadline") {
   constexpr int kRounds = 50'000;
   constexpr int kRings = 4; // per round; the sleeper waits for the last one
   constexpr std::chrono::seconds kFarAway{20};

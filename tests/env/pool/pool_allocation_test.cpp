@@ -6,7 +6,7 @@
 using namespace troupe;
 using namespace troupe::env;
 
-TEST_CASE("steps, ends of episodes and resets of a pool allocate nothing, on any thread") {
+TEST_CASE("Steps, episode ends and resets of a pool allocate no memory on any thread") {
   if (!counts_allocations())
     return;
   for (const auto binding : {PoolThreads::shared, PoolThreads::bound})

@@ -49,7 +49,7 @@ std::map<int, Story> play(PoolOptions options, std::size_t batch, int steps) {
 
 } // namespace
 
-TEST_CASE("asynchronous play gives every environment the same story, whatever threads and batch") {
+TEST_CASE("Asynchronous play gives the same results for any number of threads and any batch size") {
   const auto expected = play({.threads = 1}, 7, 200);
   CHECK(expected.size() == 7);
   CHECK(expected.at(3).observations.size() == 201);
@@ -66,7 +66,7 @@ TEST_CASE("asynchronous play gives every environment the same story, whatever th
         }
 }
 
-TEST_CASE("the first ones that are ready are received, a slow one is not waited for") {
+TEST_CASE("The environments that are ready first are received without waiting for a slow one") {
   Gate gate;
   CountingEnvironment::Hooks hooks;
   hooks.step = [&](std::uint64_t seed, std::int64_t) {
@@ -99,7 +99,7 @@ TEST_CASE("the first ones that are ready are received, a slow one is not waited 
   CHECK(one.episode_steps[0] == 1);
 }
 
-TEST_CASE("an environment in its reset is not in the batch, and the others go on") {
+TEST_CASE("An environment that is being reset is not in the batch, and the others continue") {
   for (const bool spares : {false, true}) {
     Gate gate;
     CountingEnvironment::Hooks hooks;
@@ -130,7 +130,7 @@ TEST_CASE("an environment in its reset is not in the batch, and the others go on
   }
 }
 
-TEST_CASE("what cannot be sent or received is refused by name and changes nothing") {
+TEST_CASE("Invalid sends and receives are refused and change nothing") {
   EnvironmentPool pool = counting_pool({.environments = 3, .threads = 2}, 100);
   PoolRows three(pool.spec(), 3), two(pool.spec(), 2);
   const std::vector<double> actions(6, 0);
@@ -161,7 +161,7 @@ TEST_CASE("what cannot be sent or received is refused by name and changes nothin
   REQUIRE(pool.receive(three.batch(), patience()));
 }
 
-TEST_CASE("a pool may go while environments are on their way") {
+TEST_CASE("A pool may be destroyed while environments are in flight") {
   for (int i = 0; i < 50; ++i) {
     EnvironmentPool pool =
         counting_pool({.environments = 4, .threads = 3, .caller_plays = i % 2 == 0}, 5);

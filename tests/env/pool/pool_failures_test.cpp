@@ -20,7 +20,7 @@ CountingEnvironment::Hooks failing_at(int environment, std::int64_t step) {
 
 } // namespace
 
-TEST_CASE("an environment that throws fails alone, says why, and begins a new episode") {
+TEST_CASE("An environment that throws fails alone, reports its error and begins a new episode") {
   for (const int threads : {1, 3})
     for (const bool spares : {false, true}) {
       EnvironmentPool pool = counting_pool(
@@ -55,7 +55,7 @@ TEST_CASE("an environment that throws fails alone, says why, and begins a new ep
     }
 }
 
-TEST_CASE("after its budget of episodes an environment is out of service and the others play on") {
+TEST_CASE("After its failure budget, an environment is out of service, and the others continue") {
   EnvironmentPool pool =
       counting_pool({.environments = 3, .threads = 2, .failure_budget = 2}, 100, failing_at(1, 1));
   PoolRows rows(pool.spec(), 3);
@@ -81,7 +81,7 @@ TEST_CASE("after its budget of episodes an environment is out of service and the
   REQUIRE(pool.receive(two.batch(), patience()));
 }
 
-TEST_CASE("an episode that ends well gives the budget back") {
+TEST_CASE("An episode that ends normally restores the failure budget") {
   CountingEnvironment::Hooks hooks;
   hooks.step = [](std::uint64_t seed, std::int64_t) {
     if (seed % 2 == 1) // every other episode
@@ -95,7 +95,7 @@ TEST_CASE("an episode that ends well gives the budget back") {
   CHECK(pool.in_service(0));
 }
 
-TEST_CASE("a reset that throws is a failed row too, and the next episode is tried") {
+TEST_CASE("A reset that throws fails its row, and the next episode is tried") {
   CountingEnvironment::Hooks hooks;
   hooks.reset = [](std::uint64_t seed) {
     if (seed == 1001)
@@ -121,7 +121,7 @@ TEST_CASE("a reset that throws is a failed row too, and the next episode is trie
   }
 }
 
-TEST_CASE("an action that is not finite costs its own environment the episode and nobody else") {
+TEST_CASE("An action that is not finite ends only its own environment's episode") {
   for (const double bad : {std::nan(""), HUGE_VAL}) {
     EnvironmentPool pool = counting_pool({.environments = 2, .threads = 2}, 100);
     PoolRows rows(pool.spec(), 2);
@@ -135,7 +135,8 @@ TEST_CASE("an action that is not finite costs its own environment the episode an
   }
 }
 
-TEST_CASE("a simulation that becomes unstable fails alone, in MuJoCo's words") {
+TEST_CASE(
+    "An unstable simulation fails only its own environment, which then begins a new episode") {
   std::vector<Environment*> made;
   EnvironmentPool pool({.environments = 3, .threads = 2, .spares = false}, [&](int) {
     auto environment = make_environment({.task = "cheetah_run"});
@@ -156,7 +157,7 @@ TEST_CASE("a simulation that becomes unstable fails alone, in MuJoCo's words") {
   CHECK(rows.step_types[1] == StepType::first);
 }
 
-TEST_CASE("what is thrown need not be an exception, nor have words") {
+TEST_CASE("An environment that throws something other than an exception fails its row") {
   CountingEnvironment::Hooks hooks;
   hooks.step = [](std::uint64_t, std::int64_t at) {
     if (at == 1)

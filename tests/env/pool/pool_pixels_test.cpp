@@ -4,7 +4,7 @@
 
 using namespace troupe::env;
 
-TEST_CASE("pictures from bound threads are those of an environment alone") {
+TEST_CASE("Pictures from bound threads equal those of a single environment") {
   const EnvironmentConfig config{.task = "cartpole_balance",
                                  .pixels =
                                      PixelOptions{.height = 32, .width = 32, .effects = false},

@@ -7,7 +7,7 @@
 
 using namespace troupe::env;
 
-TEST_CASE("steps go on while the next episode's reset takes its time") {
+TEST_CASE("Environments keep stepping while a spare resets slowly") {
   for (const bool caller_plays : {true, false}) {
     Gate gate;
     std::atomic<int> resetting = 0;
@@ -38,8 +38,8 @@ TEST_CASE("steps go on while the next episode's reset takes its time") {
   }
 }
 
-TEST_CASE("a pool with spares resets each episode of each environment once, in any number of "
-          "threads") {
+TEST_CASE(
+    "A pool with spares resets each episode of each environment once, with any number of threads") {
   for (const int threads : {1, 2, 4}) {
     std::mutex mutex;
     std::multiset<std::uint64_t> seeds;
@@ -64,7 +64,7 @@ TEST_CASE("a pool with spares resets each episode of each environment once, in a
   }
 }
 
-TEST_CASE("with one thread the resets are spread over the episode") {
+TEST_CASE("With one thread, the resets are spread over the episode") {
   std::vector<int> resets(1001, 0);
   int step = 0;
   CountingEnvironment::Hooks hooks;
@@ -84,7 +84,7 @@ TEST_CASE("with one thread the resets are spread over the episode") {
   CHECK(most <= 2);
 }
 
-TEST_CASE("episodes of any length end in time for a spare or without one") {
+TEST_CASE("Episodes of any length are played correctly, whether or not a spare is ready in time") {
   for (const std::int64_t length : {1, 2, 3, 50}) {
     EnvironmentPool pool = counting_pool({.environments = 6, .threads = 3}, length);
     PoolRows rows(pool.spec(), 6);
@@ -103,7 +103,7 @@ TEST_CASE("episodes of any length end in time for a spare or without one") {
 }
 
 TEST_CASE(
-    "episodes after seed() depend on that seed alone, whatever was played or prepared before") {
+    "Episodes after seed() depend only on that seed, whatever was played or prepared before") {
   const auto seed_of = [](const PoolRows& rows, std::size_t row) {
     double seed = 0;
     std::memcpy(&seed, rows.observation(row).data(), sizeof seed);
@@ -146,7 +146,7 @@ TEST_CASE(
   CHECK(std::set<double>(expected.begin(), expected.end()).size() == expected.size());
 }
 
-TEST_CASE("seed() refuses environments that do not exist and a request in flight") {
+TEST_CASE("seed() refuses environments that do not exist or are in flight") {
   EnvironmentPool pool = counting_pool({.environments = 2}, 5);
   const std::vector<std::int32_t> third{2};
   const std::vector<std::uint64_t> one{1};

@@ -28,7 +28,7 @@ bool same(const PoolRows& a, const PoolRows& b) {
 
 } // namespace
 
-TEST_CASE("a pool goes on from a saved state to the last bit, whatever its threads") {
+TEST_CASE("A pool continues bit for bit from a saved state with any number of threads") {
   for (const int until : {300, 1000, 1001, 1300}) { // within an episode and between two
     CAPTURE(until);
     const EnvironmentConfig config{.task = "cheetah_run", .frame_stack = 2};
@@ -65,7 +65,7 @@ TEST_CASE("a pool goes on from a saved state to the last bit, whatever its threa
   }
 }
 
-TEST_CASE("what is out of service stays so in a saved state, with its words") {
+TEST_CASE("An environment that is out of service stays so in a saved state, with its error") {
   CountingEnvironment::Hooks hooks;
   hooks.step = [](std::uint64_t seed, std::int64_t) {
     if (seed >= 1000)
@@ -87,7 +87,7 @@ TEST_CASE("what is out of service stays so in a saved state, with its words") {
   CHECK(rows.episode_steps[0] == 2);
 }
 
-TEST_CASE("a state of another pool, cut short or garbled is refused and the pool can be reset") {
+TEST_CASE("A foreign or truncated state is refused, and a garbled state leaves the pool usable") {
   EnvironmentPool pool = counting_pool({.environments = 3}, 9);
   PoolRows rows(pool.spec(), 3);
   REQUIRE(pool.reset(all_of(pool), rows.batch(), patience()));
@@ -113,7 +113,7 @@ TEST_CASE("a state of another pool, cut short or garbled is refused and the pool
   CHECK(numbers(rows, 2) == std::vector<double>{2000, 1, 0});
 }
 
-TEST_CASE("nothing is saved or loaded while environments are on their way") {
+TEST_CASE("Nothing is saved or loaded while environments are in flight") {
   EnvironmentPool pool = counting_pool({.environments = 2}, 9);
   pool.send_reset(std::vector<std::int32_t>{1});
   std::vector<std::byte> state;

@@ -73,7 +73,7 @@ void check_equals_playing_alone(const PoolOptions& options, const std::string& t
 
 } // namespace
 
-TEST_CASE("whatever the threads, each environment plays as it does alone, to the last bit") {
+TEST_CASE("Each environment plays as it does alone, bit for bit, with any number of threads") {
   for (const Setting& setting : kSettings) {
     CAPTURE(setting.what);
     check_equals_playing_alone({.environments = 5,
@@ -85,8 +85,8 @@ TEST_CASE("whatever the threads, each environment plays as it does alone, to the
   }
 }
 
-TEST_CASE("a row has its environment, its episode's length and return, and a first step follows a "
-          "last one") {
+TEST_CASE(
+    "A row has its environment, episode length and return, and a first step follows a last step") {
   for (const Setting& setting : kSettings) {
     CAPTURE(setting.what);
     EnvironmentPool pool = counting_pool({.environments = 7,
@@ -121,7 +121,8 @@ TEST_CASE("a row has its environment, its episode's length and return, and a fir
   }
 }
 
-TEST_CASE("a reset in the middle of an episode begins the next one, in the named ones alone") {
+TEST_CASE(
+    "A reset in the middle of an episode begins the next one in the named environments only") {
   for (const bool spares : {false, true}) {
     EnvironmentPool pool = counting_pool({.environments = 3, .threads = 2, .spares = spares}, 100);
     PoolRows rows(pool.spec(), 3);
@@ -138,7 +139,7 @@ TEST_CASE("a reset in the middle of an episode begins the next one, in the named
   }
 }
 
-TEST_CASE("a bound environment is played by one thread alone, whoever idles") {
+TEST_CASE("A bound environment is always played by the same thread") {
   std::mutex mutex;
   std::map<std::uint64_t, std::set<std::thread::id>> threads; // by environment
   CountingEnvironment::Hooks hooks;
@@ -171,7 +172,7 @@ TEST_CASE("a bound environment is played by one thread alone, whoever idles") {
   }
 }
 
-TEST_CASE("a step that passes its deadline is finished later") {
+TEST_CASE("A step that misses its deadline is finished later") {
   Gate gate;
   CountingEnvironment::Hooks hooks;
   hooks.step = [&](std::uint64_t, std::int64_t) { gate.pass(); };
@@ -193,7 +194,7 @@ TEST_CASE("a step that passes its deadline is finished later") {
   CHECK(pool.in_flight() == 0);
 }
 
-TEST_CASE("started threads stay on the processors they are given, wrong lists are refused") {
+TEST_CASE("Started threads stay on their processors, and invalid lists of processors are refused") {
   const std::vector<int> allowed = allowed_cpus();
   REQUIRE(!allowed.empty());
   std::mutex mutex;
@@ -222,7 +223,7 @@ TEST_CASE("started threads stay on the processors they are given, wrong lists ar
                        std::invalid_argument);
 }
 
-TEST_CASE("options and sizes that make no sense are refused by name") {
+TEST_CASE("Invalid options and sizes of a pool are refused, and the error names them") {
   CHECK_THROWS_WITH_AS(counting_pool({.environments = 0}, 5),
                        doctest::Contains("environments of the pool is 0"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(counting_pool({.environments = 2, .threads = 3}, 5),

@@ -95,11 +95,11 @@ void set_row(wire::Message& message, std::size_t row, const remote::ResultRow& r
 
 } // namespace
 
-TEST_CASE("A peer that is honest is believed") {
+TEST_CASE("Valid answers of a peer are accepted") {
   CHECK(says_of_step([](Envelope&, wire::Message&) {}).empty());
 }
 
-TEST_CASE("A peer that lies about its spec is told so by name") {
+TEST_CASE("An invalid spec is refused, and the error names the peer and the invalid field") {
   const auto has = [](const std::string& text, const char* part) {
     CHECK_MESSAGE(text.find(part) != std::string::npos, text);
   };
@@ -169,7 +169,8 @@ TEST_CASE("A peer that lies about its spec is told so by name") {
       "1 data frames");
 }
 
-TEST_CASE("Answers that do not fit the spec end the peer, not the process") {
+TEST_CASE(
+    "An answer that contradicts the spec ends the connection, and the next reset reconnects") {
   const auto has = [](const std::string& text, const char* part) {
     CHECK_MESSAGE(text.find(part) != std::string::npos, text);
   };
@@ -198,7 +199,7 @@ TEST_CASE("Answers that do not fit the spec end the peer, not the process") {
       "line?break ? and ?[31m");
 }
 
-TEST_CASE("Garbage instead of a header is named") {
+TEST_CASE("A header that is not Protobuf is refused, and the error names the peer") {
   wire::Context context;
   FakePeer peer(context, [](const Envelope&, Answer) {
     wire::Message garbage;
@@ -210,7 +211,7 @@ TEST_CASE("Garbage instead of a header is named") {
   CHECK(text.find(peer.endpoint()) != std::string::npos);
 }
 
-TEST_CASE("Numbers that are not finite fail their environment only") {
+TEST_CASE("A number that is not finite fails only its own environment") {
   wire::Context context;
   FakePeer peer(context, [&](const Envelope& question, Answer usual) {
     if (question.has_play() && question.play().resets().empty())
@@ -230,7 +231,7 @@ TEST_CASE("Numbers that are not finite fail their environment only") {
   CHECK(observation.empty()); // reported by failure(), not thrown
 }
 
-TEST_CASE("A peer that stalls is given up at the deadline, with the key that sets it") {
+TEST_CASE("A peer that stalls is given up at the deadline, and the error names the option") {
   wire::Context context;
   FakePeer peer(context, [](const Envelope& question, Answer usual) {
     return question.has_hello() ? std::move(usual) : Answer();
@@ -248,7 +249,8 @@ TEST_CASE("A peer that stalls is given up at the deadline, with the key that set
   CHECK(took < 1000ms); // leaves room for a busy machine
 }
 
-TEST_CASE("Nobody there is told at the connect deadline, with the way out") {
+TEST_CASE(
+    "If no server answers, connecting fails at connect_deadline, and the error names the option") {
   const auto begin = Clock::now();
   RemoteOptions options = impatient("ipc:///tmp/troupe-nobody-serves-here.ipc");
   options.connect_deadline = 60ms;
@@ -258,7 +260,7 @@ TEST_CASE("Nobody there is told at the connect deadline, with the way out") {
   CHECK(Clock::now() - begin < 1000ms);
 }
 
-TEST_CASE("A peer whose heart stops is given up before the deadline") {
+TEST_CASE("A peer whose heartbeat stops is given up before the deadline") {
   wire::Context context;
   // The peer announces a heartbeat port at which nothing answers.
   FakePeer peer(context, [&](const Envelope& question, Answer usual) {
@@ -286,7 +288,7 @@ TEST_CASE("A peer whose heart stops is given up before the deadline") {
   CHECK(Clock::now() - begin < 2000ms);
 }
 
-TEST_CASE("A lost message is asked for again and answered once") {
+TEST_CASE("A request that is lost is sent again") {
   wire::Context context;
   std::atomic<int> plays = 0;
   FakePeer peer(context, [&](const Envelope& question, Answer usual) {
@@ -303,7 +305,7 @@ TEST_CASE("A lost message is asked for again and answered once") {
   CHECK(batch.steps[0].step_type == StepType::first);
 }
 
-TEST_CASE("A server answers the same question with the same answer, and plays it once") {
+TEST_CASE("A server answers a repeated request with the same answer and plays it once") {
   auto context = std::make_shared<wire::Context>();
   const EnvironmentServer server(context, make_toy);
   BareClient client(*context, server.endpoint());
@@ -336,7 +338,7 @@ TEST_CASE("A server answers the same question with the same answer, and plays it
   CHECK(server.counters().turns == 2);
 }
 
-TEST_CASE("A choice that a client must not send fails its environment, which never sees it") {
+TEST_CASE("An invalid choice from a client fails its environment and never reaches it") {
   auto context = std::make_shared<wire::Context>();
   const auto make = [] { return std::make_unique<Chooser>(mixed_action()); };
   const EnvironmentServer server(context, make, {.environments = 2});

@@ -85,7 +85,7 @@ wire::Message with_actions(const Envelope& envelope) {
 
 } // namespace
 
-TEST_CASE("A mutated welcome is read whole or refused, and nothing else happens") {
+TEST_CASE("A mutated welcome is decoded completely or refused") {
   Envelope hello = question(1);
   hello.mutable_hello()->set_environments(2);
   const auto continuous = *FakePeer::usual(hello);
@@ -113,7 +113,7 @@ TEST_CASE("A mutated welcome is read whole or refused, and nothing else happens"
   CHECK(read > 1000);
 }
 
-TEST_CASE("A mutated answer is read whole or refused, and nothing else happens") {
+TEST_CASE("A mutated answer is decoded completely or refused") {
   Envelope reset = question(2);
   reset.mutable_play()->set_resets(std::string("\1\1", 2));
   Envelope failed;
@@ -152,7 +152,7 @@ TEST_CASE("A mutated answer is read whole or refused, and nothing else happens")
   CHECK(read > 1000);
 }
 
-TEST_CASE("A mutated play is obeyed or refused, and nothing else happens") {
+TEST_CASE("A mutated play is decoded completely or refused") {
   const auto original = with_actions(a_play());
   Mutator mutate(3);
   int refused = 0;
@@ -176,7 +176,8 @@ TEST_CASE("A mutated play is obeyed or refused, and nothing else happens") {
   CHECK(read > 1000);
 }
 
-TEST_CASE("Text of a peer comes out printable, in the limit, and the same when it was so already") {
+TEST_CASE(
+    "A peer's text is made printable and cut to the limit, and doing so again changes nothing") {
   Mutator mutate(4);
   for (int i = 0; i < 20'000; ++i) {
     const std::string text =
@@ -188,7 +189,7 @@ TEST_CASE("Text of a peer comes out printable, in the limit, and the same when i
   }
 }
 
-TEST_CASE("A server outlives a storm of garbage, and plays on for others") {
+TEST_CASE("A server survives a flood of garbage and continues to serve other clients") {
   auto context = std::make_shared<wire::Context>();
   const EnvironmentServer server(context, make_toy, {.environments = 3, .can_save = true});
   RemoteEnvironments remote({.endpoint = server.endpoint(), .environments = 1, .context = context});

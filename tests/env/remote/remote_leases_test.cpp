@@ -5,7 +5,7 @@
 using namespace std::chrono_literals;
 using troupe::env::remote::Leases;
 
-TEST_CASE("Environments are lent, given back and lent again, the lowest first") {
+TEST_CASE("Environments are lent, returned and lent again, lowest numbers first") {
   Leases leases(4, 100ms);
   const Leases::Time now{};
   CHECK(leases.take(1, 3, now).environments == std::vector<std::size_t>{0, 1, 2});
@@ -19,7 +19,7 @@ TEST_CASE("Environments are lent, given back and lent again, the lowest first") 
   CHECK(leases.take(3, 2, now).environments == std::vector<std::size_t>{0, 1});
 }
 
-TEST_CASE("The silent lose theirs, and only to those who need them") {
+TEST_CASE("A silent session loses its environments only when another session needs them") {
   Leases leases(4, 100ms);
   const Leases::Time start{};
   leases.take(1, 2, start);
@@ -35,7 +35,7 @@ TEST_CASE("The silent lose theirs, and only to those who need them") {
   CHECK(leases.sessions() == 3);
 }
 
-TEST_CASE("Exactly the patience is not yet too long") {
+TEST_CASE("A session that is silent for exactly the patience keeps its environments") {
   Leases leases(1, 100ms);
   const Leases::Time start{};
   leases.take(1, 1, start);

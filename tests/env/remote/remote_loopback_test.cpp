@@ -25,7 +25,7 @@ RemoteOptions options_for(const EnvironmentServer& server, std::size_t environme
 
 } // namespace
 
-TEST_CASE("A remote environment plays as the same one here, bit for bit") {
+TEST_CASE("A remote environment plays as a local one does, bit for bit") {
   const EnvironmentServer server(context(), [] { return make_task("cheetah_run"); });
   const auto remote = make_remote(options_for(server));
   const auto local = make_task("cheetah_run");
@@ -53,7 +53,7 @@ TEST_CASE("A remote environment plays as the same one here, bit for bit") {
   }
 }
 
-TEST_CASE("A batch steps all and resets some in one message, over ipc as over tcp") {
+TEST_CASE("One message steps some environments of a batch and resets others, over ipc and tcp") {
   const troupe::TemporaryFolder folder;
   for (const std::string& endpoint :
        {"ipc://" + (folder / "batch.ipc").string(), std::string("tcp://127.0.0.1:*")}) {
@@ -80,7 +80,7 @@ TEST_CASE("A batch steps all and resets some in one message, over ipc as over tc
   }
 }
 
-TEST_CASE("Results go to rows of the caller's own distance") {
+TEST_CASE("Results are written to rows with the caller's row_bytes") {
   const EnvironmentServer server(context(), make_toy, {.environments = 2});
   RemoteEnvironments remote(options_for(server, 2));
   std::vector<TimeStep> steps(2);
@@ -98,7 +98,7 @@ TEST_CASE("Results go to rows of the caller's own distance") {
                   std::invalid_argument);
 }
 
-TEST_CASE("An environment that throws fails alone and goes on after its reset") {
+TEST_CASE("An environment that throws fails alone and continues after its reset") {
   const EnvironmentServer server(context(), make_toy, {.environments = 3});
   RemoteEnvironments remote(options_for(server, 3));
   Batch batch(remote);
@@ -119,7 +119,7 @@ TEST_CASE("An environment that throws fails alone and goes on after its reset") 
   CHECK(server.counters().failures == 2);
 }
 
-TEST_CASE("An episode that has ended is reset before it is stepped") {
+TEST_CASE("Stepping an episode that has not begun or has ended throws until it is reset") {
   const EnvironmentServer server(context(), make_toy);
   const auto remote = make_remote(options_for(server));
   std::vector<std::byte> observation(remote->spec().observation_bytes());
@@ -134,7 +134,7 @@ TEST_CASE("An episode that has ended is reset before it is stepped") {
   CHECK(remote->reset(2, observation).step_type == StepType::first);
 }
 
-TEST_CASE("A caller's mistakes are told and cost nothing") {
+TEST_CASE("A caller's invalid arguments throw and leave the episode unchanged") {
   const EnvironmentServer server(context(), make_toy);
   const auto remote = make_remote(options_for(server));
   std::vector<std::byte> observation(remote->spec().observation_bytes());
@@ -147,7 +147,7 @@ TEST_CASE("A caller's mistakes are told and cost nothing") {
   CHECK(server.counters().garbage == 0);
 }
 
-TEST_CASE("Choices arrive as they were sent, and one out of its range is the caller's mistake") {
+TEST_CASE("Choices arrive unchanged, and a choice out of range is an invalid argument") {
   const EnvironmentServer server(
       context(), [] { return std::make_unique<Chooser>(mixed_action()); }, {.environments = 3});
   const auto one = make_remote(options_for(server));
@@ -179,7 +179,8 @@ TEST_CASE("Choices arrive as they were sent, and one out of its range is the cal
   CHECK(server.counters().failures == 0);
 }
 
-TEST_CASE("A pool of remote environments passes choices on, and a bad one fails its row alone") {
+TEST_CASE(
+    "A pool of remote environments passes choices on, and an invalid choice fails only its row") {
   const EnvironmentServer server(
       context(), [] { return std::make_unique<Chooser>(mixed_action()); }, {.environments = 2});
   EnvironmentPool pool({.environments = 2, .spares = false},
@@ -198,7 +199,7 @@ TEST_CASE("A pool of remote environments passes choices on, and a bad one fails 
         != std::string::npos);
 }
 
-TEST_CASE("States are saved where the server allows it, and refused in words where not") {
+TEST_CASE("States are saved where the server allows it, and otherwise the error names the reason") {
   for (const bool can_save : {true, false}) {
     const EnvironmentServer server(context(), make_toy, {.can_save = can_save});
     const auto remote = make_remote(options_for(server));
@@ -227,7 +228,8 @@ TEST_CASE("States are saved where the server allows it, and refused in words whe
   }
 }
 
-TEST_CASE("Clients have their own environments, who comes too late is told how many are free") {
+TEST_CASE("Each client has its own environments, and the refusal of a late client says how many "
+          "are free") {
   const EnvironmentServer server(context(), make_toy, {.environments = 3});
   auto first = std::make_unique<RemoteEnvironments>(options_for(server, 2));
   const auto full = complaint([&] { RemoteEnvironments second(options_for(server, 2)); });
@@ -242,7 +244,7 @@ TEST_CASE("Clients have their own environments, who comes too late is told how m
   CHECK(batch.x(1) == 2);
 }
 
-TEST_CASE("A restarted server is found again by the next reset, and another spec is not taken") {
+TEST_CASE("The next reset reconnects to a restarted server, unless its spec has changed") {
   const auto shared = context();
   auto server = std::make_unique<EnvironmentServer>(shared, make_toy,
                                                     EnvironmentServerOptions{.environments = 2});
@@ -286,7 +288,7 @@ TEST_CASE("A restarted server is found again by the next reset, and another spec
         != std::string::npos);
 }
 
-TEST_CASE("Options out of range name their key") {
+TEST_CASE("The error about an option out of range names the option") {
   const auto text = [](RemoteOptions options) { return complaint([&] { check(options); }); };
   CHECK(text({.endpoint = "tcp://127.0.0.1:5555"}).empty());
   CHECK(text({.endpoint = "ipc:///tmp/x"}).empty());
@@ -308,7 +310,7 @@ TEST_CASE("Options out of range name their key") {
         == 0);
 }
 
-TEST_CASE("With keys a client that is allowed plays, and others do not come in") {
+TEST_CASE("A server with keys serves the clients that it allows and refuses others") {
   const wire::KeyPair own = wire::make_key_pair(), allowed = wire::make_key_pair();
   const wire::KeyPair stranger = wire::make_key_pair();
   const troupe::TemporaryFolder folder;
@@ -346,7 +348,7 @@ TEST_CASE("With keys a client that is allowed plays, and others do not come in")
       doctest::Contains("has server_key and no secret_key"), std::invalid_argument);
 }
 
-TEST_CASE("A server refuses environments that differ, and endpoints that others can reach") {
+TEST_CASE("A server refuses environments that differ and endpoints that other hosts can reach") {
   int made = 0;
   const auto differ = [&] { return ++made == 1 ? make_toy() : make_task("cartpole_balance"); };
   CHECK_THROWS_WITH_AS(EnvironmentServer(context(), differ, {.environments = 2}),

@@ -315,31 +315,31 @@ void check(const std::vector<Effect>& effects) {
 
 } // namespace
 
-TEST_CASE("lights and shadows are OpenGL's") {
+TEST_CASE("Lights and shadows match OpenGL") {
   check(lights());
 }
 
-TEST_CASE("materials, mirrors and transparency are OpenGL's") {
+TEST_CASE("Materials, mirrors and transparency match OpenGL") {
   check(materials());
 }
 
-TEST_CASE("textures are OpenGL's") {
+TEST_CASE("Textures match OpenGL") {
   check(textures());
 }
 
-TEST_CASE("sky, haze and what is hidden are OpenGL's") {
+TEST_CASE("The sky, haze and hidden groups match OpenGL") {
   check(surroundings());
 }
 
-TEST_CASE("fog is OpenGL's") {
+TEST_CASE("Fog matches OpenGL") {
   check(fogs());
 }
 
-TEST_CASE("what is transparent is mirrored as OpenGL does, and the sky is not") {
+TEST_CASE("Mirrors reflect transparent shapes, but not the sky, as in OpenGL") {
   check(images());
 }
 
-TEST_CASE("every shape is OpenGL's") {
+TEST_CASE("Every shape matches OpenGL") {
   check(shapes());
 }
 
@@ -374,7 +374,7 @@ void check_cameras(const std::vector<std::string>& cameras) {
 
 } // namespace
 
-TEST_CASE("every kind of camera is OpenGL's") {
+TEST_CASE("Every kind of camera matches OpenGL") {
   check_cameras(
       {"track", "com", "eye", "wide", "narrow", "target", "targetcom", "flat", "lens", "-1"});
 }

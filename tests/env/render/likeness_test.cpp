@@ -70,7 +70,7 @@ double slow_similarity(const Bytes& a, const Bytes& b, const PictureShape& shape
 
 } // namespace
 
-TEST_CASE("structural similarity is its definition, window by window") {
+TEST_CASE("Structural similarity matches its definition, window by window") {
   for (const PictureShape& shape :
        {PictureShape{7, 7, 1}, PictureShape{9, 13, 3}, PictureShape{20, 8, 2}}) {
     const Bytes a = noise(shape.numbers(), 1);
@@ -82,7 +82,7 @@ TEST_CASE("structural similarity is its definition, window by window") {
   }
 }
 
-TEST_CASE("equal pictures are alike by 1, others less, the more so the more they differ") {
+TEST_CASE("Similarity is 1 for equal pictures and falls the more they differ") {
   const PictureShape shape{24, 30, 3};
   const Bytes a = noise(shape.numbers(), 3);
   CHECK(structural_similarity(a, a, shape) == doctest::Approx(1));
@@ -96,7 +96,8 @@ TEST_CASE("equal pictures are alike by 1, others less, the more so the more they
   }
 }
 
-TEST_CASE("differences are absolute, their mean in levels, their picture cut off at white") {
+TEST_CASE(
+    "Differences are absolute, their mean is in levels, and their picture saturates at white") {
   const Bytes a = {0, 10, 200, 255};
   const Bytes b = {3, 0, 200, 0};
   CHECK(mean_absolute_difference(a, b) == doctest::Approx((3 + 10 + 0 + 255) / 4.));
@@ -105,7 +106,7 @@ TEST_CASE("differences are absolute, their mean in levels, their picture cut off
   CHECK(picture == Bytes{12, 40, 0, 255});
 }
 
-TEST_CASE("pictures of other sizes, or too small for a window, are refused") {
+TEST_CASE("Pictures of different sizes or smaller than a window are refused") {
   const Bytes a(7 * 7 * 3);
   CHECK_THROWS_WITH_AS(structural_similarity(a, a, {6, 8, 3}), doctest::Contains("7x7"),
                        std::invalid_argument);
@@ -113,7 +114,7 @@ TEST_CASE("pictures of other sizes, or too small for a window, are refused") {
   CHECK_THROWS_AS(mean_absolute_difference(a, Bytes(3)), std::invalid_argument);
 }
 
-TEST_CASE("depths and objects are compared away from edges only") {
+TEST_CASE("Depths and objects are compared only away from edges") {
   constexpr int kHeight = 6;
   constexpr int kWidth = 8;
   std::vector<float> depth(kHeight * kWidth, 2);

@@ -77,7 +77,7 @@ PixelOptions options_of(Random& random, const std::string& camera) {
 
 } // namespace
 
-TEST_CASE("random models are drawn whole, the same every time, at any size, by any camera") {
+TEST_CASE("Random models are drawn completely and reproducibly, at any size and by any camera") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
     Physics physics(compile_model("random", RandomScene(seed).xml()));
@@ -95,7 +95,7 @@ TEST_CASE("random models are drawn whole, the same every time, at any size, by a
   }
 }
 
-TEST_CASE("states that are not finite, or far away, are drawn without a crash") {
+TEST_CASE("States that are not finite or far away are drawn without a crash") {
   const double bad[] = {std::numeric_limits<double>::quiet_NaN(),
                         std::numeric_limits<double>::infinity(), 1e30, -1e9, 1e-300};
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -122,7 +122,7 @@ TEST_CASE("states that are not finite, or far away, are drawn without a crash") 
   }
 }
 
-TEST_CASE("random states of tasks are drawn whole") {
+TEST_CASE("Random states of tasks are drawn completely") {
   for (const auto& task :
        std::vector<std::string>{"cheetah_run", "quadruped_escape", "dog_fetch", "stacker_stack_4",
                                 "swimmer_swimmer15", "quadruped_fetch"}) {
@@ -142,7 +142,7 @@ TEST_CASE("random states of tasks are drawn whole") {
   }
 }
 
-TEST_CASE("the picture does not depend on the width of the processor's vectors") {
+TEST_CASE("The picture does not depend on the width of the processor's vectors") {
   int widths = 0;
   std::vector<Pictures> best;
   for (const auto& vectors : std::vector<std::string>{"AVX3", "AVX2", "SSE4", "NEON", "EMU128"}) {
@@ -171,7 +171,7 @@ TEST_CASE("the picture does not depend on the width of the processor's vectors")
 
 // MuJoCo's list of visible geoms depends on the camera that its scene has: infinite planes are
 // centred on it, and transparent geoms are sorted by their distance to it.
-TEST_CASE("the first picture of a renderer is its second") {
+TEST_CASE("The first and second pictures of a renderer are equal") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     Physics physics(compile_model("random", RandomScene(seed).xml()));

@@ -38,7 +38,7 @@ bool as_root() {
   return false;
 }
 
-TEST_CASE("the kernel names the user at the other end, over tcp and at a path") {
+TEST_CASE("The kernel names the user at the other end of a TCP or Unix-domain connection") {
   const TemporaryFolder folder;
   for (const std::string& at :
        {std::string("tcp://127.0.0.1:*"), "ipc://" + (folder / "s").string()}) {
@@ -57,7 +57,7 @@ TEST_CASE("the kernel names the user at the other end, over tcp and at a path") 
   CHECK_FALSE(peer_user(-1).has_value());
 }
 
-TEST_CASE("the table in /proc tells what the kernel answers") {
+TEST_CASE("The socket table in /proc agrees with the kernel's answer") {
   for (const std::string& at : {std::string("tcp://127.0.0.1:*"), std::string("tcp://[::1]:*")}) {
     CAPTURE(at);
     const Listener listener(at);
@@ -84,7 +84,7 @@ TEST_CASE("the table in /proc tells what the kernel answers") {
   }
 }
 
-TEST_CASE("a server that has ended has no user, and other hosts' are not known") {
+TEST_CASE("The user of a server that has ended or runs on another host is unknown") {
   std::string endpoint;
   {
     const Listener listener("tcp://127.0.0.1:*");
@@ -98,7 +98,7 @@ TEST_CASE("a server that has ended has no user, and other hosts' are not known")
   CHECK(is_own_user(server_user(six.endpoint())));
 }
 
-TEST_CASE("another user's connection is known as such, and its server is refused") {
+TEST_CASE("Another user's connection is recognised, and another user's server is refused") {
   if (!as_root())
     return;
   std::unique_ptr<Listener> theirs;
@@ -123,7 +123,7 @@ TEST_CASE("another user's connection is known as such, and its server is refused
                        doctest::Contains("give the server keys"), std::runtime_error);
 }
 
-TEST_CASE("a port without keys says nothing to another user, and serves its own") {
+TEST_CASE("A port without keys disconnects other users without an answer and serves its own user") {
   if (!as_root())
     return;
   const TemporaryFolder folder;
@@ -156,7 +156,7 @@ TEST_CASE("a port without keys says nothing to another user, and serves its own"
   }
 }
 
-TEST_CASE("a port for other hosts' processes admits other users too") {
+TEST_CASE("A port that allows other hosts also admits other users") {
   if (!as_root())
     return;
   Context context;

@@ -10,7 +10,7 @@
 using namespace troupe::env;
 using namespace troupe::env::testing;
 
-TEST_CASE("the joint randomizer turns free bodies and balls as dm_control does") {
+TEST_CASE("The joint randomizer draws every kind of joint as dm_control does") {
   Physics physics(compile_model("joints", R"(<mujoco><worldbody>
       <body pos="1 2 3"><freejoint/><geom size="1"/></body>
       <body pos="9 0 0"><joint type="ball"/><geom size="1"/></body>
@@ -59,7 +59,7 @@ TEST_CASE("the joint randomizer turns free bodies and balls as dm_control does")
   check_all_uncorrelated("others", draws, 16, 19);
 }
 
-TEST_CASE("an LQR has random springs and begins on a sphere, at rest") {
+TEST_CASE("An LQR has random stiffnesses and starts at rest on a sphere") {
   for (const auto& [task, bodies] : {std::pair("lqr_lqr_2_1", 2), std::pair("lqr_lqr_6_2", 6)}) {
     const auto n = static_cast<std::size_t>(bodies);
     const Draws draws = draw(task, 20000, [n](const Physics& physics) {
@@ -82,7 +82,8 @@ TEST_CASE("an LQR has random springs and begins on a sphere, at rest") {
   }
 }
 
-TEST_CASE("a swimmer draws its joints and a target that is close once in five times") {
+TEST_CASE(
+    "A swimmer starts with random joints and, with probability 0.2, a target in the near box") {
   for (const char* task : {"swimmer_swimmer3", "swimmer_swimmer6", "swimmer_swimmer15"}) {
     check_joints(task, 4000);
     const Draws draws = draw(task, 20000, [](const Physics& physics) {
@@ -140,7 +141,7 @@ std::vector<double> ball_state(const Physics& physics) {
 
 } // namespace
 
-TEST_CASE("dogs begin turned, moving and with random activations, in the default pose") {
+TEST_CASE("Dogs start in the default pose with a random heading, velocity and activations") {
   for (const auto& [task, resets] :
        {std::pair("dog_stand", 600U), std::pair("dog_walk", 2000U), std::pair("dog_trot", 600U),
         std::pair("dog_run", 600U), std::pair("dog_fetch", 600U)}) {
@@ -162,7 +163,7 @@ TEST_CASE("dogs begin turned, moving and with random activations, in the default
   }
 }
 
-TEST_CASE("the dog's ball is thrown from the edge to the middle") {
+TEST_CASE("The dog's ball is thrown from the edge towards the middle") {
   const Draws draws = draw("dog_fetch", 2000, ball_state);
   check_uniform("angle", draws[0], -kPi, kPi);
   for (const double distance : draws[1])

@@ -163,7 +163,7 @@ void check_lowest_place(const std::string& task, int episodes) {
 
 } // namespace
 
-TEST_CASE("humanoids begin in the air with every joint drawn, until nothing touches") {
+TEST_CASE("Humanoids start in the air with random joints and without contacts") {
   for (const auto& [task, others] :
        {std::pair<std::string, std::vector<std::string>>(
             "humanoid_stand", {"humanoid_walk", "humanoid_run", "humanoid_run_pure_state"}),
@@ -201,7 +201,7 @@ TEST_CASE("humanoids begin in the air with every joint drawn, until nothing touc
   }
 }
 
-TEST_CASE("manipulators draw arm, target and object until nothing touches") {
+TEST_CASE("Manipulators redraw arm, target and object until there are no contacts") {
   for (const auto& [task, domain] :
        {std::pair("manipulator_bring_ball", Manipulator{"ball", ""}),
         std::pair("manipulator_bring_peg", Manipulator{"peg", ""}),
@@ -229,7 +229,7 @@ TEST_CASE("manipulators draw arm, target and object until nothing touches") {
   }
 }
 
-TEST_CASE("stackers draw arm, boxes and target until nothing touches") {
+TEST_CASE("Stackers redraw arm, boxes and target until there are no contacts") {
   for (const auto& [task, boxes] :
        {std::pair("stacker_stack_2", 2), std::pair("stacker_stack_4", 4)}) {
     const auto read = [](const Physics& physics) {
@@ -271,7 +271,8 @@ TEST_CASE("stackers draw arm, boxes and target until nothing touches") {
   }
 }
 
-TEST_CASE("walking and running quadrupeds begin in any attitude, as low as nothing touches") {
+TEST_CASE("Quadrupeds that walk, run or escape start in any attitude at the lowest height without "
+          "contacts") {
   for (const char* task : {"quadruped_walk", "quadruped_run", "quadruped_escape"}) {
     const std::size_t resets = task == std::string("quadruped_escape") ? 600 : 2000;
     const Draws draws = draw(task, resets, state);
@@ -286,7 +287,8 @@ TEST_CASE("walking and running quadrupeds begin in any attitude, as low as nothi
   }
 }
 
-TEST_CASE("fetching quadrupeds begin anywhere upright, the ball above them with a random push") {
+TEST_CASE("Fetching quadrupeds start upright anywhere, and the ball starts 2 metres up with a "
+          "random push") {
   const Draws draws = draw("quadruped_fetch", 2000, [](const Physics& physics) {
     const double* root = physics.data().qpos + qpos(physics, "root");
     const double* ball = physics.data().qpos + qpos(physics, "ball_root");
@@ -312,8 +314,7 @@ TEST_CASE("fetching quadrupeds begin anywhere upright, the ball above them with 
   check_lowest_place("quadruped_fetch", 40);
 }
 
-TEST_CASE("the terrain to escape from has bumps from 0.15 to below 1, all alike likely, new ones "
-          "every episode") {
+TEST_CASE("The escape task draws new terrain with uniform bumps from 0.15 to 1 in every episode") {
   constexpr int kSize = 201;
   constexpr std::size_t kEpisodes = 600;
   // Three places half way out, where the bowl's height is 1, and one where it is .5.

@@ -9,7 +9,7 @@
 using namespace troupe::env;
 using namespace troupe::env::testing;
 
-TEST_CASE("pendulum and acrobot begin anywhere on the circle, at rest") {
+TEST_CASE("The pendulum and the acrobot start at rest at any angle") {
   const Draws pendulum = draw("pendulum_swingup", 20000, state);
   check_uniform("pendulum", pendulum[0], -kPi, kPi);
   check_constant("pendulum", pendulum[1], 0);
@@ -23,7 +23,7 @@ TEST_CASE("pendulum and acrobot begin anywhere on the circle, at rest") {
   }
 }
 
-TEST_CASE("cartpoles balance from near the top and swing up from near the bottom") {
+TEST_CASE("Cartpole balance tasks start near the top, and other cartpole tasks near the bottom") {
   for (const char* task : {"cartpole_balance", "cartpole_balance_sparse"}) {
     const Draws draws = draw(task, 20000, state);
     check_uniform(task, draws[0], -.1, .1);
@@ -46,7 +46,7 @@ TEST_CASE("cartpoles balance from near the top and swing up from near the bottom
   }
 }
 
-TEST_CASE("the ball is uniform over the places where it touches nothing") {
+TEST_CASE("The ball in the cup task starts uniformly over the positions without contacts") {
   const Draws draws = draw("ball_in_cup_catch", 4000, [](const Physics& physics) {
     return std::vector<double>{physics.data().qpos[2], physics.data().qpos[3]};
   });
@@ -69,7 +69,7 @@ TEST_CASE("the ball is uniform over the places where it touches nothing") {
   check_same("z", draws[1], z);
 }
 
-TEST_CASE("the cheetah begins where 200 steps take it from joints uniform in their limits") {
+TEST_CASE("The cheetah starts where 200 steps take it from random joints within their limits") {
   constexpr std::size_t kResets = 800;
   const Draws draws = draw("cheetah_run", kResets, state);
   const auto environment = make_task("cheetah_run");
@@ -92,7 +92,7 @@ TEST_CASE("the cheetah begins where 200 steps take it from joints uniform in the
     check_same("state " + std::to_string(k), draws[k], theirs[k]);
 }
 
-TEST_CASE("reachers, walkers, hoppers and point masses draw every joint") {
+TEST_CASE("Reachers, walkers, hoppers and point masses start with every joint random") {
   for (const char* task : {"reacher_easy", "reacher_hard", "point_mass_easy", "point_mass_hard"})
     check_joints(task, 20000);
   for (const char* task :
@@ -100,7 +100,7 @@ TEST_CASE("reachers, walkers, hoppers and point masses draw every joint") {
     check_joints(task, 4000);
 }
 
-TEST_CASE("the reacher's target is uniform in angle and radius") {
+TEST_CASE("The reacher's target is uniform in angle and radius") {
   for (const auto& [task, size] :
        {std::pair("reacher_easy", .05), std::pair("reacher_hard", .015)}) {
     const Draws draws = draw(task, 20000, [](const Physics& physics) {
@@ -117,7 +117,7 @@ TEST_CASE("the reacher's target is uniform in angle and radius") {
   }
 }
 
-TEST_CASE("the hard point mass is pulled in two random directions, never nearly parallel") {
+TEST_CASE("The hard point mass is pulled in two random directions that are never nearly parallel") {
   const auto directions = [](const Physics& physics) {
     const double* d = physics.model().wrap_prm;
     return std::vector<double>{std::hypot(d[0], d[1]), std::hypot(d[2], d[3]),
@@ -136,7 +136,7 @@ TEST_CASE("the hard point mass is pulled in two random directions, never nearly 
   check_constant("easy", easy[3], kPi / 2);
 }
 
-TEST_CASE("fingers begin without a collision, otherwise anywhere") {
+TEST_CASE("Fingers start in any position without contacts") {
   const auto environment = make_task("finger_spin");
   Physics& physics = *environment->physics();
   const mjModel& model = physics.model();
@@ -170,7 +170,8 @@ TEST_CASE("fingers begin without a collision, otherwise anywhere") {
   }
 }
 
-TEST_CASE("the finger's target is uniform on its ring, spinning hides it and loosens the hinge") {
+TEST_CASE("The finger's target is uniform on its ring, and the spin task hides it and loosens the "
+          "hinge") {
   for (const auto& [task, size] :
        {std::pair("finger_turn_easy", .07), std::pair("finger_turn_hard", .03)}) {
     const Draws draws = draw(task, 6000, [](const Physics& physics) {
@@ -199,7 +200,8 @@ TEST_CASE("the finger's target is uniform on its ring, spinning hides it and loo
   check_constant("damping", spin[2], .03);
 }
 
-TEST_CASE("fish turn uniformly over rotations, bend a little, and swim to a target in a box") {
+TEST_CASE(
+    "Fish start slightly bent with a uniform rotation, and the swim task's target is in a box") {
   const Cdf quaternion = sphere_coordinate_cdf(4);
   for (const char* task : {"fish_upright", "fish_swim"}) {
     const Draws draws = draw(task, 20000, state);

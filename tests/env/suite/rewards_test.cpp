@@ -13,7 +13,7 @@ constexpr Sigmoid kAll[] = {Sigmoid::gaussian,   Sigmoid::hyperbolic,  Sigmoid::
                             Sigmoid::quadratic,  Sigmoid::tanh_squared};
 }
 
-TEST_CASE("every tolerance is 1 inside its bounds and value_at_margin at the margin") {
+TEST_CASE("Every tolerance is 1 inside its bounds and value_at_margin at the margin") {
   for (const Sigmoid sigmoid : kAll) {
     const Tolerance t{
         .lower = -1, .upper = 2, .margin = .5, .sigmoid = sigmoid, .value_at_margin = .3};
@@ -24,7 +24,7 @@ TEST_CASE("every tolerance is 1 inside its bounds and value_at_margin at the mar
   }
 }
 
-TEST_CASE("every tolerance falls with the distance, on both sides alike, and stays in [0, 1]") {
+TEST_CASE("Every tolerance is symmetric, falls with the distance and stays between 0 and 1") {
   for (const Sigmoid sigmoid : kAll) {
     const Tolerance t{.margin = 1, .sigmoid = sigmoid, .value_at_margin = .1};
     double before = 1;
@@ -39,7 +39,7 @@ TEST_CASE("every tolerance falls with the distance, on both sides alike, and sta
   }
 }
 
-TEST_CASE("without a margin a tolerance is an indicator") {
+TEST_CASE("A tolerance without a margin is an indicator function") {
   const Tolerance t{.lower = 0, .upper = 1};
   CHECK(tolerance(0, t) == 1);
   CHECK(tolerance(1, t) == 1);
@@ -47,7 +47,7 @@ TEST_CASE("without a margin a tolerance is an indicator") {
   CHECK(tolerance(-1e-300, t) == 0);
 }
 
-TEST_CASE("the mean tolerance of several values is the mean of theirs") {
+TEST_CASE("The mean tolerance of several values is the mean of their tolerances") {
   const Tolerance t{.margin = 1, .sigmoid = Sigmoid::quadratic, .value_at_margin = 0};
   const double values[] = {0, .5, -1, 7};
   CHECK(mean_tolerance(values, t) == doctest::Approx((1 + .75 + 0 + 0) / 4));
@@ -55,7 +55,7 @@ TEST_CASE("the mean tolerance of several values is the mean of theirs") {
   CHECK_THROWS_AS(mean_tolerance({}, t), std::invalid_argument);
 }
 
-TEST_CASE("a tolerance that makes no sense is refused") {
+TEST_CASE("A tolerance with invalid parameters is refused") {
   CHECK_THROWS_AS(tolerance(0, {.lower = 1, .upper = 0}), std::invalid_argument);
   CHECK_THROWS_AS(tolerance(0, {.margin = -1}), std::invalid_argument);
   CHECK_THROWS_AS(tolerance(1, {.margin = 1, .value_at_margin = 1}), std::invalid_argument);

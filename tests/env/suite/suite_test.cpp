@@ -37,7 +37,7 @@ struct Range {
 
 } // namespace
 
-TEST_CASE("the table of tasks is sorted, complete and without doubles") {
+TEST_CASE("The list of tasks is sorted, has no duplicates and includes the basic tasks") {
   const std::vector<std::string> names = task_names();
   CHECK(std::is_sorted(names.begin(), names.end()));
   CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
@@ -49,7 +49,7 @@ TEST_CASE("the table of tasks is sorted, complete and without doubles") {
     CHECK_MESSAGE(std::count(names.begin(), names.end(), needed) == 1, needed);
 }
 
-TEST_CASE("an episode is a function of its seed") {
+TEST_CASE("The first observation of an episode is a function of its seed") {
   for (const std::string& name : task_names()) {
     CAPTURE(name);
     const auto a = make_task(name);
@@ -65,7 +65,7 @@ TEST_CASE("an episode is a function of its seed") {
   }
 }
 
-TEST_CASE("an episode has 1000 steps, rewards in [0, 1] and ends by truncation") {
+TEST_CASE("An episode has 1000 steps and rewards from 0 to 1, and ends by truncation") {
   for (const std::string& name : task_names()) {
     CAPTURE(name);
     const auto environment = make_task(name);
@@ -95,7 +95,7 @@ TEST_CASE("an episode has 1000 steps, rewards in [0, 1] and ends by truncation")
   }
 }
 
-TEST_CASE("an LQR goes on until it is at rest, which is a termination") {
+TEST_CASE("An LQR continues until it is at rest and then terminates") {
   const auto environment = make_task("lqr_lqr_2_1");
   CHECK(environment->spec().episode_steps == 0);
   CHECK(environment->spec().action.maximum[0] == std::numeric_limits<double>::infinity());
@@ -122,7 +122,7 @@ TEST_CASE("an LQR goes on until it is at rest, which is a termination") {
   CHECK(step.reward == doctest::Approx(1));
 }
 
-TEST_CASE("tasks with numbers in their names come in any size, within reason") {
+TEST_CASE("Swimmer and LQR tasks come in every size within their limits") {
   for (const int links : {3, 7, 100}) {
     const auto environment = make_task("swimmer_swimmer" + std::to_string(links));
     CHECK(environment->spec().action.size() == static_cast<std::size_t>(links - 1));
@@ -151,7 +151,7 @@ TEST_CASE("tasks with numbers in their names come in any size, within reason") {
     CHECK_THROWS_WITH_AS(make_task(name), doctest::Contains("nearest"), std::invalid_argument);
 }
 
-TEST_CASE("the control time step and the action bounds are the suite's") {
+TEST_CASE("Control time steps and action bounds match dm_control") {
   const std::pair<const char*, double> expected[] = {
       {"cartpole_balance", .01}, {"pendulum_swingup", .02}, {"ball_in_cup_catch", .02},
       {"reacher_easy", .02},     {"cheetah_run", .01},      {"walker_walk", .025}};
@@ -165,7 +165,7 @@ TEST_CASE("the control time step and the action bounds are the suite's") {
   }
 }
 
-TEST_CASE("initial states fill the suite's ranges") {
+TEST_CASE("Initial states fill the ranges of dm_control") {
   const auto spread = [](const char* task, std::size_t index) {
     const auto environment = make_task(task);
     Range range;
@@ -195,7 +195,7 @@ TEST_CASE("initial states fill the suite's ranges") {
   CHECK(pole.high - pole.low > .03);
 }
 
-TEST_CASE("the reacher's target lies on its ring and has the task's size") {
+TEST_CASE("The reacher's target lies on its ring and has the task's size") {
   for (const auto& [name, size] :
        {std::pair("reacher_easy", .05), std::pair("reacher_hard", .015)}) {
     const auto environment = make_task(name);
@@ -217,7 +217,7 @@ TEST_CASE("the reacher's target lies on its ring and has the task's size") {
   }
 }
 
-TEST_CASE("the ball never starts inside the cup's walls and the cheetah starts settled") {
+TEST_CASE("The ball never starts inside the cup's walls and the cheetah starts settled") {
   const auto ball = make_task("ball_in_cup_catch");
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     reset(*ball, seed);
@@ -231,7 +231,8 @@ TEST_CASE("the ball never starts inside the cup's walls and the cheetah starts s
   }
 }
 
-TEST_CASE("threads make and play environments of one model at the same time, and get the same") {
+TEST_CASE(
+    "Threads that make and play environments of one model at the same time get equal results") {
   const auto play = [] {
     const auto environment = make_environment({.task = "reacher_easy"});
     std::vector<std::byte> observation(environment->spec().observation_bytes());
@@ -253,7 +254,7 @@ TEST_CASE("threads make and play environments of one model at the same time, and
     CHECK(other.get() == ours);
 }
 
-TEST_CASE("a stream of random numbers is uniform, normal and repeatable") {
+TEST_CASE("A stream of random numbers is uniform or normal, and repeatable") {
   Random a(5);
   Random b(5);
   Random c(6);

@@ -21,7 +21,7 @@ Picture first_picture(Environment& environment, std::uint64_t seed) {
 
 } // namespace
 
-TEST_CASE("each environment draws the terrain of its own episode") {
+TEST_CASE("Each environment draws the terrain of its own episode") {
   std::vector<Picture> alone;
   for (const std::uint64_t seed : {1, 2})
     alone.push_back(first_picture(*make_escape(), seed));
@@ -35,7 +35,7 @@ TEST_CASE("each environment draws the terrain of its own episode") {
   }
 }
 
-TEST_CASE("a saved episode goes on over its own terrain") {
+TEST_CASE("A saved episode continues on its own terrain") {
   const auto a = make_escape();
   const Picture first = first_picture(*a, 5);
   std::vector<std::byte> state;

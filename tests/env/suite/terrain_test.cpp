@@ -28,7 +28,7 @@ double& at(std::vector<double>& grid, int size, int row, int column) {
 
 } // namespace
 
-TEST_CASE("an enlarged grid goes through the values it was given") {
+TEST_CASE("An enlarged grid passes through the original values") {
   for (const int size : {2, 3, 7, 30}) {
     constexpr int kTimes = 5;
     const int new_size = (size - 1) * kTimes + 1;
@@ -41,7 +41,7 @@ TEST_CASE("an enlarged grid goes through the values it was given") {
   }
 }
 
-TEST_CASE("an enlarged grid is linear in its values, smooth, and level at its border") {
+TEST_CASE("An enlarged grid is linear in the original values, smooth, and level at its border") {
   constexpr int kSize = 9;
   constexpr int kNew = 801;
   const std::vector<double> a = random_grid(kSize, 5);
@@ -74,7 +74,7 @@ TEST_CASE("an enlarged grid is linear in its values, smooth, and level at its bo
     CHECK(value == doctest::Approx(.7).epsilon(1e-14));
 }
 
-TEST_CASE("with dm_control's bumps the terrain is dm_control's") {
+TEST_CASE("With the same bumps, the terrain equals dm_control's") {
   const std::string file = kRecordings + "/quadruped_escape.npz";
   const std::vector<double> recorded = read_npz(file).at("model/hfield_data").as_doubles();
   std::mt19937 twister(42); // the seed of the recordings: numpy.random.RandomState(42)
@@ -92,7 +92,7 @@ TEST_CASE("with dm_control's bumps the terrain is dm_control's") {
   CHECK(worst < 1e-7); // of heights up to 1, in float32
 }
 
-TEST_CASE("the quick count of contacts is that of the whole forward pass") {
+TEST_CASE("The quick count of contacts equals that of the full forward pass") {
   for (const char* task :
        {"humanoid_stand", "humanoid_CMU_run", "manipulator_insert_peg", "stacker_stack_4",
         "quadruped_walk", "quadruped_escape", "quadruped_fetch"}) {

@@ -19,7 +19,7 @@ Control three_frames() {
                          {.place = 9, .slot = 4095, .generation = 2, .offset = 70, .size = 64}}};
 }
 
-TEST_CASE("control parts of each kind come back as they were") {
+TEST_CASE("Control parts of each kind are unchanged after encoding and decoding") {
   const Control frames = three_frames();
   const auto got = decode_control(bytes_of(encode(frames)));
   REQUIRE(got);
@@ -39,7 +39,7 @@ TEST_CASE("control parts of each kind come back as they were") {
   CHECK(hello->kind == Control::Kind::hello);
 }
 
-TEST_CASE("a header of Protobuf is never taken for a control part and tokens differ") {
+TEST_CASE("A Protobuf header is never taken for a control part, and tokens differ") {
   CHECK_FALSE(is_control(std::string_view("")));
   CHECK_FALSE(is_control(std::string_view("\x08\x01\x12\x03xyz")));
   CHECK(is_control(std::string_view(encode(Control{}))));
@@ -47,7 +47,8 @@ TEST_CASE("a header of Protobuf is never taken for a control part and tokens dif
   CHECK_EQ(hexadecimal(Token{0x0f, 0xa0}).substr(0, 4), "0fa0");
 }
 
-TEST_CASE("another version and places out of order are no control parts") {
+TEST_CASE(
+    "A control part with another version, unordered places or too many references is refused") {
   std::string text = encode(three_frames());
   text[8] = 2; // version
   CHECK(is_control(text));
@@ -59,7 +60,7 @@ TEST_CASE("another version and places out of order are no control parts") {
   CHECK_FALSE(decode_control(bytes_of(encode(control))));
 }
 
-TEST_CASE("altered control parts are decoded to sound ones or refused") {
+TEST_CASE("Altered control parts are refused or decode to valid ones") {
   std::mt19937 random(1);
   const std::string text = encode(three_frames());
   int decoded = 0;

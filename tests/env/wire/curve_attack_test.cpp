@@ -107,7 +107,8 @@ struct Port {
   }
 };
 
-TEST_CASE("garbage, oversized frames and broken handshakes at an encrypted port are cut off") {
+TEST_CASE("An encrypted port disconnects peers that send garbage, oversized frames or broken "
+          "handshakes") {
   Port port;
   const std::string hello = "\x04\x46\x05HELLO"; // a command of 70 bytes
   const std::vector<std::string> attacks{
@@ -134,7 +135,7 @@ TEST_CASE("garbage, oversized frames and broken handshakes at an encrypted port 
   CHECK_LE(port.lines(), 1); // reported at most once
 }
 
-TEST_CASE("silent peers of an encrypted port are closed in time, and nobody waits for them") {
+TEST_CASE("An encrypted port closes silent connections in time and serves other peers meanwhile") {
   Port port;
   std::vector<Descriptor> silent;
   for (int i = 0; i < 100; ++i) {

@@ -44,7 +44,7 @@ struct Told {
   }
 };
 
-TEST_CASE("peers with the right keys talk and share memory") {
+TEST_CASE("Peers with the right keys exchange messages and share memory") {
   Context context;
   const KeyPair server_keys = make_key_pair();
   const KeyPair client_keys = make_key_pair();
@@ -71,7 +71,7 @@ TEST_CASE("peers with the right keys talk and share memory") {
   CHECK_EQ(server.strangers(), 0);
 }
 
-TEST_CASE("strangers are refused and told of once while the server goes on") {
+TEST_CASE("Unknown peers are refused and reported once, and the server continues to serve") {
   Context context;
   const KeyPair server_keys = make_key_pair();
   const KeyPair client_keys = make_key_pair();
@@ -104,7 +104,7 @@ TEST_CASE("strangers are refused and told of once while the server goes on") {
   CHECK_EQ(receive(server).header, "question");
 }
 
-TEST_CASE("each socket of a context has its own list of keys") {
+TEST_CASE("Each socket of a context has its own list of allowed keys") {
   Context context;
   const KeyPair server_keys = make_key_pair();
   const KeyPair a = make_key_pair();
@@ -126,7 +126,7 @@ TEST_CASE("each socket of a context has its own list of keys") {
   wait_for_strangers(for_a, 1);
 }
 
-TEST_CASE("publications are encrypted too") {
+TEST_CASE("Publications are encrypted, and a subscriber without keys receives none") {
   Context context;
   const KeyPair server_keys = make_key_pair();
   const KeyPair client_keys = make_key_pair();
@@ -149,7 +149,7 @@ TEST_CASE("publications are encrypted too") {
   CHECK_FALSE(stranger.wait(Clock::now() + milliseconds(20)));
 }
 
-TEST_CASE("other hosts need keys and the refusal says how to make them") {
+TEST_CASE("Other hosts need keys, and the refusal says how to make them") {
   Context context;
   Socket plain(context, SocketType::router);
   CHECK_THROWS_WITH_AS(plain.bind("tcp://0.0.0.0:*"), doctest::Contains("troupe keys new"),

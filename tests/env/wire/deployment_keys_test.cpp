@@ -44,7 +44,7 @@ std::string hear(Socket& at, milliseconds patience = seconds(20)) {
   return message.header;
 }
 
-TEST_CASE("processes with a deployment's keys talk off the loopback interface and need no other") {
+TEST_CASE("A deployment's keys alone let its processes communicate off the loopback interface") {
   const auto keys = made();
   Context context(1, keys);
   Socket server(context, SocketType::router);
@@ -57,7 +57,7 @@ TEST_CASE("processes with a deployment's keys talk off the loopback interface an
   CHECK_EQ(server.strangers(), 0);
 }
 
-TEST_CASE("what is published off the loopback interface is encrypted too") {
+TEST_CASE("Publications off the loopback interface are encrypted") {
   const auto keys = made();
   Context context(1, keys);
   Publisher publisher(context, kEverywhere);
@@ -81,7 +81,7 @@ TEST_CASE("what is published off the loopback interface is encrypted too") {
   }
 }
 
-TEST_CASE("on the loopback interface nothing changes with keys, also of a socket with both") {
+TEST_CASE("Deployment keys leave endpoints on the loopback interface unencrypted") {
   Context context(1, made());
   Socket near(context, SocketType::router);
   Socket far(context, SocketType::router);
@@ -98,7 +98,7 @@ TEST_CASE("on the loopback interface nothing changes with keys, also of a socket
   CHECK_EQ(hear(near), "plain");
 }
 
-TEST_CASE("without keys nothing binds off the loopback interface") {
+TEST_CASE("Without keys, no socket binds off the loopback interface") {
   Context context;
   Socket server(context, SocketType::router);
   CHECK_THROWS_WITH_AS(server.bind(kEverywhere), doctest::Contains("troupe keys cluster DIR"),
@@ -107,7 +107,7 @@ TEST_CASE("without keys nothing binds off the loopback interface") {
   CHECK_THROWS_AS(server.bind("tcp://127.example.org:7400"), std::invalid_argument);
 }
 
-TEST_CASE("an endpoint is of the loopback interface by its numbers, not by its name") {
+TEST_CASE("A host name other than localhost does not count as the loopback interface") {
   const std::string key = "2M3+]@*#WxAtyFYmLOdnfh1!KiG.6I0IX7:O-503"; // contains # and :
   for (const char* near : {"tcp://127.0.0.1:7400", "tcp://127.1.2.3:*", "tcp://localhost:7400",
                            "tcp://[::1]:7400", "ipc:///run/x", "inproc://x"})
@@ -123,7 +123,8 @@ TEST_CASE("an endpoint is of the loopback interface by its numbers, not by its n
   CHECK_EQ(split_endpoint("ipc:///run/a#b").address, "ipc:///run/a#b");
 }
 
-TEST_CASE("a process without keys is told where an endpoint is encrypted") {
+TEST_CASE("Connecting to an encrypted endpoint without keys fails, and the error names the option "
+          "--keys") {
   Context context;
   Socket client(context, SocketType::dealer);
   const std::string endpoint = with_server_key("tcp://127.0.0.1:7400", make_key_pair().public_key);
@@ -132,7 +133,7 @@ TEST_CASE("a process without keys is told where an endpoint is encrypted") {
   CHECK_THROWS_AS(client.connect("tcp://127.0.0.1:7400#short"), std::invalid_argument);
 }
 
-TEST_CASE("another deployment's keys are a stranger's") {
+TEST_CASE("Processes with another deployment's keys are refused and reported once") {
   std::mutex mutex;
   std::vector<std::string> told;
   auto keys = std::make_shared<DeploymentKeys>(*made());
@@ -161,7 +162,7 @@ TEST_CASE("another deployment's keys are a stranger's") {
   CHECK_EQ(told.size(), 1);
 }
 
-TEST_CASE("while keys are rotated old and new processes reach each other both ways") {
+TEST_CASE("While keys are rotated, old and new processes reach each other in both directions") {
   const KeyPair before = make_key_pair();
   Context old_context(
       1, std::make_shared<DeploymentKeys>(DeploymentKeys{.own = before, .retired = {}}));

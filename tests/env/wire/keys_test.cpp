@@ -31,7 +31,7 @@ std::string complaint(Call call) {
   return "";
 }
 
-TEST_CASE("a pair comes back from its files and the secret is its owner's alone") {
+TEST_CASE("A key pair is read back from its files, and only its owner can read the secret") {
   const TemporaryFolder folder;
   const KeyPair made = make_key_pair();
   write_key_pair(made, folder / "a" / "b");
@@ -50,7 +50,8 @@ TEST_CASE("a pair comes back from its files and the secret is its owner's alone"
            std::string::npos);
 }
 
-TEST_CASE("files that are missing, open to others or damaged are refused with the reason") {
+TEST_CASE("Key files that are missing, open to others or damaged are refused, and the error names "
+          "the reason") {
   const TemporaryFolder folder;
   const KeyPair a = make_key_pair();
   const KeyPair b = make_key_pair();
@@ -82,7 +83,7 @@ TEST_CASE("files that are missing, open to others or damaged are refused with th
   CHECK_EQ(read_server_keys(own, both).allowed.size(), 2);
 }
 
-TEST_CASE("no file of keys ends in anything but keys or a complaint") {
+TEST_CASE("Reading an altered key file gives keys or an error") {
   const TemporaryFolder folder;
   const KeyPair pair = make_key_pair();
   const std::string text =

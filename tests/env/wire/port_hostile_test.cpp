@@ -45,7 +45,8 @@ void check_served(Context& context, Socket& server, const std::string& endpoint)
   CHECK_EQ(receive(client).header, "answer");
 }
 
-TEST_CASE("a message that never ends costs its sender alone, over tcp and ipc") {
+TEST_CASE(
+    "A message that never ends takes little memory and delays no other client, over tcp and ipc") {
   const TemporaryFolder folder;
   for (const std::string& at :
        {std::string("tcp://127.0.0.1:*"), "ipc://" + (folder / "s").string()}) {
@@ -73,7 +74,7 @@ TEST_CASE("a message that never ends costs its sender alone, over tcp and ipc") 
   }
 }
 
-TEST_CASE("an owner that takes no messages holds no more than the limit") {
+TEST_CASE("A port whose owner takes no messages holds no more than the limit") {
   PlainPort port({.limits = {.max_message_bytes = 4 * kMiB}, .max_waiting_bytes = 32 * kMiB});
   const std::string endpoint = port.bind("tcp://127.0.0.1:*");
   std::vector<Descriptor> strangers;
@@ -104,7 +105,7 @@ TEST_CASE("an owner that takes no messages holds no more than the limit") {
   }));
 }
 
-TEST_CASE("peers that do not read what they ask for are disconnected, and others are served") {
+TEST_CASE("Peers that do not read their answers are disconnected, and others are served") {
   PlainPort port({.max_unread_bytes = 16 * kMiB});
   const std::string endpoint = port.bind("tcp://127.0.0.1:*");
   std::vector<Descriptor> strangers;
@@ -142,7 +143,7 @@ TEST_CASE("peers that do not read what they ask for are disconnected, and others
   CHECK_EQ(receive(client).header, "hello");
 }
 
-TEST_CASE("nothing is read from a peer that reads its answers late, and it misses none") {
+TEST_CASE("A peer that reads its answers late receives all of them") {
   constexpr std::size_t kQuestions = 4000;
   constexpr std::size_t kBytes = 16 << 10;
   PlainPort port({});
@@ -177,7 +178,7 @@ TEST_CASE("nothing is read from a peer that reads its answers late, and it misse
   CHECK_EQ(heard, expected);
 }
 
-TEST_CASE("more connections than descriptors wait, the server lives and serves again") {
+TEST_CASE("A server that runs out of descriptors survives and serves again") {
   const TemporaryFolder folder;
   rlimit kept{};
   REQUIRE_EQ(::getrlimit(RLIMIT_NOFILE, &kept), 0);
@@ -203,7 +204,8 @@ TEST_CASE("more connections than descriptors wait, the server lives and serves a
   }
 }
 
-TEST_CASE("a path is taken over from no living server and from no file, but from a dead server") {
+TEST_CASE(
+    "A server takes over the socket path of a dead server, but not of a live server or a file") {
   const TemporaryFolder folder;
   const std::string path = (folder / "socket").string();
   Context context;

@@ -27,7 +27,7 @@ std::optional<Received> next(Publisher& publisher, Subscriber& subscriber) {
   return std::nullopt;
 }
 
-TEST_CASE("a subscriber gets the latest version, whatever its size, and each once") {
+TEST_CASE("A subscriber gets the latest version once, whatever its size") {
   Context context;
   Publisher publisher(context, "tcp://127.0.0.1:*");
   Subscriber subscriber(context, publisher.endpoint(), 300000);
@@ -48,7 +48,7 @@ TEST_CASE("a subscriber gets the latest version, whatever its size, and each onc
   CHECK_EQ(subscriber.garbage(), 0);
 }
 
-TEST_CASE("every subscriber gets every version it waits for") {
+TEST_CASE("Every subscriber gets every version it waits for") {
   Context context;
   Publisher publisher(context, "tcp://127.0.0.1:*");
   std::vector<std::unique_ptr<Subscriber>> subscribers;
@@ -68,7 +68,7 @@ TEST_CASE("every subscriber gets every version it waits for") {
     CHECK_EQ(subscriber->garbage(), 0);
 }
 
-TEST_CASE("a subscriber that was busy gets the newest version, not the ones between") {
+TEST_CASE("A subscriber that was busy skips versions and gets the newest") {
   Context context;
   Publisher publisher(context, "tcp://127.0.0.1:*");
   Subscriber subscriber(context, publisher.endpoint(), 1000);
@@ -88,7 +88,7 @@ TEST_CASE("a subscriber that was busy gets the newest version, not the ones betw
   CHECK_LT(received, 499);
 }
 
-TEST_CASE("a subscriber may come before the publisher, and outlives it") {
+TEST_CASE("A subscriber may start before the publisher and outlive it") {
   Context context;
   std::string endpoint;
   {
@@ -108,7 +108,7 @@ TEST_CASE("a subscriber may come before the publisher, and outlives it") {
   }
 }
 
-TEST_CASE("foreign messages are counted and dropped") {
+TEST_CASE("Messages that are not publications are counted and dropped") {
   Context context;
   Socket foreign(context, SocketType::publisher);
   Subscriber subscriber(context, foreign.bind("tcp://127.0.0.1:*"), 100);

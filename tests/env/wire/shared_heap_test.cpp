@@ -29,7 +29,8 @@ std::shared_ptr<SharedBlock> filled(SharedHeap& heap, std::size_t size, int valu
   return block;
 }
 
-TEST_CASE("what is written in a heap is read in its mapping and freed by its release") {
+TEST_CASE(
+    "Data written to a heap is read through its mapping and freed by the receiver's release") {
   const auto heap = SharedHeap::make(kBytes);
   REQUIRE(heap);
   const auto mapping = mapping_of(*heap);
@@ -47,7 +48,7 @@ TEST_CASE("what is written in a heap is read in its mapping and freed by its rel
   CHECK_EQ(heap->in_use(), 0);
 }
 
-TEST_CASE("a block that is not sent is free when it ends") {
+TEST_CASE("A block that is not sent is freed when it is destroyed") {
   const auto heap = SharedHeap::make(kBytes);
   auto block = heap->allocate(kBytes);
   REQUIRE(block);
@@ -56,7 +57,7 @@ TEST_CASE("a block that is not sent is free when it ends") {
   CHECK(heap->allocate(kBytes));
 }
 
-TEST_CASE("what was lost on its way is free once a later message has come") {
+TEST_CASE("The memory of a lost message is freed once a later message has arrived") {
   const auto heap = SharedHeap::make(kBytes);
   const auto mapping = mapping_of(*heap);
   heap->send(*heap->allocate(kBytes / 2), 1);
@@ -67,7 +68,7 @@ TEST_CASE("what was lost on its way is free once a later message has come") {
   CHECK_EQ(heap->in_use(), kBytes / 4);
 }
 
-TEST_CASE("no two frames in use overlap whatever the order of their ends") {
+TEST_CASE("Frames in use never overlap, whatever the order of their releases") {
   std::mt19937 random(7);
   const auto heap = SharedHeap::make(kBytes);
   const auto mapping = mapping_of(*heap);
@@ -106,7 +107,7 @@ TEST_CASE("no two frames in use overlap whatever the order of their ends") {
   CHECK(heap->allocate(kBytes)); // all free space is one piece again
 }
 
-TEST_CASE("a heap has a bounded number of frames") {
+TEST_CASE("A heap has a bounded number of frames") {
   const auto heap = SharedHeap::make(std::size_t{4} << 20);
   std::vector<std::shared_ptr<SharedBlock>> blocks;
   while (auto block = heap->allocate(64))
@@ -114,7 +115,7 @@ TEST_CASE("a heap has a bounded number of frames") {
   CHECK_EQ(blocks.size(), kSlots);
 }
 
-TEST_CASE("whatever a receiver writes in the ledger frames stay within the memory") {
+TEST_CASE("Frames stay within the memory whatever a receiver writes to the ledger") {
   std::mt19937 random(3);
   const auto heap = SharedHeap::make(kBytes);
   const Mapped ledger(heap->ledger().number(), sizeof(Ledger), PROT_READ | PROT_WRITE);
@@ -135,7 +136,7 @@ TEST_CASE("whatever a receiver writes in the ledger frames stay within the memor
   CHECK_EQ(heap->in_use(), 0);
 }
 
-TEST_CASE("frames cannot be written by another nor sizes changed by anybody") {
+TEST_CASE("Other processes cannot write to frames, and no process can resize the memory") {
   const auto heap = SharedHeap::make(kBytes);
   CHECK_FALSE(Mapped(heap->frames().number(), kBytes, PROT_READ | PROT_WRITE));
   CHECK(Mapped(heap->frames().number(), kBytes, PROT_READ));

@@ -128,7 +128,7 @@ void wait_for_links(Socket& socket, std::int64_t links) {
   }
 }
 
-TEST_CASE("a killed sender leaves frames readable and nothing else and its successor is welcome") {
+TEST_CASE("Only the received frames of a killed sender remain, and a new sender can connect") {
   Child first(send_for_ever);
   Child second(send_for_ever);
   Context context;
@@ -153,7 +153,8 @@ TEST_CASE("a killed sender leaves frames readable and nothing else and its succe
   CHECK_EQ(router.shared_counters().lost, 0);
 }
 
-TEST_CASE("a receiver that keeps everything gets messages and its death frees the memory") {
+TEST_CASE("A receiver that keeps all frames gets later ones in messages, and its death frees the "
+          "memory") {
   Child first(keep_for_ever);
   Child second(keep_for_ever);
   Context context;
@@ -172,7 +173,7 @@ TEST_CASE("a receiver that keeps everything gets messages and its death frees th
   }
 }
 
-TEST_CASE("a dealer whose router is killed shares memory with the one that comes after it") {
+TEST_CASE("A dealer whose router is killed shares memory with the next router") {
   constexpr const char* kPort = "ipc:///tmp/troupe-shared-process-test";
   const std::string endpoint = std::string(kPort) + std::to_string(::getpid());
   const auto serve = [](const std::string& where) {

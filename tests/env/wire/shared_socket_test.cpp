@@ -75,7 +75,7 @@ std::string link(Socket& router, Socket& dealer) {
   return peer;
 }
 
-TEST_CASE("frames of every size arrive whole both ways") {
+TEST_CASE("Frames of every size arrive complete in both directions") {
   for (const char* transport : {"tcp://127.0.0.1:*", "ipc://*"}) {
     CAPTURE(transport);
     Context context;
@@ -108,7 +108,7 @@ TEST_CASE("frames of every size arrive whole both ways") {
   }
 }
 
-TEST_CASE("frames keep their order whichever way each of them goes") {
+TEST_CASE("Frames keep their order, whether they travel in shared memory or in messages") {
   SocketOptions options = kWholeHeap;
   options.shared_memory->bytes_per_peer = std::size_t{1} << 20; // fills up now and then
   Context context;
@@ -144,7 +144,7 @@ TEST_CASE("frames keep their order whichever way each of them goes") {
   CHECK_EQ(router.shared_counters().lost, 0);
 }
 
-TEST_CASE("each of many peers gets its own frames") {
+TEST_CASE("Each of many peers gets its own frames") {
   constexpr std::size_t kPeers = 24;
   Context context;
   Socket router(context, SocketType::router, kWholeHeap);
@@ -170,7 +170,7 @@ TEST_CASE("each of many peers gets its own frames") {
   CHECK_EQ(router.shared_counters().frames_sent, 4 * kPeers);
 }
 
-TEST_CASE("peers that do not share get messages") {
+TEST_CASE("Peers that do not share memory get frames in messages") {
   Context context;
   Socket sharing_router(context, SocketType::router, kWholeHeap);
   Socket plain_dealer(context, SocketType::dealer, {});
@@ -201,7 +201,7 @@ TEST_CASE("peers that do not share get messages") {
     }
 }
 
-TEST_CASE("a received frame goes on to another peer and back") {
+TEST_CASE("A received frame can be forwarded to another peer") {
   Context context;
   Socket router(context, SocketType::router, kWholeHeap);
   const std::string endpoint = router.bind("tcp://127.0.0.1:*");
@@ -224,7 +224,7 @@ TEST_CASE("a received frame goes on to another peer and back") {
   CHECK(is_filled(at_last.frames.at(1), 30000, 4));
 }
 
-TEST_CASE("a header that looks like a control part arrives as it is") {
+TEST_CASE("A header that looks like a control part arrives unchanged") {
   Context context;
   Socket router(context, SocketType::router, kWholeHeap);
   Socket dealer(context, SocketType::dealer, kWholeHeap);
@@ -242,7 +242,7 @@ TEST_CASE("a header that looks like a control part arrives as it is") {
   }
 }
 
-TEST_CASE("limits hold for frames in shared memory too") {
+TEST_CASE("Limits also apply to frames in shared memory") {
   Context context;
   SocketOptions options = kWholeHeap;
   options.max_frame_bytes = 30000;
@@ -271,7 +271,7 @@ std::size_t entries(const char* folder) {
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
-TEST_CASE("no file appears and no descriptor stays") {
+TEST_CASE("Shared memory creates no named mapping and leaves no descriptor open") {
   const std::size_t descriptors = entries("/proc/self/fd");
   {
     Context context;
@@ -289,7 +289,7 @@ TEST_CASE("no file appears and no descriptor stays") {
   CHECK_EQ(entries("/proc/self/fd"), descriptors);
 }
 
-TEST_CASE("frames may be freed by another thread than the socket's") {
+TEST_CASE("Frames may be freed on a thread other than the socket's") {
   Context context;
   Socket router(context, SocketType::router, kWholeHeap);
   Socket dealer(context, SocketType::dealer, kWholeHeap);

@@ -73,7 +73,7 @@ Descriptor memory(std::size_t bytes, int seals) {
 
 constexpr int kSealed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-TEST_CASE("memory that is not sealed or not of the announced size makes no link") {
+TEST_CASE("Memory that is not sealed or not of the announced size is refused") {
   Sharing router(kSmall, true);
   const Descriptor good = memory(kBytes, kSealed);
   const Descriptor ledger = memory(sizeof(Ledger), kSealed);
@@ -106,7 +106,7 @@ TEST_CASE("memory that is not sealed or not of the announced size makes no link"
   attempt(0, {good.number(), ledger.number()});
 }
 
-TEST_CASE("packets that are no packets of this version or name no offer end their connection") {
+TEST_CASE("Packets that are invalid, of another version or without an offer end their connection") {
   Sharing router(kSmall, true);
   const Descriptor good = memory(kBytes, kSealed);
   const Descriptor ledger = memory(sizeof(Ledger), kSealed);
@@ -136,7 +136,8 @@ TEST_CASE("packets that are no packets of this version or name no offer end thei
   CHECK_EQ(packet.descriptors.size(), 2);
 }
 
-TEST_CASE("references beyond the memory lose their message and nothing else") {
+TEST_CASE(
+    "A message with a reference beyond the memory is dropped, and valid messages still arrive") {
   Two two;
   std::vector<Frame> sent = frames_of({1000, 10, 2000});
   const Control good = decoded(two.dealer.move_out("", sent));
@@ -171,7 +172,7 @@ TEST_CASE("references beyond the memory lose their message and nothing else") {
   CHECK(std::as_const(sent[2]).bytes()[1999] == std::byte{2000 % 251});
 }
 
-TEST_CASE("a receiver that releases nothing gets frames in messages from then on") {
+TEST_CASE("A receiver that releases no frames gets later frames in messages") {
   Two two;
   std::vector<std::vector<Frame>> kept;
   for (int i = 0; i < 20; ++i) {
@@ -190,7 +191,7 @@ TEST_CASE("a receiver that releases nothing gets frames in messages from then on
   CHECK(frames.empty());
 }
 
-TEST_CASE("messages that never arrive do not use up the memory") {
+TEST_CASE("Messages that never arrive do not use up the memory") {
   Two two;
   for (int i = 0; i < 12; ++i) { // all of them are lost
     std::vector<Frame> frames = frames_of({100'000});
@@ -207,7 +208,7 @@ TEST_CASE("messages that never arrive do not use up the memory") {
   CHECK(next.empty());
 }
 
-TEST_CASE("a dealer that had to connect again is known by its token") {
+TEST_CASE("A dealer that reconnects is recognised by its token") {
   Two two;
   std::vector<Frame> frames = frames_of({1000});
   const Control control = decoded(two.dealer.move_out("", frames));
@@ -217,7 +218,7 @@ TEST_CASE("a dealer that had to connect again is known by its token") {
   CHECK_FALSE(two.router.move_out("other address", answer).empty());
 }
 
-TEST_CASE("the end of either side ends the link and the next hello makes another") {
+TEST_CASE("When one side ends, the other ends the link, and a dealer greets again") {
   Two two;
   { const Sharing gone = std::move(two.dealer); }
   two.router.pump();
@@ -232,7 +233,7 @@ TEST_CASE("the end of either side ends the link and the next hello makes another
   CHECK(other.dealer.greeting(kBegin + std::chrono::hours(2)));
 }
 
-TEST_CASE("a dealer greets less and less often while nobody answers") {
+TEST_CASE("A dealer greets less and less often while no router answers") {
   Sharing dealer(kSmall, false);
   int greetings = 0;
   for (int second = 0; second < 1000; ++second)
@@ -241,7 +242,7 @@ TEST_CASE("a dealer greets less and less often while nobody answers") {
   CHECK_LE(greetings, 25);
 }
 
-TEST_CASE("a dealer connects to nothing but what a router of ours may offer it") {
+TEST_CASE("A dealer connects only to an address that a Troupe router may offer") {
   const std::string other = "other-" + hexadecimal(make_token());
   const Descriptor listener = listen_at(other);
   REQUIRE(listener);
@@ -255,7 +256,7 @@ TEST_CASE("a dealer connects to nothing but what a router of ours may offer it")
   CHECK_FALSE(accept_from(listener));
 }
 
-TEST_CASE("a router that ends every link at once is greeted once a second at most") {
+TEST_CASE("A router that ends every link at once is greeted at most once a second") {
   Sharing dealer(kSmall, false);
   int greetings = 0;
   for (int i = 0; i < 400; ++i) { // 25 ms each
@@ -279,7 +280,7 @@ TEST_CASE("a router that ends every link at once is greeted once a second at mos
   CHECK_LE(greetings, 10);
 }
 
-TEST_CASE("options out of range are refused by name") {
+TEST_CASE("Options of shared memory that are out of range are refused, and the error names them") {
   CHECK_THROWS_WITH_AS(Sharing({.bytes_per_peer = 1}, true),
                        doctest::Contains("bytes_per_peer is 1 but must be"), std::invalid_argument);
   CHECK_THROWS_AS(Sharing({.least_frame_bytes = 0}, true), std::invalid_argument);

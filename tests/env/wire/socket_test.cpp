@@ -28,7 +28,7 @@ std::string text_of(const Frame& frame) {
 }
 
 // The worked example of env/wire/README.md.
-TEST_CASE("a dealer asks, a router answers whoever asked") {
+TEST_CASE("A router answers the dealer that asked") {
   Context context;
   Socket server(context, SocketType::router);
   const std::string endpoint = server.bind("tcp://127.0.0.1:*");
@@ -50,7 +50,7 @@ TEST_CASE("a dealer asks, a router answers whoever asked") {
   CHECK(got.frames.empty());
 }
 
-TEST_CASE("a view is sent in place and kept alive until it has gone") {
+TEST_CASE("A view keeps its data alive until it is sent") {
   Context context;
   auto data = std::make_shared<const std::vector<std::byte>>(bytes_of(std::string(50000, 'q')));
   const std::weak_ptr<const std::vector<std::byte>> alive = data;
@@ -65,7 +65,7 @@ TEST_CASE("a view is sent in place and kept alive until it has gone") {
   CHECK_EQ(text_of(receive(server).frames.at(0)), std::string(50000, 'q'));
 }
 
-TEST_CASE("frames move, small and large") {
+TEST_CASE("Small and large frames keep their content when they are moved") {
   for (const std::size_t size : {0U, 5U, 33U, 34U, 5000U}) {
     Frame a(std::span<const std::byte>(bytes_of(std::string(size, 'm'))));
     Frame b(std::move(a));
@@ -75,7 +75,7 @@ TEST_CASE("frames move, small and large") {
   }
 }
 
-TEST_CASE("messages beyond the limits are dropped whole") {
+TEST_CASE("Messages beyond the limits are dropped completely") {
   Context context;
   Socket server(context, SocketType::router,
                 {.max_frame_bytes = 1000, .max_frames = 3, .max_header_bytes = 10});
@@ -111,7 +111,7 @@ TEST_CASE("messages beyond the limits are dropped whole") {
   CHECK_EQ(receive(second).header, "after");
 }
 
-TEST_CASE("waiting ends at the deadline") {
+TEST_CASE("Waiting ends at the deadline") {
   Context context;
   Socket server(context, SocketType::router);
   server.bind("tcp://127.0.0.1:*");
@@ -120,7 +120,8 @@ TEST_CASE("waiting ends at the deadline") {
   CHECK_GE(Clock::now(), begun + milliseconds(30));
 }
 
-TEST_CASE("a port in use and a public address are refused with the way out") {
+TEST_CASE(
+    "A port in use and a public address are refused, and the error names the reason and a remedy") {
   Context context;
   Socket first(context, SocketType::router);
   const std::string endpoint = first.bind("tcp://127.0.0.1:*");

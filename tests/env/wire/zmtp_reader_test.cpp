@@ -52,7 +52,7 @@ std::string text_of(const Frame& frame) {
   return {reinterpret_cast<const char*>(frame.bytes().data()), frame.size()};
 }
 
-TEST_CASE("messages and commands arrive, whatever pieces the bytes come in") {
+TEST_CASE("Messages and commands are read, however the bytes are split") {
   const std::string large(200'000, 'l');
   const std::string text = dealer_hello() + part_of("head", true) + part_of("", true)
                            + part_of(large, false) + std::string("\x04\x07\x04PINGtt", 9)
@@ -71,7 +71,7 @@ TEST_CASE("messages and commands arrive, whatever pieces the bytes come in") {
   }
 }
 
-TEST_CASE("a message that never ends is kept up to the limits only, and its end is reported") {
+TEST_CASE("A message that exceeds the limits is discarded, and its end is reported") {
   for (const std::size_t size : {0UL, 1UL, 1000UL, 100'000UL}) {
     ZmtpReader reader({.max_part_bytes = 100'000, .max_parts = 20, .max_message_bytes = 500'000});
     REQUIRE_FALSE(hear(reader, dealer_hello(), 64).stranger);
@@ -93,7 +93,7 @@ TEST_CASE("a message that never ends is kept up to the limits only, and its end 
   }
 }
 
-TEST_CASE("what is not ZMTP 3 without security ends the connection") {
+TEST_CASE("Input other than ZMTP 3 without security ends the connection") {
   std::string old = dealer_hello();
   old[10] = 1;
   std::string curve = dealer_hello();
@@ -115,7 +115,7 @@ TEST_CASE("what is not ZMTP 3 without security ends the connection") {
   }
 }
 
-TEST_CASE("random bytes behind a handshake are messages or end it, and hold little") {
+TEST_CASE("Random bytes after a handshake stay within the limits") {
   std::mt19937_64 random(3);
   for (int round = 0; round < 2000; ++round) {
     std::string text = dealer_hello();

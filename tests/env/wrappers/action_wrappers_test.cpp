@@ -61,14 +61,14 @@ private:
 
 } // namespace
 
-TEST_CASE("a dimension without bounds keeps its unit when actions are scaled") {
+TEST_CASE("A dimension without bounds keeps its unit when actions are scaled") {
   Played played(std::make_unique<ActionScale>(std::make_unique<Unbounded>()));
   CHECK(played.environment->spec().action == ActionSpec{{-1, -1}, {1, 1}});
   played.reset(0).step({.5, .5});
   CHECK(numbers<double>(played.observation) == std::vector<double>{.5, 2});
 }
 
-TEST_CASE("actions are scaled from any range onto any other, ends onto ends") {
+TEST_CASE("Actions are scaled from any range to the bounds, with its ends on the bounds") {
   Played played(std::make_unique<ActionScale>(std::make_unique<Unbounded>(), 0, 10));
   CHECK(played.environment->spec().action.maximum == std::vector<double>{10, 10});
   for (const auto& [given, expected] : {std::pair{0., -4.}, {5., 0.}, {10., 4.}, {99., 4.}}) {
@@ -81,7 +81,7 @@ TEST_CASE("actions are scaled from any range onto any other, ends onto ends") {
   }
 }
 
-TEST_CASE("clipping narrows the bounds, and what lies outside becomes the bound") {
+TEST_CASE("Clipping narrows the bounds, and an action outside them becomes the nearest bound") {
   std::vector<double> given;
   Played played(std::make_unique<ActionClip>(std::make_unique<Counting>(&given), -1, .5));
   CHECK(played.environment->spec().action == ActionSpec{{-1, 0}, {.5, .5}});
@@ -95,8 +95,7 @@ TEST_CASE("clipping narrows the bounds, and what lies outside becomes the bound"
   CHECK_THROWS_AS(played.step({0}), std::invalid_argument);
 }
 
-TEST_CASE("action noise has the deviation it was given, stays within the bounds and follows the "
-          "seed") {
+TEST_CASE("Action noise has the given deviation, stays within the bounds and depends on the seed") {
   std::vector<double> given;
   const auto make = [&](double deviation) {
     return Played(std::make_unique<ActionNoise>(
@@ -135,7 +134,7 @@ TEST_CASE("action noise has the deviation it was given, stays within the bounds 
   }
 }
 
-TEST_CASE("a choice must be one of its whole numbers, a continuous number only finite") {
+TEST_CASE("A choice must be a whole number in its range, and a continuous number must be finite") {
   const EnvironmentSpec spec = Choosing().spec();
   for (const double choice : {0., 1., 8.})
     CHECK_NOTHROW(check_action(spec, std::vector<double>{choice, 99, 1}));
@@ -152,7 +151,7 @@ TEST_CASE("a choice must be one of its whole numbers, a continuous number only f
                        doctest::Contains("actions must be finite"), std::invalid_argument);
 }
 
-TEST_CASE("wrappers that change actions leave choices as they are, and refuse bad ones") {
+TEST_CASE("Wrappers that change actions leave choices unchanged and refuse invalid ones") {
   const auto wrapped = [](auto wrap) {
     Played played(wrap(std::make_unique<Choosing>()));
     const ActionSpec& action = played.environment->spec().action;
@@ -188,7 +187,7 @@ TEST_CASE("wrappers that change actions leave choices as they are, and refuse ba
   CHECK(noisy.second != .25);
 }
 
-TEST_CASE("rewards are scaled, shifted and clipped, discounts and step types stay") {
+TEST_CASE("Rewards are scaled, shifted and clipped, and discounts and step types are unchanged") {
   Played scaled(std::make_unique<RewardScale>(std::make_unique<Counting>(), 2, -1));
   scaled.reset(0).step({0, 0});
   CHECK(scaled.last.reward == 1);
@@ -213,7 +212,8 @@ TEST_CASE("rewards are scaled, shifted and clipped, discounts and step types sta
   CHECK_THROWS_AS(RewardClip(std::make_unique<Counting>(), kNan, 1), std::invalid_argument);
 }
 
-TEST_CASE("a time limit truncates: the last step keeps its discount, and only reset() goes on") {
+TEST_CASE(
+    "A time limit truncates: the last step keeps its discount, and then only reset() continues") {
   Played limited(std::make_unique<TimeLimit>(std::make_unique<Unbounded>(), 3));
   CHECK(limited.environment->spec().episode_steps == 3);
   for (int episode = 0; episode < 2; ++episode) {
@@ -237,7 +237,7 @@ TEST_CASE("a time limit truncates: the last step keeps its discount, and only re
   CHECK_THROWS_AS(TimeLimit(std::make_unique<Counting>(), 2'000'000'000), std::invalid_argument);
 }
 
-TEST_CASE("noise and time limit go on from a saved state") {
+TEST_CASE("Action noise and a time limit continue from a saved state") {
   const auto make = [] {
     return Played(std::make_unique<ActionNoise>(
         std::make_unique<ActionScale>(std::make_unique<TimeLimit>(std::make_unique<Counting>(), 4)),

@@ -28,7 +28,7 @@ std::unique_ptr<Environment> flat() {
 
 } // namespace
 
-TEST_CASE("a dictionary has the arrays that were named, in that order, as float32") {
+TEST_CASE("A dictionary has the named arrays, in the given order, as float32") {
   const auto make = [](std::vector<std::string> names) {
     return Played(std::make_unique<Dictionary>(std::make_unique<Counting>(), names));
   };
@@ -67,7 +67,7 @@ TEST_CASE("a dictionary has the arrays that were named, in that order, as float3
                        std::runtime_error);
 }
 
-TEST_CASE("frames of a dictionary are stacked array by array") {
+TEST_CASE("Frames of a dictionary are stacked array by array") {
   Played played(std::make_unique<FrameStack>(
       std::make_unique<Dictionary>(std::make_unique<Counting>(),
                                    std::vector<std::string>{"count", "pair"}),
@@ -91,7 +91,7 @@ TEST_CASE("frames of a dictionary are stacked array by array") {
   CHECK(other.step({3, 0}).observation == played.step({3, 0}).observation);
 }
 
-TEST_CASE("running statistics are the mean and variance of all that was seen") {
+TEST_CASE("Running statistics are the mean and variance of all observations") {
   Played played(std::make_unique<Normalize>(flat(), NormalizeOptions{.clip = 1e6}));
   Random random(5);
   std::vector<double> seen; // the third element: action 0 of the step, or 0 after a reset
@@ -116,7 +116,7 @@ TEST_CASE("running statistics are the mean and variance of all that was seen") {
         == doctest::Approx((seen.back() - mean) / std::sqrt(variance + 1e-8)));
 }
 
-TEST_CASE("large offsets do not cost the variance its digits") {
+TEST_CASE("Large offsets do not reduce the precision of the variance") {
   ObservationStatistics none = empty_statistics(flat()->spec());
   Played played(std::make_unique<Normalize>(std::make_unique<Counting>(), NormalizeOptions{}));
   played.reset(std::uint64_t{1} << 40); // 2^40 + 0..4
@@ -125,7 +125,7 @@ TEST_CASE("large offsets do not cost the variance its digits") {
   CHECK(static_cast<Normalize&>(*played.environment).statistics().variance(0, 0) == 2);
 }
 
-TEST_CASE("frozen statistics stay, come from a file exactly, and clip") {
+TEST_CASE("Frozen statistics are unchanged, are read from a file exactly, and clip observations") {
   const TemporaryFolder folder;
   Played running(std::make_unique<Normalize>(flat(), NormalizeOptions{}));
   running.reset(1).step({.1, 0}).step({.7, 0});
@@ -145,7 +145,8 @@ TEST_CASE("frozen statistics stay, come from a file exactly, and clip") {
   CHECK(static_cast<Normalize&>(*running.environment).statistics() == saved);
 }
 
-TEST_CASE("statistics that do not fit, or a file that is none, are refused by name") {
+TEST_CASE(
+    "Statistics that do not fit and invalid files are refused, and the error names the cause") {
   const TemporaryFolder folder;
   const auto refuse = [&](const std::string& text, const char* part) {
     std::ofstream(folder / "bad.json") << text;
@@ -171,7 +172,7 @@ TEST_CASE("statistics that do not fit, or a file that is none, are refused by na
   CHECK_THROWS_AS(Normalize(flat(), {.clip = 0}), std::invalid_argument);
 }
 
-TEST_CASE("statistics are part of the saved state") {
+TEST_CASE("Statistics are part of the saved state") {
   Played a(std::make_unique<Normalize>(flat(), NormalizeOptions{}));
   a.reset(1).step({.1, 0}).step({.7, 0});
   std::vector<std::byte> state;
@@ -183,7 +184,7 @@ TEST_CASE("statistics are part of the saved state") {
     CHECK_THROWS_AS(b.environment->load_state(std::span(state).first(size)), std::invalid_argument);
 }
 
-TEST_CASE("episode statistics add up what the episode paid, and tell its end once") {
+TEST_CASE("Episode statistics sum the rewards of an episode and report its end once") {
   std::vector<EpisodeSummary> ended;
   EpisodeStatistics counted(std::make_unique<Counting>(),
                             [&](const EpisodeSummary& episode) { ended.push_back(episode); });
@@ -209,7 +210,7 @@ TEST_CASE("episode statistics add up what the episode paid, and tell its end onc
   CHECK(other.episodes() == 2);
 }
 
-TEST_CASE("an episode log has a line per episode, of any number of environments") {
+TEST_CASE("An episode log has one line per episode, for any number of environments") {
   const TemporaryFolder folder;
   const auto make = [&] {
     return Played(std::make_unique<EpisodeStatistics>(std::make_unique<Counting>(),
@@ -273,7 +274,7 @@ TEST_CASE("make_environment builds every wrapper that the configuration asks for
   }
 }
 
-TEST_CASE("the wrapped reward is what the order of the wrappers makes of the task's") {
+TEST_CASE("Rewards are summed over repeated actions before they are scaled and clipped") {
   const EnvironmentConfig plain{.task = "pendulum_swingup", .action_repeat = 3};
   EnvironmentConfig scaled = plain;
   scaled.reward_scale = 5;

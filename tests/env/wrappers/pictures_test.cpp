@@ -23,7 +23,7 @@ std::vector<std::byte> seen_by(PixelOptions options, const std::string& camera) 
 
 } // namespace
 
-TEST_CASE("several cameras are the pictures of each, one after another") {
+TEST_CASE("The pictures of several cameras are concatenated in order") {
   PixelOptions options = small();
   options.cameras = {"side", "back", "-1"};
   Played played(make_environment({.task = "walker_walk", .pixels = options}));
@@ -44,7 +44,7 @@ TEST_CASE("several cameras are the pictures of each, one after another") {
                        doctest::Contains("at most 16"), std::invalid_argument);
 }
 
-TEST_CASE("a dictionary shows its pictures first, stacked, and then the newest states") {
+TEST_CASE("A dictionary has its stacked pictures first and then the newest states") {
   const EnvironmentConfig config{.task = "walker_walk",
                                  .pixels = small(),
                                  .frame_stack = 2,
@@ -70,7 +70,7 @@ TEST_CASE("a dictionary shows its pictures first, stacked, and then the newest s
   CHECK(newest(2) == states.reset(3).step({1, 1, 1, 1, 1, 1}).observation);
 }
 
-TEST_CASE("randomised colours, lights and cameras are seen, and go on from a saved state") {
+TEST_CASE("Randomised colours, lights and cameras are visible and continue from a saved state") {
   EnvironmentConfig config{.task = "cheetah_run", .pixels = small()};
   const std::vector<double> action(6, .5);
   Played plain(make_environment(config));
@@ -93,7 +93,7 @@ TEST_CASE("randomised colours, lights and cameras are seen, and go on from a sav
   }
 }
 
-TEST_CASE("a frame sink gets every n-th picture of the first episodes, and changes nothing") {
+TEST_CASE("A frame sink gets every n-th picture of the first episodes and changes no observation") {
   std::vector<std::int64_t> steps;
   std::vector<std::uint8_t> first;
   StepType last = StepType::first;

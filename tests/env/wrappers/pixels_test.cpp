@@ -60,16 +60,16 @@ void check_frames(const std::string& folder) {
 
 } // namespace
 
-TEST_CASE("frames of the real dm_control come out the same") {
+TEST_CASE("Frames of the real dm_control are reproduced") {
   check_frames(kRecordings);
 }
 
-TEST_CASE("frames of longer recordings of the real dm_control come out the same") {
+TEST_CASE("Frames of longer recordings of the real dm_control are reproduced") {
   if (const std::string folder = longer_recordings(); !folder.empty())
     check_frames(folder);
 }
 
-TEST_CASE("who draws is named") {
+TEST_CASE("The backend, vendor and renderer of OpenGL are reported") {
   const GlInfo info = gl_of_this_thread(GlBackend::automatic)->info();
   CHECK_FALSE(info.backend.empty());
   CHECK_FALSE(info.vendor.empty());
@@ -77,7 +77,7 @@ TEST_CASE("who draws is named") {
   CHECK(info.software == (info.renderer.find("llvmpipe") != std::string::npos));
 }
 
-TEST_CASE("layouts hold the same picture: planes, pixels and luma") {
+TEST_CASE("Planes, pixels and luma show the same picture") {
   const auto environment = started("cheetah_run");
   constexpr int kHeight = 40;
   constexpr int kWidth = 56;
@@ -98,7 +98,7 @@ TEST_CASE("layouts hold the same picture: planes, pixels and luma") {
   }
 }
 
-TEST_CASE("the top row comes first: the sky is above the floor's bright grid") {
+TEST_CASE("The top row of a picture comes first") {
   const auto environment = started("cartpole_balance");
   auto& data = environment->physics()->data();
   const auto upright = picture(*environment, {});
@@ -119,7 +119,7 @@ TEST_CASE("the top row comes first: the sky is above the floor's bright grid") {
   CHECK(pole_above > 0);
 }
 
-TEST_CASE("without effects the picture is close to the one with them, and not it") {
+TEST_CASE("A picture without effects is close to the one with effects, but not equal") {
   for (const char* task : {"cheetah_run", "walker_walk", "reacher_easy"}) {
     const auto environment = started(task);
     const double difference =
@@ -129,7 +129,7 @@ TEST_CASE("without effects the picture is close to the one with them, and not it
   }
 }
 
-TEST_CASE("cameras are found by name and by number") {
+TEST_CASE("Cameras are found by name and by number") {
   const auto environment = started("cheetah_run");
   const auto side = picture(*environment, {.camera = "side"});
   CHECK(side == picture(*environment, {.camera = "0"}));
@@ -139,7 +139,7 @@ TEST_CASE("cameras are found by name and by number") {
   CHECK(picture(*environment, {.camera = "-1"}) != side);
 }
 
-TEST_CASE("many renderers of one thread share it and do not disturb each other") {
+TEST_CASE("Several renderers of one thread do not disturb each other") {
   const auto cheetah = started("cheetah_run");
   const auto walker = started("walker_walk");
   const PixelOptions small{.height = 32, .width = 32, .effects = false};
@@ -161,7 +161,7 @@ TEST_CASE("many renderers of one thread share it and do not disturb each other")
   CHECK_THROWS_AS(a.draw(large), std::invalid_argument);
 }
 
-TEST_CASE("threads draw at the same time, each with its own context") {
+TEST_CASE("Threads draw at the same time, each with its own context") {
   const auto reference = picture(*started("cheetah_run"), {.effects = false});
   std::vector<std::future<bool>> results;
   for (int t = 0; t < 3; ++t)
@@ -180,7 +180,7 @@ TEST_CASE("threads draw at the same time, each with its own context") {
     CHECK(result.get());
 }
 
-TEST_CASE("an environment made and destroyed here may play on another thread") {
+TEST_CASE("An environment that is made and destroyed on one thread may play on another") {
   const auto environment = make_environment(
       {.task = "cartpole_balance", .pixels = PixelOptions{.height = 32, .width = 32}});
   std::vector<std::byte> observation(environment->spec().observation_bytes());
@@ -194,7 +194,8 @@ TEST_CASE("an environment made and destroyed here may play on another thread") {
   CHECK(there == observation);
 }
 
-TEST_CASE("pixels are stacked along channels, drawn once per agent step, and saved bit for bit") {
+TEST_CASE(
+    "Pixels are stacked along channels, drawn once per agent step, and restored bit for bit") {
   const EnvironmentConfig config{.task = "reacher_hard",
                                  .pixels =
                                      PixelOptions{.height = 24, .width = 20, .effects = false},
@@ -231,7 +232,7 @@ TEST_CASE("pixels are stacked along channels, drawn once per agent step, and sav
   }
 }
 
-TEST_CASE("a process that draws with EGL cannot begin to draw with OSMesa, and says so") {
+TEST_CASE("A process that draws with one OpenGL library refuses to draw with another") {
   const auto gl = gl_of_this_thread(GlBackend::automatic);
   if (gl->info().backend.starts_with("EGL"))
     CHECK_THROWS_WITH_AS(gl_of_this_thread(GlBackend::osmesa),

@@ -29,7 +29,8 @@ Played randomized(const char* task, std::vector<Randomization> changes) {
 
 } // namespace
 
-TEST_CASE("masses follow the seed, keep to their range, and the bare model stays as it was") {
+TEST_CASE(
+    "Masses depend on the seed and stay within their range, and the bare model is unchanged") {
   Played played = randomized("walker_walk", {random_masses(.3)});
   const auto bare = make_task("walker_walk");
   const std::vector<double> nominal = masses(*bare);
@@ -54,7 +55,7 @@ TEST_CASE("masses follow the seed, keep to their range, and the bare model stays
   CHECK(masses(*bare) == nominal);
 }
 
-TEST_CASE("a randomised episode is a function of its seed, whatever was played before") {
+TEST_CASE("A randomised episode is a function of its seed, whatever was played before") {
   const auto make = [] {
     return randomized("cheetah_run", {random_masses(.3), random_friction(.5)});
   };
@@ -74,7 +75,7 @@ TEST_CASE("a randomised episode is a function of its seed, whatever was played b
   CHECK(other.observation != a.observation);
 }
 
-TEST_CASE("colours, lights, cameras and friction move within their range") {
+TEST_CASE("Colours, lights, cameras and friction vary within their ranges") {
   Played played = randomized("cheetah_run", {random_colours(.2), random_lights(.5),
                                              random_cameras(.1, .2), random_friction(.4)});
   const auto bare = make_task("cheetah_run");
@@ -108,7 +109,7 @@ TEST_CASE("colours, lights, cameras and friction move within their range") {
   }
 }
 
-TEST_CASE("a hook of one's own changes any array, one that is none of the model's is refused") {
+TEST_CASE("A custom hook changes any array of the model, and an unknown array is refused") {
   const Randomization heavier{
       .name = "gravity compensation",
       .arrays = {"body_gravcomp"},
@@ -136,7 +137,7 @@ TEST_CASE("a hook of one's own changes any array, one that is none of the model'
   }
 }
 
-TEST_CASE("a randomised episode goes on from its saved state bit for bit, on every domain") {
+TEST_CASE("A randomised episode continues bit for bit from its saved state, on several domains") {
   for (const char* task : {"reacher_hard", "cheetah_run", "walker_walk", "ball_in_cup_catch"}) {
     CAPTURE(task);
     const EnvironmentConfig config{

@@ -18,7 +18,8 @@ std::vector<float> floats(std::span<const std::byte> bytes) {
 
 } // namespace
 
-TEST_CASE("actions in [-1, 1] are mapped onto the bounds, clipped, and NaN is refused") {
+TEST_CASE(
+    "Actions from -1 to 1 are mapped to the bounds, larger ones are clipped, and NaN is refused") {
   std::vector<double> given_on;
   ActionScale environment(std::make_unique<Counting>(&given_on));
   CHECK(environment.spec().action == ActionSpec{{-1, -1}, {1, 1}});
@@ -36,7 +37,7 @@ TEST_CASE("actions in [-1, 1] are mapped onto the bounds, clipped, and NaN is re
                        std::invalid_argument);
 }
 
-TEST_CASE("a repeated action adds rewards, multiplies discounts and stops at the last step") {
+TEST_CASE("A repeated action adds rewards, multiplies discounts and stops at the last step") {
   ActionRepeat environment(std::make_unique<Counting>(), 3);
   CHECK(environment.spec().action_repeat == 3);
   CHECK(environment.spec().episode_steps == 2);
@@ -55,8 +56,7 @@ TEST_CASE("a repeated action adds rewards, multiplies discounts and stops at the
   CHECK_THROWS_AS(ActionRepeat(std::make_unique<Counting>(), 1001), std::invalid_argument);
 }
 
-TEST_CASE(
-    "states are flattened in order and narrowed, and what float32 cannot hold stops the run") {
+TEST_CASE("States are flattened in order to float32, and a value that float32 cannot hold throws") {
   FlatState environment(std::make_unique<Counting>());
   CHECK(environment.spec().observations
         == std::vector<ArraySpec>{{"state", ElementType::float32, {3}}});
@@ -69,7 +69,7 @@ TEST_CASE(
                        doctest::Contains("'pair'[1]"), std::runtime_error);
 }
 
-TEST_CASE("stacked frames are oldest first and an episode begins with copies of its first") {
+TEST_CASE("Stacked frames are oldest first, and an episode begins with copies of its first frame") {
   FrameStack environment(std::make_unique<FlatState>(std::make_unique<Counting>()), 3);
   CHECK(environment.spec().observations[0].shape == std::vector<std::int64_t>{9});
   CHECK(environment.spec().frame_stack == 3);
