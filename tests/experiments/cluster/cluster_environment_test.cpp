@@ -59,8 +59,8 @@ std::map<std::string, std::string> places(const Cluster& cluster, const std::str
 
 } // namespace
 
-TEST_CASE(
-    "TF_CONFIG is a cluster: a node a task, with the learners, servers and evaluator on theirs") {
+TEST_CASE("TF_CONFIG describes a cluster with one node per task and the learners, servers and "
+          "evaluator on theirs") {
   const auto found =
       cluster_from_environment(of({{"TF_CONFIG", tf_config("worker", 1)}, {"TROUPE_KEYS", "/k"}}));
   REQUIRE(found.has_value());
@@ -81,7 +81,8 @@ TEST_CASE(
             ->head);
 }
 
-TEST_CASE("Without a chief worker 0 has the head, and on the loopback interface it needs no keys") {
+TEST_CASE(
+    "Without a chief, worker 0 hosts the head, which needs no keys on the loopback interface") {
   const std::string hosts = R"("worker": ["localhost:5001", "localhost:5002"])";
   const auto found = cluster_from_environment(of({{"TF_CONFIG", tf_config("worker", 0, hosts)}}));
   REQUIRE(found.has_value());
@@ -96,7 +97,7 @@ TEST_CASE("Without a chief worker 0 has the head, and on the loopback interface 
   CHECK(places(evaluator->cluster, "multi_worker")["evaluator 0"] == "evaluator-0");
 }
 
-TEST_CASE("torchrun's variables are a cluster: a node a rank, a learner on each") {
+TEST_CASE("torchrun's variables describe a cluster with one node and one learner per rank") {
   const Values values = {{"RANK", "3"},
                          {"WORLD_SIZE", "4"},
                          {"LOCAL_RANK", "1"},
@@ -123,7 +124,7 @@ TEST_CASE("torchrun's variables are a cluster: a node a rank, a learner on each"
   CHECK(one->cluster.head().listen() == "127.0.0.1:29501");
 }
 
-TEST_CASE("What an environment says wrongly is refused with its variable and the way out") {
+TEST_CASE("An invalid environment variable is refused, and the error names the variable") {
   CHECK_FALSE(cluster_from_environment(of({})).has_value());
   CHECK(has(complaint({}, "tf_config"), "TF_CONFIG is not set"));
   CHECK(has(complaint({}, "torchrun"), "RANK is not set"));
@@ -140,7 +141,7 @@ TEST_CASE("What an environment says wrongly is refused with its variable and the
   CHECK(has(complaint({{"RANK", "4"}, {"WORLD_SIZE", "2"}}), "RANK is \"4\""));
 }
 
-TEST_CASE("A mutated TF_CONFIG is read or refused, and nothing else happens") {
+TEST_CASE("A mutated TF_CONFIG is either read or refused with std::invalid_argument") {
   env::Random random(5);
   const auto below = [&](std::size_t limit) {
     return static_cast<std::size_t>(random.bits() % limit);

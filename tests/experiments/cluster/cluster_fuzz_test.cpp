@@ -13,8 +13,7 @@
 using namespace troupe;
 using namespace troupe::experiments;
 
-TEST_CASE("A mutated cluster file is read completely or refused in one line, and its placement "
-          "fits or says why not") {
+TEST_CASE("A mutated cluster file is either parsed completely or refused with a ConfigError") {
   const Experiment experiment =
       parse_experiment("environment { task: \"cartpole_balance\" }", "experiment.textproto");
   const actors::NodeResources here{

@@ -40,8 +40,7 @@ Experiment experiment(const std::vector<std::string>& overrides = {}) {
 
 } // namespace
 
-TEST_CASE(
-    "The clusters that come with the program read, say what they show, and have room for it") {
+TEST_CASE("Every bundled cluster parses, shows how to launch it, and has room for its roles") {
   int count = 0;
   for (const auto& entry : fs::directory_iterator(kClusters)) {
     CAPTURE(entry.path());
@@ -63,7 +62,7 @@ TEST_CASE(
   CHECK(count == 6);
 }
 
-TEST_CASE("A cluster's name comes from its file, as a name that hosts and pods may have") {
+TEST_CASE("A cluster's name is derived from its file name and is valid as a host and pod name") {
   CHECK(parse_cluster("local {}", "a/My_Cluster.v2.textproto").name() == "my-cluster-v2");
   CHECK(parse_cluster("local {}", "-.textproto").name() == "cluster");
   CHECK(parse_cluster("local {} name: \"x\"", "y").name() == "x");
@@ -71,8 +70,7 @@ TEST_CASE("A cluster's name comes from its file, as a name that hosts and pods m
         == "some/k");
 }
 
-TEST_CASE(
-    "Nodes have what the file gives them, and what it leaves open is this host's, or not known") {
+TEST_CASE("Nodes take their resources from the file, or from this host where the file gives none") {
   const auto nodes = cluster_nodes(
       parse_cluster(R"(node { name: "a" count: 2 address: "h[08-09]" cores: 2 gpus: 1 label: "z=1"
                               memory_bytes: 5 }
@@ -115,7 +113,7 @@ TEST_CASE(
   CHECK(actors::gpus_of(all[0]).empty());
 }
 
-TEST_CASE("Roles need what the experiment says where the cluster does not") {
+TEST_CASE("Roles take their needs from the experiment where the cluster gives none") {
   const Experiment what =
       experiment({"learner.threads=3", "replay.shards=2", "replay.capacity_bytes=4194304",
                   "actors.threads_per_actor=2"});
@@ -142,7 +140,7 @@ TEST_CASE("Roles need what the experiment says where the cluster does not") {
   CHECK(needs.at("evaluator").together == std::vector<std::string>{"learner"});
 }
 
-TEST_CASE("Counts of roles are overrides of the experiment, and what it has then is placed") {
+TEST_CASE("Role counts override the experiment, and the resulting experiment is placed") {
   const Cluster cluster = parse_cluster(R"(local {} role { name: "environment" count: 5 }
     role { name: "replay" count: 3 } role { name: "learner" count: 2 }
     role { name: "parameter_server" count: 4 } role { name: "evaluator" })",
@@ -170,7 +168,7 @@ TEST_CASE("Counts of roles are overrides of the experiment, and what it has then
                   {"replay", 0}});
 }
 
-TEST_CASE("The head is placed before anything else, on its node") {
+TEST_CASE("The head is placed first, on its node") {
   const Cluster cluster = parse_cluster("local {} node { name: \"a\" cores: 2 } node { name: \"b\" "
                                         "cores: 2 } head { node: \"b\" cores: 2 }",
                                         "c");
@@ -186,7 +184,7 @@ TEST_CASE("The head is placed before anything else, on its node") {
       ConfigError);
 }
 
-TEST_CASE("Where the head listens, and where nodes reach it") {
+TEST_CASE("The head's listen address and the address given to nodes are resolved separately") {
   const auto at = [](const std::string& head, bool for_nodes) {
     return head_endpoint(parse_cluster("keys: \"k\" head { " + head + " }", "c"), for_nodes);
   };
@@ -204,7 +202,7 @@ TEST_CASE("Where the head listens, and where nodes reach it") {
 }
 
 TEST_CASE(
-    "What is wrong with a cluster is told with its place, the value, the rule and the way out") {
+    "An invalid cluster is refused, and the error names the place, value, rule and a remedy") {
   struct Mistake {
     std::string text, part;
   };
@@ -304,7 +302,7 @@ TEST_CASE(
   CHECK_THROWS_AS(load_cluster("/nowhere/x.textproto"), ConfigError);
 }
 
-TEST_CASE("A mutated cluster is read or refused with its source, and nothing else happens") {
+TEST_CASE("A mutated cluster is either parsed or refused with an error that names its source") {
   const std::string original = read_text(kClusters / "ssh.textproto");
   env::Random random(17);
   const auto below = [&](std::size_t limit) {

@@ -28,7 +28,7 @@ Experiment small_experiment() {
 
 } // namespace
 
-TEST_CASE("YAML keeps keys in order and quotes what YAML would read as something else") {
+TEST_CASE("YAML output keeps the order of keys and quotes text that YAML would misread") {
   using Json = nlohmann::ordered_json;
   CHECK(
       yaml_text({{"b", 1}, {"a", "no"}, {"on", true}, {"list", {1, "x"}}, {"none", Json::object()}})
@@ -40,7 +40,8 @@ TEST_CASE("YAML keeps keys in order and quotes what YAML would read as something
         == "\"1a\": \"line\\nbreak \\\"quoted\\\" \xef\xbf\xbd\"\n");
 }
 
-TEST_CASE("Kubernetes gets a Job for each block, one for the head, and what belongs to them") {
+TEST_CASE("Kubernetes manifests contain one Job per node block, one for the head, and their "
+          "supporting objects") {
   const Cluster cluster = load_cluster(kClusterFiles / "kubernetes.textproto");
   const auto files = kubernetes_manifests(cluster, small_experiment());
   std::vector<std::string> names;
@@ -64,7 +65,7 @@ TEST_CASE("Kubernetes gets a Job for each block, one for the head, and what belo
   CHECK(has(files.at("nodes-cpu.yaml"), "value: \"kubernetes-head-0.kubernetes.troupe.svc:4242\""));
 }
 
-TEST_CASE("Pods find the cluster as it was planned, with keys that no manifest has") {
+TEST_CASE("Pods read back the planned cluster, and the manifests contain no keys") {
   for (const char* block : {"kubernetes.textproto"}) {
     Cluster cluster = load_cluster(kClusterFiles / block);
     cluster.mutable_node()->DeleteSubrange(1, 1); // nodes that are all alike also make an MPIJob
@@ -92,7 +93,7 @@ TEST_CASE("Pods find the cluster as it was planned, with keys that no manifest h
   }
 }
 
-TEST_CASE("While keys are rotated, the Secret has the retired pair, too") {
+TEST_CASE("During a key rotation, the Secret also contains the retired pair") {
   const TemporaryFolder folder;
   Cluster cluster = load_cluster(kClusterFiles / "kubernetes.textproto");
   cluster.set_keys(folder.path().string());
@@ -101,7 +102,7 @@ TEST_CASE("While keys are rotated, the Secret has the retired pair, too") {
   CHECK(has(secret_command(cluster), " --from-file='" + (folder / "curve.retired").string() + "'"));
 }
 
-TEST_CASE("A text of the cluster stays one word of a script and one string of a manifest") {
+TEST_CASE("Text from the cluster is quoted as one word of a script and one string of a manifest") {
   CHECK(shell_word("a b") == "'a b'");
   CHECK(shell_word("it's; rm $(x)") == "'it'\\''s; rm $(x)'");
   Cluster cluster = load_cluster(kClusterFiles / "kubernetes.textproto");
@@ -110,7 +111,7 @@ TEST_CASE("A text of the cluster stays one word of a script and one string of a 
   CHECK(has(files.at("head.yaml"), "image: \"x\\\": evil\\n- y: 'z\"\n"));
 }
 
-TEST_CASE("A batch script asks Slurm for what the cluster has, and for a signal in time") {
+TEST_CASE("A batch script requests the cluster's resources and an early signal from Slurm") {
   const Cluster cluster = load_cluster(kClusterFiles / "slurm.textproto");
   const std::string script = slurm_script(
       cluster, {.cluster = "/d/c d.textproto", .experiment = "/d/e.textproto", .runs = "/r"});

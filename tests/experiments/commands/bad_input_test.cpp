@@ -48,7 +48,7 @@ std::string text_of(const fs::path& path) {
 
 } // namespace
 
-TEST_CASE("What is wrong with an environment is told before a run's folder exists") {
+TEST_CASE("An invalid environment is reported before a run folder exists") {
   const SmallRun place;
   struct Mistake {
     std::vector<std::string> words;
@@ -79,8 +79,8 @@ TEST_CASE("What is wrong with an environment is told before a run's folder exist
   }
 }
 
-TEST_CASE("Without any OpenGL a run from pixels is refused with what to install, one from states "
-          "is not") {
+TEST_CASE("Without OpenGL, a run from pixels is refused with a package to install, and a run from "
+          "states works") {
   const SmallRun place;
   const std::string hide =
       "for f in $(ldconfig -p | sed -nE \"s/.*(libEGL|libOSMesa)[.]so.* => //p\"); do "
@@ -99,7 +99,7 @@ TEST_CASE("Without any OpenGL a run from pixels is refused with what to install,
   CHECK(in_own_mounts(hide, place.folder.path()).exit_code == 0);
 }
 
-TEST_CASE("A disk that is full at a checkpoint ends the run and harms no other") {
+TEST_CASE("A disk that fills up at a checkpoint ends the run and leaves other runs unchanged") {
   const SmallRun place;
   const Outcome outcome = in_own_mounts(
       "mkdir disk && mount -t tmpfs -o size=4m none disk && troupe train small.textproto --runs "
@@ -124,7 +124,7 @@ TEST_CASE("A disk that is full at a checkpoint ends the run and harms no other")
   CHECK(lines_of_troupe(outcome.output) == 1);
 }
 
-TEST_CASE("A port in use is named, with the way out") {
+TEST_CASE("A port in use is reported, and the error names a remedy") {
   const int taken = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -147,7 +147,8 @@ TEST_CASE("A port in use is named, with the way out") {
         == 2);
 }
 
-TEST_CASE("A checkpoint of another network, or of nobody, is refused by name and stays as it was") {
+TEST_CASE("A checkpoint that does not fit the network or is foreign is refused by name and left "
+          "unchanged") {
   const SmallRun place;
   REQUIRE(run_words(train_small(), place.folder.path()).exit_code == 0);
   REQUIRE(run_words(train_small({"--runs", "other", "--set", "d4pg.policy_layers=24"}),

@@ -28,7 +28,7 @@ TEST_CASE("A curriculum that joins the run teaches a code that random actions ne
   CHECK(has(training.output(), "mean return of the whole code: 1"));
 }
 
-TEST_CASE("Without the curriculum nothing is learned") {
+TEST_CASE("Without the curriculum, the agent does not learn the code") {
   const TemporaryFolder folder;
   Program training({kProgram, kExperiment, "--without", "stop.environment_steps=5000"},
                    folder.path());

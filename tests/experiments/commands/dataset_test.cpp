@@ -43,7 +43,7 @@ nlohmann::json info_of(const std::string& arguments) {
 
 } // namespace
 
-TEST_CASE("rendered scenes are the same bytes for any number of threads, and splits share none") {
+TEST_CASE("Rendered scenes do not depend on the number of threads, and splits share no picture") {
   const TemporaryFolder folder;
   const auto render = [&](const char* name, const std::string& more) {
     const Outcome outcome = troupe_program("dataset render " + (folder / name).string() + kScenes
@@ -70,7 +70,7 @@ TEST_CASE("rendered scenes are the same bytes for any number of threads, and spl
         == "60 of 60 rows are good\n");
 }
 
-TEST_CASE("every layout holds the same scenes and is read by its looks") {
+TEST_CASE("Every layout holds the rendered scenes, and its format is detected") {
   const TemporaryFolder folder;
   for (const std::string layout : {"tar", "cifar10", "cifar100", "idx", "csv"}) {
     const auto out = (folder / layout).string();
@@ -102,7 +102,7 @@ TEST_CASE("every layout holds the same scenes and is read by its looks") {
   }
 }
 
-TEST_CASE("a bad picture is listed, and mistakes are told in words") {
+TEST_CASE("A bad picture is listed, and invalid arguments are explained") {
   const TemporaryFolder folder;
   const auto out = (folder / "a").string();
   REQUIRE(troupe_program("dataset render " + out + kScenes + "--rows 2 --size 16").exit_code == 0);

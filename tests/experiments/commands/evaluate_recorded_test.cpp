@@ -47,8 +47,8 @@ struct RecordedRun : SmallRun {
 
 } // namespace
 
-TEST_CASE("A run is evaluated on recorded episodes, the same each time, and another recording is "
-          "refused by name") {
+TEST_CASE("Evaluating a run on recorded episodes is reproducible, and a recording that does not "
+          "fit is refused") {
   const RecordedRun place;
   const Outcome first = place.evaluate({"--on", "random", "--json"});
   CAPTURE(first.output);
@@ -89,8 +89,8 @@ TEST_CASE("A run is evaluated on recorded episodes, the same each time, and anot
   CHECK(has(place.refused({"--discount", "0.9"}), "--on"));
 }
 
-TEST_CASE("What a policy would return is estimated from another one's episodes, and is what it "
-          "returns when it plays") {
+TEST_CASE("Off-policy estimates from another policy's episodes agree with the returns that the "
+          "policy obtains") {
   const SmallRun place;
   std::ofstream(place.folder / "small.textproto") << R"(
 environment { task: "CartPole-v1" time_limit: 30 }
@@ -140,7 +140,7 @@ deterministic: true
   CHECK(robust.at("mean") != made.at("recorded").at("mean"));
 }
 
-TEST_CASE("A policy with a memory is evaluated on episodes that it played, and every weight is 1") {
+TEST_CASE("A policy with a memory gets weight 1 for every episode that it recorded itself") {
   const SmallRun place;
   std::ofstream(place.folder / "small.textproto") << R"(
 environment { task: "CartPole-v1" time_limit: 30 }

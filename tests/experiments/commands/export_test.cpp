@@ -16,7 +16,8 @@ using namespace troupe::experiments;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-TEST_CASE("A run's policy is exported whole, measured, and again for the same contract alone") {
+TEST_CASE(
+    "A run's policy is exported and measured, and replaces only a policy with the same contract") {
   const SmallRun place;
   Program program(train_small({"--json"}), place.folder.path());
   REQUIRE(program.wait() == 0);

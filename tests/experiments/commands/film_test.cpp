@@ -12,7 +12,8 @@ using namespace troupe;
 using namespace troupe::experiments;
 namespace fs = std::filesystem;
 
-TEST_CASE("The trained agent is filmed at the end of a run from pixels, and once more on request") {
+TEST_CASE("A run from pixels ends with a video of the trained agent, and evaluate records another "
+          "on request") {
   const TemporaryFolder folder;
   std::ofstream(folder.path() / "film.textproto") << R"(
 environment { task: "cartpole_balance" pixels { height: 32 width: 32 grey: true effects: false } frame_stack: 2 action_repeat: 8 }
@@ -72,7 +73,7 @@ stop { environment_steps: 3000 }
   CHECK(refused.output.find("environment.pixels.renderer") != std::string::npos);
 }
 
-TEST_CASE("Without FFmpeg a run warns once, and trains to its end") {
+TEST_CASE("Without FFmpeg, a run warns once and trains to its end") {
   const TemporaryFolder folder;
   const fs::path program = folder / "troupe";
   fs::copy_file(in_build("troupe"), program);

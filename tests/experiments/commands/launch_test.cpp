@@ -24,7 +24,7 @@ void write_cluster(const fs::path& file, const std::string& more = "") {
 
 } // namespace
 
-TEST_CASE("A dry run prints what would be where and what is free, and starts nothing") {
+TEST_CASE("A dry run prints the placement and the free resources and starts nothing") {
   const TemporaryFolder folder;
   write_cluster(folder / "two.textproto", "role { name: \"environment\" count: 3 cores: 1 }");
   const Outcome outcome =
@@ -47,7 +47,7 @@ TEST_CASE("A dry run prints what would be where and what is free, and starts not
   CHECK_FALSE(fs::exists(folder / "runs"));
 }
 
-TEST_CASE("The same as JSON for scripts, with --set above the cluster's counts") {
+TEST_CASE("A dry run prints the placement as JSON, and --set overrides the cluster's counts") {
   const TemporaryFolder folder;
   write_cluster(folder / "two.textproto", "role { name: \"environment\" count: 3 }");
   const Outcome outcome =
@@ -67,7 +67,7 @@ TEST_CASE("The same as JSON for scripts, with --set above the cluster's counts")
   CHECK(answer["free"][0]["memory_bytes"].get<std::int64_t>() > 0);
 }
 
-TEST_CASE("What another system's variables describe is placed as a cluster") {
+TEST_CASE("A cluster described by TF_CONFIG is placed") {
   const TemporaryFolder folder;
   const Outcome outcome = [&] {
     Program program({"env",
@@ -83,7 +83,7 @@ TEST_CASE("What another system's variables describe is placed as a cluster") {
   CHECK(has(outcome.output, "learner      1      worker-1  ?"));
 }
 
-TEST_CASE("Manifests are written as files that say how to go on") {
+TEST_CASE("Manifests are written as files, and the output names the command to run next") {
   const TemporaryFolder folder;
   write_cluster(folder / "job.textproto", "slurm {} keys: \"my keys\"");
   const Outcome outcome =
@@ -99,7 +99,7 @@ TEST_CASE("Manifests are written as files that say how to go on") {
   CHECK(script.wait() == 0);
 }
 
-TEST_CASE("A mistake in a launch ends with 2 and says which") {
+TEST_CASE("A user error in a launch exits with code 2, and the last line names it") {
   const TemporaryFolder folder;
   write_cluster(folder / "two.textproto");
   write_cluster(folder / "gpu.textproto", "role { name: \"learner\" gpus: 1 }");
@@ -137,7 +137,7 @@ TEST_CASE("A mistake in a launch ends with 2 and says which") {
   CHECK_FALSE(fs::exists(folder / "m"));
 }
 
-TEST_CASE("The clusters that come with the program and their keys are listed") {
+TEST_CASE("The bundled clusters and the cluster keys are listed") {
   const Outcome clusters = run_troupe({"list", "clusters"});
   CHECK(clusters.exit_code == 0);
   for (const char* name : {"laptop ", "ssh ", "slurm ", "kubernetes ", "mpi "})
@@ -145,7 +145,7 @@ TEST_CASE("The clusters that come with the program and their keys are listed") {
   CHECK(has(run_troupe({"list", "cluster-keys"}).output, "supervision.lost_seconds = 10\n"));
 }
 
-TEST_CASE("The image is made of files that are there") {
+TEST_CASE("Every file that the Dockerfile copies exists") {
   const fs::path top = in_source();
   std::ifstream in(top / "experiments/packaging/Dockerfile");
   int count = 0;

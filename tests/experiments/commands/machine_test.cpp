@@ -26,7 +26,7 @@ Machine fine_machine() {
 
 } // namespace
 
-TEST_CASE("doctor has nothing to change on a fine machine, and one thing for each fault") {
+TEST_CASE("doctor suggests no change on a good machine and exactly one for each fault") {
   for (const Finding& finding : judge_machine(fine_machine())) {
     CAPTURE(finding.name);
     CHECK(finding.level == Level::good);
@@ -65,7 +65,7 @@ TEST_CASE("doctor has nothing to change on a fine machine, and one thing for eac
   }
 }
 
-TEST_CASE("A machine without GPUs needs no CUDA, and this one can be measured") {
+TEST_CASE("A machine without GPUs does not need CUDA, and this machine can be measured") {
   Machine machine = fine_machine();
   machine.gpus.clear();
   machine.no_gpu_training = "built without CUDA";

@@ -58,7 +58,7 @@ void append(const fs::path& path, const std::string& text) {
 
 } // namespace
 
-TEST_CASE("A head's file says where it is while it lives, and nothing else is believed") {
+TEST_CASE("A head file exists only while its head lives, and an invalid one is refused") {
   const TemporaryFolder folder;
   CHECK_FALSE(read_head_file(folder.path()));
   {
@@ -91,7 +91,8 @@ TEST_CASE("A head's file says where it is while it lives, and nothing else is be
   }
 }
 
-TEST_CASE("The run that is meant is the named one, or the newest that is alive, else why not") {
+TEST_CASE("Commands use the named run or the newest live one, and the error says why a run cannot "
+          "be used") {
   const TemporaryFolder folder;
   const fs::path runs = folder / "runs";
   CHECK(has(refusal({}, runs), "no live run below it"));
@@ -128,7 +129,7 @@ TEST_CASE("The run that is meant is the named one, or the newest that is alive, 
                        std::invalid_argument);
 }
 
-TEST_CASE("A rotated file holds the newest lines and never more than twice its bound") {
+TEST_CASE("A rotated log holds the newest lines and never exceeds twice its limit") {
   const TemporaryFolder folder;
   const fs::path path = folder / "a.log";
   std::uintmax_t most = 0;
@@ -150,7 +151,7 @@ TEST_CASE("A rotated file holds the newest lines and never more than twice its b
   nowhere.write("lost");
 }
 
-TEST_CASE("Logs of head, nodes and roles come by time, chosen by role and node") {
+TEST_CASE("Logs of head, nodes and roles are merged by time and filtered by role and node") {
   const TemporaryFolder folder;
   const fs::path run = folder.path();
   fs::create_directories(run / "logs");
@@ -175,7 +176,7 @@ TEST_CASE("Logs of head, nodes and roles come by time, chosen by role and node")
   CHECK_THROWS_AS(RunLogs(run, {.role = "actor", .node = ""}), std::invalid_argument);
 }
 
-TEST_CASE("Logs are followed over new files, halves of lines and a rotation, nothing twice") {
+TEST_CASE("Following logs handles new files, partial lines and rotation without repeating a line") {
   const TemporaryFolder folder;
   const fs::path run = folder.path();
   fs::create_directories(run / "logs");
@@ -197,7 +198,7 @@ TEST_CASE("Logs are followed over new files, halves of lines and a rotation, not
            "replay/0 on head|four\nreplay/0 on head|five\n");
 }
 
-TEST_CASE("A status is a table for people and one object for programs") {
+TEST_CASE("A status is printed as a table and as one JSON object") {
   actors::wire::RunStatus status;
   status.mutable_head()->set_phase("training");
   status.mutable_head()->set_folder("/runs/a/1");
@@ -247,7 +248,7 @@ TEST_CASE("A status is a table for people and one object for programs") {
   CHECK(told["head"]["had_processes"] == 6);
 }
 
-TEST_CASE("A screen shows its lines and columns of a text, whole characters only") {
+TEST_CASE("Text is cut to the lines and columns of the screen at whole characters") {
   CHECK(cut_to_screen("abc\ndefg\nhi\n", 2, 3) == "abc\ndef\n");
   CHECK(cut_to_screen("…….\n", 5, 2) == "……\n");
   CHECK(cut_to_screen("", 5, 2).empty());

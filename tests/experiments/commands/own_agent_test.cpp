@@ -54,7 +54,7 @@ TEST_CASE("The agents of a plug-in are listed") {
   CHECK(run_troupe({"list", "keys", "--plugin", kAgentPlugin}).exit_code == 2);
 }
 
-TEST_CASE("An agent from a plug-in trains in processes, writes its metrics, and is resumed") {
+TEST_CASE("An agent from a plug-in trains in separate processes, writes its metrics and resumes") {
   const Example example;
   Program training(example.train({"--processes", "--set", "stop.environment_steps=1500", "--set",
                                   "evaluation.final_episodes=1"}),
@@ -74,7 +74,7 @@ TEST_CASE("An agent from a plug-in trains in processes, writes its metrics, and 
   CHECK(last_json(resumed.output()).at("updates").get<int>() > summary.at("updates").get<int>());
 }
 
-TEST_CASE("Two equal runs of an agent from a plug-in are equal bit for bit") {
+TEST_CASE("Two runs of a plug-in's agent with equal settings are equal bit for bit") {
   std::string parameters[2];
   for (std::string& made : parameters) {
     const Example example;
@@ -90,7 +90,7 @@ TEST_CASE("Two equal runs of an agent from a plug-in are equal bit for bit") {
   CHECK(parameters[0] == parameters[1]);
 }
 
-TEST_CASE("What a plug-in's agent does not take is refused before a run exists") {
+TEST_CASE("Settings that a plug-in's agent does not support are refused before a run exists") {
   const Example example;
   const auto refused = [&](const std::vector<std::string>& words, const char* part) {
     Program program(example.train(words), example.folder.path());

@@ -28,12 +28,12 @@ Outcome train(const TemporaryFolder& folder, const std::vector<std::string>& mor
 
 } // namespace
 
-TEST_CASE("The agent of the guide is a file of at most 250 lines") {
+TEST_CASE("The guide's agent is a single file of at most 250 lines") {
   const std::string text = read_text(kExample / "own_dqn.cpp");
   CHECK(std::count(text.begin(), text.end(), '\n') <= 250);
 }
 
-TEST_CASE("Two equal runs of the guide's agent are equal bit for bit, one of them resumed") {
+TEST_CASE("A resumed run of the guide's agent equals an uninterrupted one bit for bit") {
   const TemporaryFolder whole, parts;
   const auto steps = [](int count) {
     return std::vector<std::string>{"--set", "deterministic=true", "--set",
@@ -62,7 +62,7 @@ TEST_CASE("Two equal runs of the guide's agent are equal bit for bit, one of the
   CHECK(has(exported.last_line, "agent 'own_dqn' does not describe its policy"));
 }
 
-TEST_CASE("What the guide's agent does not take is refused before a run exists") {
+TEST_CASE("Options that the guide's agent does not support are refused before a run exists") {
   const TemporaryFolder folder;
   const auto refused = [&](const std::vector<std::string>& words, const char* part) {
     const Outcome outcome = train(folder, words);

@@ -31,7 +31,7 @@ double mean_return(const json& summary) {
 
 } // namespace
 
-TEST_CASE("The example's class is as short as it was promised to be") {
+TEST_CASE("The class of the environment example has at most 60 lines") {
   std::ifstream in(kExamples / "own_environment.cpp");
   int lines = 0;
   bool inside = false;
@@ -44,7 +44,7 @@ TEST_CASE("The example's class is as short as it was promised to be") {
   CHECK(lines <= 60);
 }
 
-TEST_CASE("The example passes the check of environments, as a plug-in and linked in") {
+TEST_CASE("The environment example passes the environment check as a plug-in and linked in") {
   const Outcome plain = run_troupe({"check", "environment", "--plugin", kPlugin});
   CAPTURE(plain.output);
   CHECK(plain.exit_code == 0);
@@ -68,7 +68,7 @@ TEST_CASE("The example passes the check of environments, as a plug-in and linked
   CHECK_FALSE(has(run_troupe({"list", "environments"}).output, "push_to_middle"));
 }
 
-TEST_CASE("A mistake about a plug-in is told in the last line, with exit code 2") {
+TEST_CASE("A plug-in error is explained in the last line, with exit code 2") {
   const auto fails = [](std::vector<std::string> words, const std::string& part) {
     const Outcome outcome = run_troupe(std::move(words));
     CAPTURE(outcome.output);
@@ -93,7 +93,7 @@ TEST_CASE("A mistake about a plug-in is told in the last line, with exit code 2"
         "no physics");
 }
 
-TEST_CASE("The check's findings make exit code 1, and are one line each in JSON") {
+TEST_CASE("Findings of the environment check are listed in JSON and set exit code 1") {
   // With running statistics an observation depends on what was played before.
   const Outcome outcome = run_troupe({"check", "environment", "pendulum_swingup", "--json", "--set",
                                       "environment.normalization.mode=running"});
@@ -106,7 +106,7 @@ TEST_CASE("The check's findings make exit code 1, and are one line each in JSON"
   CHECK(has(outcome.last_line, "pendulum_swingup: wrapped: determinism"));
 }
 
-TEST_CASE("Statistics that were collected are what a frozen normalisation reads") {
+TEST_CASE("Collected statistics can be read by a frozen normalisation") {
   const TemporaryFolder folder;
   const Outcome collected = run_troupe({"check", "environment", "pendulum_swingup", "--statistics",
                                         "pendulum.json", "--episodes", "2"},
@@ -122,7 +122,7 @@ TEST_CASE("Statistics that were collected are what a frozen normalisation reads"
   CHECK(frozen.exit_code == 0);
 }
 
-TEST_CASE("The example learns from a plug-in as from a task that is built in") {
+TEST_CASE("The example environment is learned from a plug-in") {
   const TemporaryFolder folder;
   std::ofstream(folder.path() / "own.textproto")
       << read_text(kExamples / "own_environment.textproto");
@@ -138,7 +138,7 @@ TEST_CASE("The example learns from a plug-in as from a task that is built in") {
   CHECK(json::parse(log.substr(0, log.find('\n'))).at("environment") == "push_to_middle");
 }
 
-TEST_CASE("A program with the environment linked in trains it in processes of its own") {
+TEST_CASE("A program with the environment linked in trains it in separate processes") {
   const TemporaryFolder folder;
   std::ofstream(folder.path() / "own.textproto")
       << read_text(kExamples / "own_environment.textproto");
@@ -152,7 +152,8 @@ TEST_CASE("A program with the environment linked in trains it in processes of it
   CHECK(last_json(training.output()).at("returns").size() == 1);
 }
 
-TEST_CASE("A dictionary is refused before a run exists, in words that say what agents take") {
+TEST_CASE("A dictionary observation is refused before a run exists, and the error says what agents "
+          "take") {
   const TemporaryFolder folder;
   std::ofstream(folder.path() / "two.textproto")
       << "environment { task: \"pendulum_swingup\" observations: \"orientation\" observations: "

@@ -20,7 +20,7 @@ double accuracy(const std::string& output) {
 
 } // namespace
 
-TEST_CASE("Two replicas of an own workload learn, and the checkpoint continues the run") {
+TEST_CASE("Two replicas of a custom workload learn, and training resumes from their checkpoint") {
   const TemporaryFolder folder;
   Program training({in_build("experiments/own_workload"), "spirals"}, folder.path());
   const int trained = training.wait();

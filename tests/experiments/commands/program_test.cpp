@@ -15,7 +15,7 @@ using namespace troupe::experiments;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-TEST_CASE("Every command has help with an example, and help is no mistake") {
+TEST_CASE("The help of every command has an example and exits with code 0") {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"--help"},
                                              {"train", "--help"},
@@ -58,7 +58,7 @@ TEST_CASE("Every command has help with an example, and help is no mistake") {
   CHECK_FALSE(has(run_troupe({"--help"}).output, "  actor "));
 }
 
-TEST_CASE("A mistake of the user's ends with 2 and one line that says which") {
+TEST_CASE("A user error exits with code 2, and the last line names it") {
   const TemporaryFolder folder;
   std::ofstream(folder.path() / "bad.textproto") << "environment { task: \"cartpole_balanc\" }";
   std::ofstream(folder.path() / "open.textproto")
@@ -110,7 +110,7 @@ TEST_CASE("A mistake of the user's ends with 2 and one line that says which") {
   CHECK_FALSE(fs::exists(folder.path() / "runs")); // no refused command left anything behind
 }
 
-TEST_CASE("What fails for another reason than a mistake ends with 1") {
+TEST_CASE("A failure that is not a user error exits with code 1") {
   const TemporaryFolder folder;
   CHECK(run_troupe({"check", "golden", "none"}, folder.path()).exit_code == 1);
   std::ofstream(folder.path() / "file") << "";
@@ -120,7 +120,7 @@ TEST_CASE("What fails for another reason than a mistake ends with 1") {
   CHECK(has(outcome.last_line, "--runs"));
 }
 
-TEST_CASE("list names environments, keys, experiments and benches, for people and as JSON") {
+TEST_CASE("list prints environments, keys, experiments and benches as text and as JSON") {
   const std::string environments = run_troupe({"list", "environments"}).output;
   CHECK(has(environments, "\nwalker_walk "));
   CHECK(has(environments, " benchmarking "));
@@ -151,7 +151,7 @@ TEST_CASE("list names environments, keys, experiments and benches, for people an
   CHECK(json::parse(run_troupe({"list", "benches", "--json"}).output).is_array());
 }
 
-TEST_CASE("doctor names every version and the machine, and fails where runs cannot be written") {
+TEST_CASE("doctor reports every version and the machine, and fails where runs cannot be written") {
   const TemporaryFolder folder;
   const json findings = json::parse(run_troupe({"doctor", "--json"}, folder.path()).output);
   std::vector<std::string> names;
@@ -173,7 +173,7 @@ TEST_CASE("doctor names every version and the machine, and fails where runs cann
   CHECK(run_troupe({"doctor", "--models", "nowhere"}, folder.path()).exit_code == 1);
 }
 
-TEST_CASE("new writes folders that work at once, under a name that can be one, and no other") {
+TEST_CASE("new writes a folder under a valid name and never replaces an existing one") {
   const TemporaryFolder folder;
   for (const char* kind : {"experiment", "environment", "agent", "cluster"}) {
     CAPTURE(kind);
@@ -201,7 +201,7 @@ TEST_CASE("new writes folders that work at once, under a name that can be one, a
   CHECK(has(run_troupe({"new", "agnet", "x"}, folder.path()).last_line, "KIND"));
 }
 
-TEST_CASE("Keys are made for their owner's eyes, shown without the secret, and never replaced") {
+TEST_CASE("Keys are readable by their owner only, shown without the secret, and never replaced") {
   const TemporaryFolder folder;
   const Outcome made = run_troupe({"keys", "new", "here/keys"}, folder.path());
   CHECK(made.exit_code == 0);
@@ -218,7 +218,7 @@ TEST_CASE("Keys are made for their owner's eyes, shown without the secret, and n
   CHECK(has(run_troupe({"keys", "show", "nowhere"}, folder.path()).last_line, "troupe keys new"));
 }
 
-TEST_CASE("A deployment's keys are made, shown, checked and rotated, and no secret is printed") {
+TEST_CASE("A deployment's keys are created, shown, checked and rotated, and no secret is printed") {
   const TemporaryFolder folder;
   const fs::path keys = folder.path() / "lab";
   std::string printed;
@@ -264,7 +264,7 @@ TEST_CASE("A deployment's keys are made, shown, checked and rotated, and no secr
     CHECK_FALSE(has(printed, word));
 }
 
-TEST_CASE("A run without a checkpoint, or in use, is not resumed, and stays as it was") {
+TEST_CASE("A run that has no checkpoint or is in use is not resumed") {
   const TemporaryFolder folder;
   const auto run = [&](const std::string& name) {
     return RunFolder::create(folder.path(), name, UtcTime{},

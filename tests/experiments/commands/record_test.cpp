@@ -17,7 +17,7 @@ using namespace troupe::experiments;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-TEST_CASE("Episodes of random actions are recorded, shown, checked and learnt from") {
+TEST_CASE("Episodes of random actions are recorded, shown, checked and used for training") {
   const SmallRun place;
   const fs::path out = place.folder / "random";
   const Outcome recorded =
@@ -59,7 +59,8 @@ recording { path: "random" updates: 200 }
   CHECK(has(read_text(fs::path(summary.at("run").get<std::string>()) / "metrics.csv"), "loss"));
 }
 
-TEST_CASE("A run's policy is recorded: its returns are those of the run, and steps are exact") {
+TEST_CASE(
+    "Recording a run's policy writes the exact number of steps and the policy's description") {
   const SmallRun place;
   Program program(train_small({"--json"}), place.folder.path());
   REQUIRE(program.wait() == 0);
@@ -87,7 +88,7 @@ TEST_CASE("A run's policy is recorded: its returns are those of the run, and ste
   CHECK(replay::Recording(other).spec().about.at("seed") == "9");
 }
 
-TEST_CASE("A signal ends a recording with what was played") {
+TEST_CASE("A signal ends a recording and keeps the finished episodes") {
   const SmallRun place;
   const fs::path out = place.folder / "random";
   Program program({in_build("troupe"), "record", "small.textproto", "--random", "--steps",
@@ -100,7 +101,8 @@ TEST_CASE("A signal ends a recording with what was played") {
   CHECK_FALSE(fs::exists(out.string() + ".partial"));
 }
 
-TEST_CASE("What cannot be recorded or learnt from is refused, and leaves nothing behind") {
+TEST_CASE(
+    "Invalid recordings and training on a missing one are refused and leave no files behind") {
   const SmallRun place;
   const auto refused = [&](std::vector<std::string> words) {
     const Outcome outcome = run_troupe(std::move(words), place.folder.path());

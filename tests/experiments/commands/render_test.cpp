@@ -51,7 +51,7 @@ int distinct(const Png& picture) {
 
 } // namespace
 
-TEST_CASE("A picture of a state is the same again, another of another seed, step, camera or size") {
+TEST_CASE("Rendering a state is reproducible and depends on seed, step, camera, effects and size") {
   const TemporaryFolder folder;
   const auto picture = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words = {"walker_walk", "--renderer", "caster", "--out", "a.png"};
@@ -83,7 +83,8 @@ TEST_CASE("A picture of a state is the same again, another of another seed, step
       REQUIRE((grey.rgb[i] == grey.rgb[i + 1] && grey.rgb[i] == grey.rgb[i + 2]));
 }
 
-TEST_CASE("Both renderers are drawn side by side with their difference, and compared") {
+TEST_CASE("Both renderers are drawn side by side with their difference, and their similarity is "
+          "reported") {
   const TemporaryFolder folder;
   const Outcome outcome =
       render({"cheetah_run", "--renderer", "both", "--size", "60", "--out", "both.png", "--json"},
@@ -103,7 +104,8 @@ TEST_CASE("Both renderers are drawn side by side with their difference, and comp
     }
 }
 
-TEST_CASE("Several environments make a contact sheet, a name ending in mp4 a video") {
+TEST_CASE(
+    "Several environments are drawn as a contact sheet, and an mp4 or gif name records a video") {
   const TemporaryFolder folder;
   const Outcome sheet = render({"cheetah_run", "walker_walk", "reacher_easy", "--renderer",
                                 "caster", "--size", "40", "--out", "sheet.png", "--json"},
@@ -124,7 +126,7 @@ TEST_CASE("Several environments make a contact sheet, a name ending in mp4 a vid
   }
 }
 
-TEST_CASE("What cannot be drawn is said in one line") {
+TEST_CASE("An invalid render request is reported in one line") {
   const TemporaryFolder folder;
   struct Mistake {
     std::vector<std::string> words;
@@ -157,7 +159,8 @@ TEST_CASE("What cannot be drawn is said in one line") {
   CHECK(unwritable.last_line.find("no/where.png") != std::string::npos);
 }
 
-TEST_CASE("Likeness is a line of JSON per task and one of all, and judged by the exit code") {
+TEST_CASE("check likeness prints one JSON line per task and one for all, and its exit code gives "
+          "the verdict") {
   const Outcome outcome =
       run_troupe({"check", "likeness", "--task", "cheetah_run", "--states", "3", "--json"});
   CAPTURE(outcome.output);

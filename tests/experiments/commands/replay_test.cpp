@@ -76,7 +76,7 @@ replay::InsertionPtr steps(replay::Writer& writer, int count) {
 
 } // namespace
 
-TEST_CASE("Tables of a file are served to clients that learn what they are, told of, and end by a "
+TEST_CASE("Tables from a file are served, described to clients, reported by info, and ended by a "
           "signal") {
   const TemporaryFolder folder;
   const auto file = folder.path() / "tables.textproto";
@@ -120,7 +120,7 @@ TEST_CASE("Tables of a file are served to clients that learn what they are, told
   CHECK(has(served.program.output(), "table \"long\": 16 items inserted, 4 sampled, 16 held"));
 }
 
-TEST_CASE("One table comes from flags, encrypted where there are keys") {
+TEST_CASE("Flags define a single table, and keys encrypt its connections") {
   const TemporaryFolder folder;
   const auto path = [&](const std::string& name) { return (folder.path() / name).string(); };
   REQUIRE(run_troupe({"keys", "new", path("server")}).exit_code == 0);
@@ -139,7 +139,7 @@ TEST_CASE("One table comes from flags, encrypted where there are keys") {
   CHECK(has(stranger.last_line, "does not answer"));
 }
 
-TEST_CASE("A served table larger than its memory continues from its checkpoint after an end") {
+TEST_CASE("A served table larger than its memory continues from its checkpoint after a restart") {
   const TemporaryFolder folder;
   const auto path = [&](const std::string& name) { return (folder.path() / name).string(); };
   const std::vector<std::string> words = {"--column",
@@ -197,7 +197,7 @@ TEST_CASE("A served table larger than its memory continues from its checkpoint a
   }
 }
 
-TEST_CASE("What is wrong with tables is said with place, key, value and rule") {
+TEST_CASE("An invalid table is refused, and the error names the place, key, value and rule") {
   struct Mistake {
     std::string text;
     std::string part;
@@ -264,14 +264,14 @@ TEST_CASE("What is wrong with tables is said with place, key, value and rule") {
   }
 }
 
-TEST_CASE("The keys of tables are listed with their rules") {
+TEST_CASE("The table keys are listed with their rules") {
   const Outcome keys = run_troupe({"list", "table-keys"});
   CHECK(keys.exit_code == 0);
   CHECK(has(keys.output, "column.shape = "));
   CHECK(has(keys.output, "max_times_sampled = 0\n    samples after which an item is removed"));
 }
 
-TEST_CASE("A mutated file of tables is read completely or refused in one line") {
+TEST_CASE("A mutated table file is either parsed completely or refused with a ConfigError") {
   const std::string original = kTables;
   env::Random random(3);
   const auto below = [&](std::size_t limit) {

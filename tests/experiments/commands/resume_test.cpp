@@ -39,7 +39,8 @@ Experiment with(const std::vector<std::string>& overrides) {
 
 } // namespace
 
-TEST_CASE("Keys that a checkpoint cannot follow are refused with the reason, others are not") {
+TEST_CASE("Changes that a checkpoint cannot follow are refused with the reason, and other changes "
+          "are accepted") {
   const Experiment before = with({});
   CHECK(changes_between(before, before).empty());
   for (const char* assignment :
@@ -78,8 +79,8 @@ TEST_CASE("Keys that a checkpoint cannot follow are refused with the reason, oth
   CHECK(has(text_of(changes[0]), "replay.shards was 1 and is 2"));
 }
 
-TEST_CASE("A run goes on with other numbers, its config says so, and what is refused changes "
-          "nothing") {
+TEST_CASE("A run resumes with other counts and records its new configuration, and a refused resume "
+          "changes nothing") {
   const SmallRun place;
   Program program(
       train_small({"--set", "replay.shards=3", "--set", "actors.environment=4", "--json"}),
@@ -130,7 +131,8 @@ TEST_CASE("A run goes on with other numbers, its config says so, and what is ref
       "nothing is left to train: stop.environment_steps is 8000 and counts from the run's start"));
 }
 
-TEST_CASE("A deterministic run that got SIGTERM and was resumed equals one that did not") {
+TEST_CASE(
+    "A deterministic run that is stopped by SIGTERM and resumed equals an uninterrupted run") {
   const std::vector<std::string> keys = {"--set", "deterministic=true",
                                          "--set", "d4pg.precision=float32",
                                          "--set", "stop.environment_steps=12000"};
@@ -156,7 +158,8 @@ TEST_CASE("A deterministic run that got SIGTERM and was resumed equals one that 
   }
 }
 
-TEST_CASE("At the end of its grace a run ends at once, with the checkpoint before") {
+TEST_CASE("A run that exceeds its grace period ends at once and can be resumed from the previous "
+          "checkpoint") {
   const SmallRun place;
   Program program(
       train_small({"--set", "stop.environment_steps=100000000", "--set",
@@ -176,7 +179,7 @@ TEST_CASE("At the end of its grace a run ends at once, with the checkpoint befor
   CHECK(resumed.exit_code == 0);
 }
 
-TEST_CASE("A run that is killed long before checkpoint.minutes can be resumed") {
+TEST_CASE("A run killed long before checkpoint.minutes can be resumed") {
   const SmallRun place;
   Program program(train_small({"--set", "stop.environment_steps=100000000"}),
                   place.folder.path()); // checkpoint.minutes is 10
@@ -192,7 +195,7 @@ TEST_CASE("A run that is killed long before checkpoint.minutes can be resumed") 
   CHECK(resumed.exit_code == 0);
 }
 
-TEST_CASE("The best checkpoint stays beside the newest and can be played") {
+TEST_CASE("The best checkpoint is kept beside the newest one and can be evaluated") {
   const SmallRun place;
   Program program(train_small({"--set", "checkpoint.keep=1", "--set", "checkpoint.keep_best=1",
                                "--set", "deterministic=true", "--set", "d4pg.precision=float32",

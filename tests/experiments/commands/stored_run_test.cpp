@@ -65,7 +65,7 @@ std::vector<std::string> train_into_store(const std::vector<std::string>& more =
 
 } // namespace
 
-TEST_CASE("A run that is lost with its disk resumes from the store as from its own folder") {
+TEST_CASE("A run whose disk is lost resumes from the object store as from its own folder") {
   const SmallRun place;
   const replay::Swift swift(place.folder / "swift");
   if (!swift.runs())
@@ -130,7 +130,7 @@ TEST_CASE("A run that is lost with its disk resumes from the store as from its o
   CHECK(has(fetched.output(), "fetched checkpoint "));
 }
 
-TEST_CASE("A launch on a cluster continues a run of the store") {
+TEST_CASE("A launch on a cluster continues a run from the object store") {
   const SmallRun place;
   const replay::Swift swift(place.folder / "swift");
   if (!swift.runs())
@@ -156,7 +156,7 @@ TEST_CASE("A launch on a cluster continues a run of the store") {
   CHECK(has(read_text(run / "log.txt"), "stop.environment_steps was 2500 and is 3500"));
 }
 
-TEST_CASE("A damaged checkpoint in the store is passed over, and a half one does not count") {
+TEST_CASE("A damaged checkpoint in the object store is skipped, and an incomplete one is ignored") {
   const SmallRun place;
   const replay::Swift swift(place.folder / "swift");
   if (!swift.runs())
@@ -190,7 +190,7 @@ TEST_CASE("A damaged checkpoint in the store is passed over, and a half one does
   CHECK(!has(fetched.output(), "999999"));
 }
 
-TEST_CASE("A store that is away costs a count and lines of the log, and the run goes on") {
+TEST_CASE("An unreachable object store is counted and logged, and the run continues") {
   const SmallRun place;
   std::string endpoint;
   {
@@ -208,7 +208,8 @@ TEST_CASE("A store that is away costs a count and lines of the log, and the run 
   CHECK(has(read_text(run / "metrics.csv"), "failed_copies"));
 }
 
-TEST_CASE("A wrong address, missing keys and a run that is not there are mistakes with a remedy") {
+TEST_CASE(
+    "An invalid store address, missing credentials and a missing run are reported with a remedy") {
   const SmallRun place;
   const auto mistake = [&](const std::vector<std::string>& words, const std::string& what) {
     Program program(words, place.folder.path());
@@ -238,7 +239,7 @@ TEST_CASE("A wrong address, missing keys and a run that is not there are mistake
   CHECK(!has(refused.output(), "hunter2"));
 }
 
-TEST_CASE("A recording goes to the store, and is checked and learnt from on another host") {
+TEST_CASE("A recording in the object store can be checked and used for training on another host") {
   const SmallRun place;
   const replay::Swift swift(place.folder / "swift");
   if (!swift.runs())
@@ -295,7 +296,8 @@ recording { path: "s3://bucket/data/random" updates: 100 }
   CHECK(!fs::exists(place.folder / "recordings/bucket/data/random"));
 }
 
-TEST_CASE("A classifier learns from pictures and shards in the store as from files here") {
+TEST_CASE("A classifier learns the same from pictures and shards in the object store as from local "
+          "files") {
   const SmallRun place;
   const replay::Swift swift(place.folder / "swift");
   if (!swift.runs())

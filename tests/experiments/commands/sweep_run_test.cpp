@@ -37,7 +37,8 @@ Outcome run(const SmallRun& place, const std::vector<std::string>& words) {
 
 } // namespace
 
-TEST_CASE("A sweep is stopped by a signal, goes on with the same command, and repeats nothing") {
+TEST_CASE(
+    "A sweep stopped by a signal continues with the same command and repeats no finished run") {
   const SmallRun place;
   const std::vector<std::string> words =
       sweep_small({"--seeds", "1,2,3", "--jobs", "2", "--set", "stop.environment_steps=6000"});
@@ -85,7 +86,7 @@ TEST_CASE("A sweep is stopped by a signal, goes on with the same command, and re
   CHECK(has(refused.last_line, "was started with other values"));
 }
 
-TEST_CASE("A run that fails is told by its own last words, and the others are trained") {
+TEST_CASE("A failed run is reported with its own error, and the other runs are trained") {
   const SmallRun place;
   const Outcome failed =
       run(place, sweep_small({"--name", "bad", "--vary", "d4pg.reward_scale=1,1e300"}));
@@ -109,7 +110,7 @@ TEST_CASE("A run that fails is told by its own last words, and the others are tr
   CHECK_FALSE(fs::exists(place.folder / "runs/small_sweep"));
 }
 
-TEST_CASE("The sweeps that come with the program name runs whose keys go together") {
+TEST_CASE("The bundled sweeps plan only valid runs") {
   const fs::path configs = in_source("experiments/configs");
   for (const auto& entry : fs::directory_iterator(configs / "sweeps")) {
     const std::string source = entry.path().string();
@@ -121,7 +122,7 @@ TEST_CASE("The sweeps that come with the program name runs whose keys go togethe
   }
 }
 
-TEST_CASE("A dry run names its runs as commands, and a sweep of experiments needs no file") {
+TEST_CASE("A dry run prints its runs as commands, and a sweep of experiments needs no file") {
   const SmallRun place;
   const Outcome dry = run(place, sweep_small({"walker_walk", "--seeds", "5", "--dry-run"}));
   CAPTURE(dry.output);
@@ -133,7 +134,7 @@ TEST_CASE("A dry run names its runs as commands, and a sweep of experiments need
   CHECK(count(nine.output, "troupe train ") == 18);
 }
 
-TEST_CASE("A second signal kills the runs, and the sweep can still go on") {
+TEST_CASE("A second signal kills the runs of a sweep") {
   const SmallRun place;
   const auto words = sweep_small({"--set", "stop.environment_steps=100000000"});
   Program program(words, place.folder.path());

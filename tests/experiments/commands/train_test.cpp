@@ -16,7 +16,8 @@ using namespace troupe::experiments;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-TEST_CASE("A run leaves everything that was promised, and its policy can be played and filmed") {
+TEST_CASE(
+    "A run writes its metrics, log, report and checkpoints, and its policy can be evaluated") {
   const SmallRun place;
   Program program(train_small({"--json"}), place.folder.path());
   const int exit_code = program.wait();
@@ -46,7 +47,7 @@ TEST_CASE("A run leaves everything that was promised, and its policy can be play
   CHECK(has(bad.last_line, "has no complete checkpoint 1; there are "));
 }
 
-TEST_CASE("A first signal stops a run with a checkpoint and exit code 0, and resume goes on") {
+TEST_CASE("A first signal stops a run with a checkpoint and exit code 0, and resume continues it") {
   const SmallRun place;
   Program program(train_small({"--set", "stop.environment_steps=100000000"}), place.folder.path());
   REQUIRE(program.read_until([](const std::string& text) { return has(text, "evaluation: "); }));
@@ -71,7 +72,7 @@ TEST_CASE("A first signal stops a run with a checkpoint and exit code 0, and res
   CHECK(last_json(resumed.output()).at("updates").get<std::int64_t>() > before);
 }
 
-TEST_CASE("A second signal ends a run at once with 130") {
+TEST_CASE("A second signal ends a run at once with exit code 130") {
   const SmallRun place;
   Program program(train_small({"--set", "stop.environment_steps=100000000"}), place.folder.path());
   REQUIRE(program.read_until([](const std::string& text) { return has(text, "steps/s"); }));
@@ -83,7 +84,7 @@ TEST_CASE("A second signal ends a run at once with 130") {
   CHECK((exit_code == 130 || exit_code == 0));
 }
 
-TEST_CASE("A checkpoint that is cut short is refused in one line, and stays as it was") {
+TEST_CASE("A truncated checkpoint is refused by name and left unchanged") {
   const SmallRun place;
   Program program(train_small({}), place.folder.path());
   REQUIRE(program.wait() == 0);
@@ -100,7 +101,8 @@ TEST_CASE("A checkpoint that is cut short is refused in one line, and stays as i
   }
 }
 
-TEST_CASE("A run continues from the checkpoint before one of which a bit is wrong, and says so") {
+TEST_CASE(
+    "A run continues from the previous checkpoint if the newest one is corrupt, and reports it") {
   const SmallRun place;
   Program program(train_small({}), place.folder.path());
   REQUIRE(program.wait() == 0);
@@ -122,7 +124,7 @@ TEST_CASE("A run continues from the checkpoint before one of which a bit is wron
   }
 }
 
-TEST_CASE("With --processes the same run does the same work, and no process outlives it") {
+TEST_CASE("With --processes, a run completes, and no process outlives it") {
   const SmallRun place;
   Program program(train_small({"--processes", "--json"}), place.folder.path());
   const int exit_code = program.wait(); // reads to the end, when no child holds the pipe any more

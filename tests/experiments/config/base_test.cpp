@@ -35,7 +35,7 @@ struct Files {
 
 } // namespace
 
-TEST_CASE("A file's keys lie over its base's, which lie over their own base's") {
+TEST_CASE("A file's keys override those of its base, which override those of their own base") {
   const Files files;
   files.write("lowest.textproto", R"(
 name: "lowest"
@@ -63,7 +63,7 @@ environment { task: "walker_walk" } d4pg { policy_layers: [16] })");
       e, parse_experiment(resolved_text(e), "elsewhere")));
 }
 
-TEST_CASE("What is wrong in a base is told with the base's name and line") {
+TEST_CASE("An error in a base is reported with the base's name and line") {
   const Files files;
   files.write("base.textproto", "environment { task: \"walker_walk\" }\nreplay { n_step: 0 }");
   files.write("top.textproto", "base: \"base\"\n");
@@ -75,7 +75,7 @@ TEST_CASE("What is wrong in a base is told with the base's name and line") {
   CHECK(has(files.complaint("top.textproto"), "base.textproto:1:10: replay.m_step is not a key"));
 }
 
-TEST_CASE("A base that is not there, a circle and --set base= are refused with the way out") {
+TEST_CASE("A missing base, a cycle of bases and --set base= are refused with an explanation") {
   const Files files;
   files.write("walker.textproto", "");
   files.write("top.textproto", "\n  base: \"walkr\"");

@@ -14,7 +14,7 @@ namespace {
 const fs::path kConfigs = in_source("experiments/configs");
 }
 
-TEST_CASE("Every experiment that comes with the program is complete and keeps to every rule") {
+TEST_CASE("Every bundled experiment is valid and shows how to run it") {
   const std::vector<fs::path> folders{kConfigs, kConfigs / "games", kConfigs / "gym",
                                       kConfigs / "recipes"};
   const auto names = config_names(folders);
@@ -30,7 +30,7 @@ TEST_CASE("Every experiment that comes with the program is complete and keeps to
   }
 }
 
-TEST_CASE("A plan has every value of its experiment") {
+TEST_CASE("A plan contains the values of its experiment") {
   const Experiment e =
       load_experiment(kConfigs / "quickstart.textproto",
                       {"seed=9", "learner.replicas=2", "learner.backend=TCP",
@@ -61,7 +61,7 @@ TEST_CASE("A plan has every value of its experiment") {
   CHECK_FALSE(plan.checkpoint.replay);
 }
 
-TEST_CASE("The defaults of a file are the defaults of a plan") {
+TEST_CASE("An experiment and a plan have the same defaults") {
   const auto plan = plan_run(parse_experiment("environment { task: \"cartpole_balance\" }", "x"));
   const troupe::actors::RunConfig defaults;
   CHECK(plan.agent->batch_size() == troupe::learner::D4pgConfig{}.batch_size);

@@ -11,8 +11,7 @@
 using namespace troupe;
 using namespace troupe::experiments;
 
-TEST_CASE(
-    "A mutated experiment is read completely or refused in one line, and nothing else happens") {
+TEST_CASE("A mutated experiment is either parsed completely or refused with a ConfigError") {
   const std::string original = read_text(in_source("experiments/configs/quickstart.textproto"));
   REQUIRE(original.size() > 100);
   troupe::env::Random random(11);
@@ -36,7 +35,7 @@ TEST_CASE(
   CHECK(read > 100);    // and some (comments, blanks) are harmless
 }
 
-TEST_CASE("A mutated --set is applied or refused, and nothing else happens") {
+TEST_CASE("A mutated --set is either applied or refused with an error that names it") {
   troupe::env::Random random(12);
   const std::string file = "environment { task: \"cartpole_balance\" }";
   int refused = 0;

@@ -154,7 +154,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kBadSets = {
 } // namespace
 
 TEST_CASE(
-    "A bad experiment file is refused with position, key, value, rule and the nearest names") {
+    "An invalid experiment file is refused with the position, key, value, rule and nearest names") {
   for (const Bad& bad : kBadFiles) {
     CAPTURE(bad.text);
     const std::string text = complaint_about(bad.text);
@@ -168,7 +168,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("A bad --set is refused and named as it was given") {
+TEST_CASE("An invalid --set is refused, and the error quotes it") {
   for (const auto& [assignment, parts] : kBadSets) {
     CAPTURE(assignment);
     const std::string text = complaint_about(kGood, {assignment});
@@ -180,7 +180,7 @@ TEST_CASE("A bad --set is refused and named as it was given") {
   }
 }
 
-TEST_CASE("All broken rules are told, the first one first") {
+TEST_CASE("All violated rules are reported in order") {
   try {
     parse_experiment(kGood + "replay { shards: 0 discount: 2 }", "x", {"seed=1"});
     FAIL("nothing was refused");
@@ -192,7 +192,7 @@ TEST_CASE("All broken rules are told, the first one first") {
   }
 }
 
-TEST_CASE("--set reaches every key: its default is accepted and changes nothing") {
+TEST_CASE("--set reaches every key, and setting the default changes nothing") {
   const std::string classifier = "data { path: \"scenes\" } classifier { }";
   for (const Key& key : all_keys()) {
     const bool of_data = key.name.starts_with("data.") || key.name.starts_with("classifier.");
@@ -218,7 +218,7 @@ TEST_CASE("--set reaches every key: its default is accepted and changes nothing"
   }
 }
 
-TEST_CASE("The agent is the one whose block a file has, or the first of the list") {
+TEST_CASE("The agent is the one whose block the file has, or else the first of the list") {
   CHECK(parse_experiment(kGood, "x").has_d4pg());
   const Experiment e = parse_experiment(kGood + "sac { temperature: 0.5 }", "x");
   CHECK_FALSE(e.has_d4pg());
@@ -231,7 +231,7 @@ TEST_CASE("The agent is the one whose block a file has, or the first of the list
         != std::string::npos);
 }
 
-TEST_CASE("An experiment with recorded episodes has no keys of playing, and reads back as it was") {
+TEST_CASE("An experiment on a recording has no keys for actors and survives a round trip") {
   const std::string text = kGood + "td3 { } recording { path: \"episodes\" updates: 70 }";
   const Experiment e = parse_experiment(text, "x", {"replay.n_step=2"});
   CHECK_FALSE(e.has_actors());
@@ -254,7 +254,7 @@ TEST_CASE("An experiment with recorded episodes has no keys of playing, and read
         != std::string::npos);
 }
 
-TEST_CASE("An experiment on data has no block of an environment, and reads back as it was") {
+TEST_CASE("An experiment on data has no environment blocks and survives a round trip") {
   const std::string text = "data { path: \"scenes\" epochs: 3 } classifier { model: \"mlp\" }";
   const Experiment e = parse_experiment(text, "x", {"classifier.layers=32"});
   CHECK_FALSE(e.has_environment());
@@ -284,7 +284,7 @@ TEST_CASE("An experiment on data has no block of an environment, and reads back 
   CHECK(refused(text, {"data.threads=3"}).find("data.prefetch is 2") != std::string::npos);
 }
 
-TEST_CASE("--set replaces a value, a list and a block, the last one wins") {
+TEST_CASE("--set replaces a value, a list or a block, and the last assignment wins") {
   const Experiment e = parse_experiment(
       kPixels + "d4pg { policy_layers: [1, 2, 3] }", "x",
       {"d4pg.policy_layers=64,32", "seed=3", "seed=4", "environment.pixels.height=40",
@@ -309,7 +309,7 @@ TEST_CASE("--set replaces a value, a list and a block, the last one wins") {
   CHECK(block.environment().pixels().width() == 84);
 }
 
-TEST_CASE("An experiment is complete after reading: lists and names are filled, pixels are not") {
+TEST_CASE("Parsing fills in lists, names and blocks, but no pixels block") {
   const Experiment e = parse_experiment(kGood, "some/folder/mine.textproto");
   CHECK(e.name() == "mine");
   CHECK(e.d4pg().policy_layers_size() == 3);
@@ -319,7 +319,7 @@ TEST_CASE("An experiment is complete after reading: lists and names are filled, 
   CHECK(parse_experiment(kGood + "deterministic: true", "x").d4pg().precision() == "float32");
 }
 
-TEST_CASE("The columns of metrics have diagnoses where they are made") {
+TEST_CASE("The metrics columns include diagnostics where they are enabled") {
   const auto columns = [](const std::string& more) {
     const auto names = metrics_columns(parse_experiment(kGood + more, "x"));
     return std::set<std::string>(names.begin(), names.end());
@@ -334,7 +334,7 @@ TEST_CASE("The columns of metrics have diagnoses where they are made") {
   CHECK(diagnosed.size() == usual.size() + 7 + 3);
 }
 
-TEST_CASE("The resolved text reads back into the same experiment") {
+TEST_CASE("The resolved text parses back to the same experiment") {
   const std::vector<std::string> sets = {"replay.discount=0.1234567890123456789",
                                          "d4pg.value_maximum=33.3", "seed=18446744073709551615",
                                          "environment.models=a \"quoted\" \\ folder\xc3\xa9",
@@ -348,7 +348,7 @@ TEST_CASE("The resolved text reads back into the same experiment") {
   }
 }
 
-TEST_CASE("The settings of an experiment are its values by dotted keys") {
+TEST_CASE("The settings of an experiment map dotted keys to its values") {
   const Settings settings = settings_of(parse_experiment(
       "seed: 7 environment { task: \"walker_walk\" } d4pg { policy_layers: [16, 8] }", "x"));
   CHECK(std::get<double>(settings.at("seed")) == 7);
@@ -361,7 +361,7 @@ TEST_CASE("The settings of an experiment are its values by dotted keys") {
   CHECK_FALSE(settings.contains("sac.batch_size"));
 }
 
-TEST_CASE("Every key has help, and its default keeps to its rule") {
+TEST_CASE("Every key can be found and has help and a rule") {
   for (const Key& key : all_keys()) {
     CAPTURE(key.name);
     CHECK_FALSE(rule_of(*key.field).help().empty());
@@ -374,7 +374,7 @@ TEST_CASE("Every key has help, and its default keeps to its rule") {
   CHECK(find_key("seed.seed") == nullptr);
 }
 
-TEST_CASE("A file that cannot be read is the user's mistake") {
+TEST_CASE("A file that cannot be read is reported as a configuration error") {
   const TemporaryFolder folder;
   const auto message = [](const std::filesystem::path& path) {
     return error_of([&] { load_experiment(path); });
@@ -385,7 +385,8 @@ TEST_CASE("A file that cannot be read is the user's mistake") {
   CHECK(message(folder.path() / "large").find("larger than 1 MiB") != std::string::npos);
 }
 
-TEST_CASE("An experiment is found by path and by name, with the nearest names when it is not") {
+TEST_CASE("An experiment is found by path and by name, and an unknown name is reported with the "
+          "nearest names") {
   const TemporaryFolder folder;
   std::ofstream(folder.path() / "swing.textproto") << kGood;
   const std::vector<std::filesystem::path> folders = {folder.path() / "none", folder.path()};
@@ -405,7 +406,7 @@ TEST_CASE("An experiment is found by path and by name, with the nearest names wh
            "sweeps` and `troupe list experiments` name them all)");
 }
 
-TEST_CASE("Numbers are written as people write them") {
+TEST_CASE("Numbers are printed without exponents or superfluous digits") {
   CHECK(number_text(1e9) == "1000000000");
   CHECK(number_text(3e-4) == "0.0003");
   CHECK(number_text(0) == "0");

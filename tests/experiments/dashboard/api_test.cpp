@@ -83,7 +83,7 @@ struct Fixture {
 
 TEST_CASE_FIXTURE(
     Fixture,
-    "The list has runs and those of sweeps, the newest first, with state, result and group") {
+    "The list of runs includes those of sweeps, newest first, with state, result and group") {
   const Json runs = get("/api/runs")["runs"];
   REQUIRE(runs.size() == 3);
   CHECK(runs[0]["id"] == "speeds/part/balance/2026-11-25T12-00-00");
@@ -100,7 +100,8 @@ TEST_CASE_FIXTURE(
   CHECK(get("/api/runs")["runs"][1]["state"] == "running");
 }
 
-TEST_CASE_FIXTURE(Fixture, "Curves come in one binary answer, and only those that have changed") {
+TEST_CASE_FIXTURE(Fixture,
+                  "Curves are sent in one binary response that contains only those that changed") {
   const auto ask = [&](std::uint64_t version) {
     const Json one = {{"id", first}, {"version", version}};
     const Json other = {{"id", second}, {"version", 0}};
@@ -127,7 +128,8 @@ TEST_CASE_FIXTURE(Fixture, "Curves come in one binary answer, and only those tha
   CHECK(Json::parse(bytes.substr(4, length))["runs"].size() == 1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "A run tells its live numbers, plan, checkpoints and first warning") {
+TEST_CASE_FIXTURE(Fixture,
+                  "A run is described with its live numbers, plan, checkpoints and first warning") {
   const Json run = get("/api/run", {{"id", first}});
   CHECK(run["live"]["seconds"]["learner.update"] == 3.0);
   CHECK(run["live"]["shards"][0]["waiting"] == "a sample waits for items");
@@ -140,7 +142,7 @@ TEST_CASE_FIXTURE(Fixture, "A run tells its live numbers, plan, checkpoints and 
   CHECK(live["actions"] == Json({"stop", "scale"}));
 }
 
-TEST_CASE_FIXTURE(Fixture, "Configurations are compared key by key, two or many") {
+TEST_CASE_FIXTURE(Fixture, "Configurations are compared key by key for two or more runs") {
   const Json config = get("/api/config", {{"id", first}, {"other", second}});
   CHECK(has(config["text"], "cartpole_balance"));
   REQUIRE(config["differences"].size() == 1);
@@ -163,7 +165,7 @@ TEST_CASE_FIXTURE(Fixture, "Log lines are filtered by source, text and level") {
   CHECK(problems[0]["level"] == "warning");
 }
 
-TEST_CASE_FIXTURE(Fixture, "Videos are sent whole or in parts, and nothing else is") {
+TEST_CASE_FIXTURE(Fixture, "Only videos are sent, in full or in part") {
   std::filesystem::create_directories(folder / first / "videos");
   std::ofstream(folder / first / "videos" / "200.mp4") << "0123456789";
   CHECK(get("/api/run", {{"id", first}})["videos"][0]["path"] == "videos/200.mp4");
@@ -191,7 +193,7 @@ TEST_CASE_FIXTURE(Fixture, "Videos are sent whole or in parts, and nothing else 
 }
 
 TEST_CASE_FIXTURE(
-    Fixture, "Actions reach the run's operator, and its refusals are answered with the reason") {
+    Fixture, "Actions reach the run's operator, and refused actions are answered with the reason") {
   CHECK(Json::parse(post("/api/stop", {{"id", first}}).body)["done"] == "done: stop");
   post("/api/scale", {{"id", first}, {"role", "environment"}, {"count", 4}});
   post("/api/restart", {{"id", first}, {"role", "learner"}});
@@ -229,7 +231,7 @@ TEST_CASE_FIXTURE(
   CHECK(asked.size() == 8);
 }
 
-TEST_CASE_FIXTURE(Fixture, "A live picture is a JPEG, and a header says what it shows") {
+TEST_CASE_FIXTURE(Fixture, "A live picture is a JPEG, and a header describes it") {
   std::map<std::string, std::string> query{
       {"id", first}, {"actor", "3"}, {"environment", "1"}, {"observed", "1"}};
   const web::Response seen = api.answer({.path = "/api/picture", .query = query});
@@ -247,7 +249,7 @@ TEST_CASE_FIXTURE(Fixture, "A live picture is a JPEG, and a header says what it 
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "Prometheus gets the live runs by name and the others by number") {
+TEST_CASE_FIXTURE(Fixture, "Prometheus gets the live runs by name and the count of the others") {
   CHECK(has(api.answer({.path = "/metrics"}).body, "troupe_runs{state=\"finished\"} 3"));
   const FolderLock lock(folder / second, "this run");
   const std::string text = api.answer({.path = "/metrics"}).body;
@@ -258,8 +260,7 @@ TEST_CASE_FIXTURE(Fixture, "Prometheus gets the live runs by name and the others
   CHECK_FALSE(has(text, first));
 }
 
-TEST_CASE_FIXTURE(
-    Fixture, "A mutated request or run folder is answered or refused, and nothing else happens") {
+TEST_CASE_FIXTURE(Fixture, "A mutated request or run folder is either answered or refused") {
   env::Random random(21);
   const std::string body = Json({{"x", "updates"},
                                  {"y", "headline"},

@@ -35,7 +35,7 @@ void append(const std::filesystem::path& file, const std::string& text) {
 
 } // namespace
 
-TEST_CASE("However many rows there are, buckets stay bounded and keep extremes, means and counts") {
+TEST_CASE("The number of buckets is bounded, and buckets preserve extremes, means and counts") {
   env::Random random(3);
   for (const int count : {1, 2, 15, 16, 17, 1000, 12345}) {
     MetricsRows rows(2, 16);
@@ -67,7 +67,7 @@ TEST_CASE("However many rows there are, buckets stay bounded and keep extremes, 
   }
 }
 
-TEST_CASE("Missing values do not count, and a column without any has no points") {
+TEST_CASE("Missing values are ignored, and a column without values has no points") {
   MetricsRows rows(3);
   rows.add(0, {0, 1, kNan});
   rows.add(1, {1, kNan, kNan});
@@ -77,7 +77,7 @@ TEST_CASE("Missing values do not count, and a column without any has no points")
   CHECK(rows.series(0, 1, 1)[0].mean == 2);
 }
 
-TEST_CASE("A resumed run's rows take the place of those that it had been past") {
+TEST_CASE("The rows of a resumed run replace the rows after its checkpoint") {
   MetricsRows rows(2);
   for (int i = 0; i < 10; ++i) {
     rows.add(i, {static_cast<double>(i), 1});
@@ -89,7 +89,7 @@ TEST_CASE("A resumed run's rows take the place of those that it had been past") 
   CHECK(points[5].mean == 2);
 }
 
-TEST_CASE("A file is read as it grows, a half-written row only when it is whole") {
+TEST_CASE("A file is read as it grows, and a partial row is read only once it is complete") {
   const TemporaryFolder folder;
   const auto file = folder / "metrics.csv";
   RunMetrics metrics(file);
@@ -114,7 +114,7 @@ TEST_CASE("A file is read as it grows, a half-written row only when it is whole"
   CHECK(metrics.series("updates", "no such column", 100).empty());
 }
 
-TEST_CASE("The next head replaces the half-written last row of a head that died") {
+TEST_CASE("The next head replaces the partial last row of a head that died") {
   const TemporaryFolder folder;
   const auto file = folder / "metrics.csv";
   const std::string whole = kHeader + row(1);
@@ -130,7 +130,7 @@ TEST_CASE("The next head replaces the half-written last row of a head that died"
   CHECK(metrics.series("updates", "episode_return", 100).size() == 2);
 }
 
-TEST_CASE("Evaluations have points of their own, along any counter of the reports before them") {
+TEST_CASE("Evaluations have their own points, along any counter of the preceding reports") {
   const TemporaryFolder folder;
   const auto file = folder / "metrics.csv";
   append(file, kHeader + row(1) + row(2) + "evaluation,20,2,,1.1,,500\r\n" + row(3)
@@ -145,7 +145,7 @@ TEST_CASE("Evaluations have points of their own, along any counter of the report
   CHECK(metrics.series("updates", "episode_return", 100).size() == 3);
 }
 
-TEST_CASE("Reading a long file stops at the deadline and goes on with the next call") {
+TEST_CASE("Reading a long file stops at the deadline and continues with the next call") {
   const TemporaryFolder folder;
   const auto file = folder / "metrics.csv";
   std::string text = kHeader;
@@ -170,7 +170,7 @@ TEST_CASE("Reading a long file stops at the deadline and goes on with the next c
   CHECK(metrics.last("updates") == 5);
 }
 
-TEST_CASE("The scanner and the reader of CSV agree, quotes and cuts included") {
+TEST_CASE("The CSV scanner and reader agree, also on quoted fields and truncated text") {
   const std::vector<std::vector<std::string>> records = {
       {"a", "b"}, {"", "x,y"}, {"\"q\"", "line\r\nend"}, {"1", ""}};
   std::string text;

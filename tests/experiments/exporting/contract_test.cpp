@@ -34,8 +34,8 @@ std::string refusal(const PolicyContract& contract, const std::string& text) {
 
 } // namespace
 
-TEST_CASE(
-    "A contract has the model's names in the environment's order, scales, history and period") {
+TEST_CASE("A contract has the model's names in the environment's order, the history and the "
+          "control period") {
   const PolicyContract made = walker();
   REQUIRE(made.actions.size() == 6);
   CHECK(made.actions[0].name == "right_hip");
@@ -54,7 +54,7 @@ TEST_CASE(
   CHECK(made.joints[0].unit == "m");
 }
 
-TEST_CASE("Bounds of the environment, and a part of them, are the scale of an action") {
+TEST_CASE("An action is scaled to the environment's bounds or to the clipped part of them") {
   const auto pendulum = contract_of({.task = "Pendulum-v1", .action_clip = 0.5});
   REQUIRE(pendulum.scales.size() == 1);
   CHECK(pendulum.actions[0].maximum == 2);
@@ -67,7 +67,7 @@ TEST_CASE("Bounds of the environment, and a part of them, are the scale of an ac
   CHECK(contract_of({.task = "CartPole-v1"}).actions[0].choices == 2);
 }
 
-TEST_CASE("Chosen numbers of an observation keep their names") {
+TEST_CASE("Selected elements of an observation keep their names") {
   const auto made =
       contract_of({.task = "walker_walk", .observations = {"velocity[2,0]", "height"}});
   REQUIRE(made.observations.size() == 2);
@@ -76,13 +76,13 @@ TEST_CASE("Chosen numbers of an observation keep their names") {
   CHECK(made.observations[1].elements[0].name == "height");
 }
 
-TEST_CASE("Running statistics, which no checkpoint has, are refused") {
+TEST_CASE("Running statistics, which checkpoints do not contain, are refused") {
   CHECK_THROWS_WITH_AS(contract_of({.task = "walker_walk", .normalization = {.mode = "running"}}),
                        doctest::Contains("environment.normalization.mode is \"running\""),
                        std::invalid_argument);
 }
 
-TEST_CASE("Another contract is refused by the name of what differs") {
+TEST_CASE("A different contract is refused, and the error names the difference") {
   const PolicyContract made = walker();
   const json whole = json::parse(contract_text(made));
   CHECK(refusal(made, whole.dump()).empty());
@@ -109,7 +109,7 @@ TEST_CASE("Another contract is refused by the name of what differs") {
                        std::invalid_argument);
 }
 
-TEST_CASE("Damaged contracts are refused, never more") {
+TEST_CASE("A damaged contract is either accepted or refused with std::invalid_argument") {
   const PolicyContract made = walker();
   const std::string whole = contract_text(made);
   env::Random random(5);

@@ -14,7 +14,7 @@ using namespace troupe::experiments::launchers;
 
 using Names = std::vector<std::string>;
 
-TEST_CASE("a command is shown as a shell takes it, without its secrets") {
+TEST_CASE("A command is printed with shell quoting and without its secrets") {
   CHECK(command_text({"ssh", "-p", "22", "a b", "it's", ""}) == R"(ssh -p 22 'a b' 'it'\''s' '')");
   CHECK(command_text({"node", "--token", "abc", "x"}) == "node --token … x");
   CHECK(command_text({"node", "--secret-key=abc", "TROUPE_TOKEN=abc", "x"})
@@ -23,13 +23,13 @@ TEST_CASE("a command is shown as a shell takes it, without its secrets") {
         == "node --keys /home/token/keys x");
 }
 
-TEST_CASE("a newline, after which hosts would read another order, is refused") {
+TEST_CASE("A newline, after which a host would read another command, is refused") {
   CHECK_THROWS_WITH_AS(SshLauncher({}, {.ssh = "/bin/true", .program = "a|\nword |touch"}),
                        doctest::Contains("ssh.program is "), std::invalid_argument);
   CHECK_NOTHROW(SshLauncher({}, {.ssh = "/bin/true"}));
 }
 
-TEST_CASE("a program that is not there is named with what asked for it") {
+TEST_CASE("A missing program is reported with the setting that names it") {
   CHECK(find_program("bash", "the shell", "install it").ends_with("/bash"));
   CHECK_THROWS_WITH_AS(
       find_program("no-such-program", "mpi.mpirun", "install openmpi-bin"),
@@ -40,7 +40,7 @@ TEST_CASE("a program that is not there is named with what asked for it") {
                        std::invalid_argument);
 }
 
-TEST_CASE("a list of Slurm's nodes is written out") {
+TEST_CASE("A Slurm node list is expanded") {
   CHECK(parse_node_list("node1") == Names{"node1"});
   CHECK(parse_node_list("gpu1,node[01-03,7],b")
         == Names{"gpu1", "node01", "node02", "node03", "node7", "b"});
@@ -50,7 +50,7 @@ TEST_CASE("a list of Slurm's nodes is written out") {
   CHECK(parse_node_list("n[00001-65536]").size() == 65'536);
 }
 
-TEST_CASE("what is no list of nodes is refused") {
+TEST_CASE("An invalid Slurm node list is refused") {
   for (const char* bad :
        {"", ",", "a,", "n[", "n]", "n[1", "n[]", "n[2-1]", "n[a-b]", "n[1-]", "n[[1]]", "n[-1]",
         "n[1--2]", "n[0-65536]", "a[1-999]b[1-999]", "n[1-99999999999999999999]"}) {
@@ -59,7 +59,7 @@ TEST_CASE("what is no list of nodes is refused") {
   }
 }
 
-TEST_CASE("a job's state is read from scontrol's line") {
+TEST_CASE("A job's state is parsed from the output of scontrol") {
   const auto running = parse_job("JobId=3 JobName=t UserId=a(1) JobState=RUNNING Reason=None "
                                  "Requeue=1 Restarts=2 ExitCode=0:0 StdOut=/r/o.log Power=");
   CHECK(running.name == "RUNNING");
@@ -77,7 +77,7 @@ TEST_CASE("a job's state is read from scontrol's line") {
                   std::invalid_argument);
 }
 
-TEST_CASE("libraries are those that ldd names, but for the C library's") {
+TEST_CASE("The libraries are those that ldd names, except the C library's") {
   const auto found = libraries_of(
       {"\tlinux-vdso.so.1 (0x00007ffc)", "\tlibown.so => /opt/a b/libown.so (0x00007f12)",
        "\tlibc.so.6 => /lib/libc.so.6 (0x00007f12)", "\t/lib64/ld-linux-x86-64.so.2 (0x00007f12)"});
@@ -90,7 +90,7 @@ TEST_CASE("libraries are those that ldd names, but for the C library's") {
       std::invalid_argument);
 }
 
-TEST_CASE("an argument is the copy's path where anything under it was copied") {
+TEST_CASE("An argument is the path of its copy if any file under it was copied") {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "keys");
   std::ofstream(folder / "keys/a") << "a";
@@ -111,7 +111,7 @@ TEST_CASE("an argument is the copy's path where anything under it was copied") {
   CHECK_THROWS_AS(HostFiles(children, "", false, {folder / "nothing"}), std::invalid_argument);
 }
 
-TEST_CASE("a host that lacks data is given the program too, beside which it is found") {
+TEST_CASE("A host that lacks data also gets the program, next to which the data are found") {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "suite");
   std::ofstream(folder / "suite/a.xml") << "a";
@@ -127,7 +127,7 @@ TEST_CASE("a host that lacks data is given the program too, beside which it is f
   CHECK(files.to_copy({true, false, true}) == std::vector<bool>{true, false, true});
 }
 
-TEST_CASE("hosts come from a host file in its order") {
+TEST_CASE("Hosts are read from a host file in its order") {
   const TemporaryFolder folder;
   std::ofstream(folder / "hosts") << "# ours\n\nb slots=4\nuser@a max_slots=2 # last\n";
   CHECK(read_hostfile(folder / "hosts") == Names{"b", "a"});

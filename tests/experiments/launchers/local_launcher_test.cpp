@@ -18,7 +18,7 @@ bool is_gone(const std::string& process) {
 
 } // namespace
 
-TEST_CASE("nodes on this host are told their names, go when they are told, and are reported") {
+TEST_CASE("Nodes on this host get their names, stop on request, and their ends are reported") {
   Watched watched;
   LocalLauncher launcher(watched.settings());
   launcher.start({{.name = "a", .arguments = {"node"}}, {.name = "b", .arguments = {"node"}}});
@@ -35,7 +35,7 @@ TEST_CASE("nodes on this host are told their names, go when they are told, and a
   CHECK(is_gone(a));
 }
 
-TEST_CASE("a node that fails is reported with its command, its exit code and its last words") {
+TEST_CASE("A node that fails is reported with its command, exit code and last line") {
   Watched watched;
   LocalLauncher launcher(watched.settings());
   launcher.start({{.name = "a", .arguments = {"node", "--fail", "3", "--token", "hidden"}}});
@@ -49,7 +49,7 @@ TEST_CASE("a node that fails is reported with its command, its exit code and its
   CHECK(ends.at("a").last_lines.back() == "cannot find its head");
 }
 
-TEST_CASE("a node that does not go is killed with what it started, and said so") {
+TEST_CASE("A node that does not stop is killed with its child processes, and this is reported") {
   Watched watched;
   LocalLauncher launcher(watched.settings());
   launcher.start({{.name = "a", .arguments = {"node", "--stubborn", "--orphan"}}});
@@ -63,7 +63,7 @@ TEST_CASE("a node that does not go is killed with what it started, and said so")
   CHECK(is_gone("-- " + group));
 }
 
-TEST_CASE("a node may be started again, and dies with its launcher") {
+TEST_CASE("A node can be started again and ends with its launcher") {
   Watched watched;
   std::string second;
   {
@@ -84,7 +84,7 @@ TEST_CASE("a node may be started again, and dies with its launcher") {
   CHECK(is_gone("-- -" + second));
 }
 
-TEST_CASE("nodes die with a launcher that is killed") {
+TEST_CASE("Nodes end when their launcher is killed") {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   std::FILE* holder =
       ::popen(("exec " + self + " --no-skip --test-case=\"holds a node\"").c_str(), "r");
@@ -112,7 +112,7 @@ TEST_CASE("holds a node" * doctest::skip()) {
   watched.says("what nobody says");
 }
 
-TEST_CASE("a program that is not there is refused") {
+TEST_CASE("A missing program is refused") {
   Watched watched;
   LocalLauncher launcher(watched.settings("/no/such/troupe"));
   CHECK_THROWS_AS(launcher.start({{.name = "a"}}), std::invalid_argument);

@@ -32,7 +32,7 @@ using Names = std::vector<std::string>;
 
 } // namespace
 
-TEST_CASE("a cluster's nodes are started where its launcher finds them") {
+TEST_CASE("A cluster's nodes are started on the hosts that its launcher expects") {
   CHECK(
       hosts_of(cluster(
           R"(ssh {} node { name: "a" address: "10.0.0.1" cores: 1 } node { name: "b" cores: 1 address: "gpu7" })"))
@@ -46,7 +46,7 @@ TEST_CASE("a cluster's nodes are started where its launcher finds them") {
   CHECK(starts[1].gpus == 1);
 }
 
-TEST_CASE("nodes of Slurm and of a host file take the hosts in their order") {
+TEST_CASE("Nodes take the hosts of Slurm and of a host file in order") {
   const TemporaryFolder folder;
   std::ofstream(folder / "hosts") << "x\ny slots=2\n";
   const std::string mpi =
@@ -65,7 +65,7 @@ TEST_CASE("nodes of Slurm and of a host file take the hosts in their order") {
                        std::invalid_argument);
 }
 
-TEST_CASE("the launcher is the one that the cluster names") {
+TEST_CASE("The requested kind of launcher is created") {
   const Cluster ssh = cluster(R"(ssh {} node { name: "a" address: "10.0.0.1" cores: 1 })");
   CHECK(dynamic_cast<launchers::SshLauncher*>(make_launcher(ssh, LauncherKind::ssh, {}).get())
         != nullptr);

@@ -32,7 +32,7 @@ const char* const kRuns = "processes_on_hosts";
 
 } // namespace
 
-TEST_CASE("root has to say itself that mpirun may run as root") {
+TEST_CASE("As root, mpirun is refused until the user allows it") {
   const ScopedVariable refused("OMPI_ALLOW_RUN_AS_ROOT", {});
   Watched watched;
   CHECK_THROWS_WITH_AS(
@@ -42,7 +42,7 @@ TEST_CASE("root has to say itself that mpirun may run as root") {
       std::invalid_argument);
 }
 
-TEST_CASE("mpirun starts nodes on their hosts, one may die, the others go when they are told") {
+TEST_CASE("mpirun starts nodes on their hosts, one may die, and the others stop on request") {
   const RootAllowed root;
   Watched watched;
   auto settings = watched.settings();
@@ -71,7 +71,7 @@ TEST_CASE("mpirun starts nodes on their hosts, one may die, the others go when t
   CHECK(shell(on_hosts("sockets_on_hosts; on_host 0 find /dev/shm -type f")) == "");
 }
 
-TEST_CASE("hosts that mpirun cannot reach and nodes that do not go are reported") {
+TEST_CASE("Hosts that mpirun cannot reach and nodes that do not stop are reported") {
   const RootAllowed root;
   Watched watched;
   MpiLauncher launcher(watched.settings(), mpi());

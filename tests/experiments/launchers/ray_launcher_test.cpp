@@ -29,7 +29,7 @@ const char* const kNodes = "pgrep -af [s]tand_in_node; on_host 0 find /dev/shm -
 
 } // namespace
 
-TEST_CASE("Ray starts nodes on different hosts, one may die, the others go when they are told") {
+TEST_CASE("Ray starts nodes on different hosts, one may die, and the others stop on request") {
   Watched watched;
   auto settings = watched.settings();
   settings.environment = {{"TROUPE_HEAD", "outside:1"}};
@@ -68,7 +68,8 @@ TEST_CASE("Ray starts nodes on different hosts, one may die, the others go when 
   CHECK(comes_to(on_hosts(kNodes), ""));
 }
 
-TEST_CASE("nodes for which Ray has no room, that do not go, or whose program is missing are told") {
+TEST_CASE(
+    "Nodes that Ray has no room for, that do not stop, or whose program is missing are reported") {
   Watched watched;
   RayLauncher launcher(watched.settings(), ray(seconds(10)));
   launcher.start({node(0, {}, 99)});
@@ -110,7 +111,7 @@ TEST_CASE("nodes for which Ray has no room, that do not go, or whose program is 
   CHECK(ends.at("node-0").how.find("/nowhere/troupe cannot be started") != std::string::npos);
 }
 
-TEST_CASE("a Ray node that is lost loses its nodes, which start again on another host") {
+TEST_CASE("When a Ray node is lost, its nodes are reported lost and can restart on another host") {
   Watched watched;
   RayLauncher launcher(watched.settings(), ray());
   launcher.start({node(0, {}, 4), node(1, {}, 4)}); // on three hosts with four cores each
@@ -134,7 +135,7 @@ TEST_CASE("a Ray node that is lost loses its nodes, which start again on another
   CHECK(comes_to(on_hosts(kNodes), ""));
 }
 
-TEST_CASE("a Ray cluster or a Python package that is missing is named") {
+TEST_CASE("A missing Python package fails the node, and a missing Ray cluster is named") {
   Watched watched;
   RaySettings settings = ray();
   settings.python = "/usr/bin/env";

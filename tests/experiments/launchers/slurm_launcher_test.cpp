@@ -46,8 +46,8 @@ const char* const kRuns =
 
 } // namespace
 
-TEST_CASE("srun starts a node on each host of an allocation, one may die, the others go when they "
-          "are told") {
+TEST_CASE(
+    "srun starts one node on each allocated host, one may die, and the others stop on request") {
   const Allocation allocation;
   CHECK(allocated_nodes() == std::vector<std::string>{"here0", "here1", "here2"});
   Watched watched;
@@ -77,7 +77,7 @@ TEST_CASE("srun starts a node on each host of an allocation, one may die, the ot
   CHECK(comes_to(kRuns, ""));
 }
 
-TEST_CASE("a node that does not go is killed, and one that is not of the allocation refused") {
+TEST_CASE("A node that does not stop is killed, and a node outside the allocation is refused") {
   const Allocation allocation;
   Watched watched;
   SlurmLauncher launcher(watched.settings());
@@ -95,13 +95,13 @@ TEST_CASE("a node that does not go is killed, and one that is not of the allocat
       std::invalid_argument);
 }
 
-TEST_CASE("outside an allocation srun is not used") {
+TEST_CASE("Outside an allocation, the Slurm launcher is refused") {
   Watched watched;
   CHECK_THROWS_WITH_AS(SlurmLauncher(watched.settings()),
                        doctest::Contains("SLURM_JOB_ID is not set"), std::invalid_argument);
 }
 
-TEST_CASE("a job is submitted, followed over a preemption, and read to its end") {
+TEST_CASE("A job is submitted, followed across a preemption, and read to its end") {
   const TemporaryFolder folder;
   std::ofstream(folder / "job.sh")
       << "#!/bin/bash\n#SBATCH --requeue -o " << (folder / "log").string()
@@ -139,8 +139,7 @@ TEST_CASE("a job is submitted, followed over a preemption, and read to its end")
       until([&](const auto& state) { return state.ended && !state.good && state.exit_code == 7; }));
 }
 
-TEST_CASE(
-    "a job that is cancelled is asked to stop first, and one that cannot be submitted says why") {
+TEST_CASE("A cancelled job is asked to stop first, and a failed submission is explained") {
   const TemporaryFolder folder;
   std::ofstream(folder / "job.sh")
       << "#!/bin/bash\n#SBATCH -o " << (folder / "log").string() << "\n"

@@ -34,7 +34,7 @@ NodeStart on(int host, std::vector<std::string> arguments = {}) {
 
 } // namespace
 
-TEST_CASE("what hosts lack is copied, nodes work and go, nothing is left") {
+TEST_CASE("Files that hosts lack are copied, nodes run and stop, and nothing is left behind") {
   const fs::path keys = "/run/hosts/keys";
   fs::create_directory(keys);
   std::ofstream(keys / "secret") << "KEEP-THIS-SECRET";
@@ -74,7 +74,7 @@ TEST_CASE("what hosts lack is copied, nodes work and go, nothing is left") {
   shell(on_hosts("for n in 0 1; do on_host $n umount /run/hosts/keys /run/hosts/data; done"));
 }
 
-TEST_CASE("what a host has is not copied, unless it is another file") {
+TEST_CASE("Files that a host has are copied only if they differ") {
   fs::create_directory("/run/hosts/programs");
   std::ofstream("/run/hosts/programs/node") << "#!/bin/bash\necho program $0 of $TROUPE_NODE_NAME "
                                                "in $PWD, $A_VALUE\necho works\nsleep 1000 & wait\n";
@@ -99,7 +99,7 @@ TEST_CASE("what a host has is not copied, unless it is another file") {
   shell(on_hosts("on_host 1 umount /run/hosts/programs/node"));
 }
 
-TEST_CASE("each host that cannot be used is named with the reason, and the others are used") {
+TEST_CASE("Each unusable host is reported with the reason, and the other hosts are used") {
   Watched watched;
   auto settings = ssh();
   settings.connect_limit = seconds(3);
@@ -139,7 +139,7 @@ TEST_CASE("each host that cannot be used is named with the reason, and the other
   launcher.stop(seconds(30));
 }
 
-TEST_CASE("a host that answers too late is given up") {
+TEST_CASE("A host that answers too late is abandoned") {
   Watched watched;
   auto settings = ssh();
   settings.start_limit = milliseconds(700);
@@ -153,7 +153,7 @@ TEST_CASE("a host that answers too late is given up") {
       "node host2 (10.77.0.3) could not be started: timed out trying to connect"));
 }
 
-TEST_CASE("a node lives for as long as its launcher gives signs of life") {
+TEST_CASE("A node keeps running while its launcher sends heartbeats") {
   Watched watched;
   auto settings = ssh();
   settings.lost = seconds(1);
@@ -167,7 +167,7 @@ TEST_CASE("a node lives for as long as its launcher gives signs of life") {
   CHECK(shell(on_hosts(kLeft)) == "");
 }
 
-TEST_CASE("a node that ends by itself is reported with its last words, and its folder goes") {
+TEST_CASE("A node that ends is reported with its last line, and its folder is removed") {
   Watched watched;
   SshLauncher launcher(watched.settings(), ssh());
   launcher.start({on(0, {"--fail", "3"}), on(1)});
@@ -190,7 +190,7 @@ TEST_CASE("a node that ends by itself is reported with its last words, and its f
   CHECK(shell(on_hosts(kLeft)) == "");
 }
 
-TEST_CASE("a node that does not go, and a process that left its group, are killed") {
+TEST_CASE("A node that does not stop and a process that left its group are killed") {
   Watched watched;
   SshLauncher launcher(watched.settings(), ssh());
   launcher.start({on(0, {"--stubborn", "--runaway"})});
@@ -203,8 +203,7 @@ TEST_CASE("a node that does not go, and a process that left its group, are kille
   shell(on_hosts("on_host 0 find /dev/shm -type f -delete"));
 }
 
-TEST_CASE(
-    "a host whose cable is pulled ends its node by itself, the launcher says that it is gone") {
+TEST_CASE("A disconnected host stops its node, and the launcher reports the lost connection") {
   Watched watched;
   SshLauncher launcher(watched.settings(), ssh());
   launcher.start({on(0), on(1)});
@@ -222,7 +221,7 @@ TEST_CASE(
   CHECK(shell(on_hosts(kLeft)) == "");
 }
 
-TEST_CASE("what the host's shell could not remove, the launcher removes at the end") {
+TEST_CASE("The launcher removes at the end what the host's shell could not remove") {
   Watched watched;
   SshLauncher launcher(watched.settings(), ssh());
   launcher.start({on(0, {"--runaway"})});

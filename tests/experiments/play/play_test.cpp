@@ -67,7 +67,7 @@ std::string refusal(const std::string& json) {
 
 } // namespace
 
-TEST_CASE("Commands are read, and what is none is refused with key, value and rule") {
+TEST_CASE("Commands are parsed, and invalid ones are refused with the key, value and rule") {
   const auto read = read_commands(
       R"({"commands": [{"do": "turn", "x": 0.5, "y": -1}, {"do": "pause"}, {"do": "speed", "x": 2}]})");
   REQUIRE(read.size() == 3);
@@ -89,7 +89,7 @@ TEST_CASE("Commands are read, and what is none is refused with key, value and ru
   CHECK(has(refusal(many.dump()), "at most 256"));
 }
 
-TEST_CASE("Pictures come while somebody asks, and steps go on") {
+TEST_CASE("Pictures are sent on request, and the simulation continues") {
   Watching watching("cartpole_balance");
   const PlayedPicturePtr first = watching.next();
   CHECK(first->jpeg.starts_with("\xff\xd8"));
@@ -103,7 +103,7 @@ TEST_CASE("Pictures come while somebody asks, and steps go on") {
 }
 
 TEST_CASE(
-    "Paused, the simulation stands and is still drawn when the camera turns, steps are single") {
+    "While paused, the simulation stands still, follows the camera and advances by single steps") {
   Watching watching("walker_walk");
   const Json paused = watching.until([&](const Json& seen) {
     watching.player.obey({{Command::Kind::pause}});
@@ -119,7 +119,7 @@ TEST_CASE(
   CHECK(stepped.at("paused") == true);
 }
 
-TEST_CASE("Another episode begins when somebody wants it, at the speed that was set") {
+TEST_CASE("An episode restarts on request at the chosen speed") {
   Watching watching("cartpole_balance");
   watching.after({{Command::Kind::speed, 10}});
   watching.player.obey({{Command::Kind::restart}});
@@ -128,7 +128,7 @@ TEST_CASE("Another episode begins when somebody wants it, at the speed that was 
   CHECK(next.at("held") == "");
 }
 
-TEST_CASE("No more than 32 may wait, and no more than 1,024 commands") {
+TEST_CASE("The numbers of waiting requests and of commands are limited") {
   Watching watching("cartpole_balance");
   const std::uint64_t never = ~std::uint64_t{0};
   std::atomic<int> unseen = 0;

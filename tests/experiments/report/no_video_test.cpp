@@ -16,7 +16,7 @@ extern "C" void* dlopen(const char* name, int flags) {
 
 using namespace troupe::experiments;
 
-TEST_CASE("without FFmpeg a video says which library is missing and what to install") {
+TEST_CASE("Without FFmpeg, the error names the missing library and what to install") {
   const std::string reason = video_unavailable_reason();
   for (const char* part : {"libavformat-absent-for-this-test.so.59", "cannot open shared object",
                            "libavcodec59", "evaluation.video"})

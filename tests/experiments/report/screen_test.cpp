@@ -61,7 +61,7 @@ TEST_CASE("A progress line has steps, frames/s, updates/s, return and time left"
            "322 | evaluation 400 | 1 min 40 s left");
 }
 
-TEST_CASE("A progress line is never wider than the terminal, and the steps stay longest") {
+TEST_CASE("A progress line is never wider than the terminal and starts with the steps") {
   for (std::size_t width = 0; width < 140; ++width) {
     const std::string text = progress_text(half_way(), kStop, 400.0, width);
     CHECK(text.size() <= width);
@@ -69,7 +69,7 @@ TEST_CASE("A progress line is never wider than the terminal, and the steps stay 
   }
 }
 
-TEST_CASE("The time left is that of the nearest limit, and unknown before the first step") {
+TEST_CASE("The time left is that of the nearest limit and is unknown before the first step") {
   CHECK(seconds_left(half_way(), kStop) == doctest::Approx(100));
   CHECK(seconds_left(half_way(), {.environment_steps = 100'000, .minutes = 2})
         == doctest::Approx(20));
@@ -78,7 +78,7 @@ TEST_CASE("The time left is that of the nearest limit, and unknown before the fi
   CHECK(progress_text({}, kStop, {}, 200).find("? left") != std::string::npos);
 }
 
-TEST_CASE("On a terminal the line is redrawn in place and messages stand above it") {
+TEST_CASE("On a terminal, the progress line is redrawn in place below the messages") {
   const std::string text = printed(true, [](ProgressPrinter& printer) {
     printer.show(half_way(), kStop, {});
     printer.line("a message");
@@ -90,7 +90,7 @@ TEST_CASE("On a terminal the line is redrawn in place and messages stand above i
   CHECK(text.ends_with("\x1b[K\n"));
 }
 
-TEST_CASE("In a pipe there are plain lines, one per ten seconds of training") {
+TEST_CASE("In a pipe, a plain line is printed every ten seconds of training") {
   const std::string text = printed(false, [](ProgressPrinter& printer) {
     actors::Progress p = half_way();
     for (p.training_seconds = 0; p.training_seconds < 25; p.training_seconds += 0.5) {
@@ -102,7 +102,7 @@ TEST_CASE("In a pipe there are plain lines, one per ten seconds of training") {
   CHECK(text.find('\x1b') == std::string::npos);
 }
 
-TEST_CASE("A summary has task, return, steps, rates, folder and video, and where the time went") {
+TEST_CASE("A summary has the task, return, steps, rates, folder, video and time per stage") {
   const Experiment experiment = parse_experiment("environment { task: \"cartpole_balance\" }", "x");
   Finished finished{
       .folder = "runs/x/now", .video = "runs/x/now/videos/1.mp4", .wall_seconds = 130};
@@ -132,7 +132,8 @@ TEST_CASE("A summary has task, return, steps, rates, folder and video, and where
         != std::string::npos);
 }
 
-TEST_CASE("A report stands alone: no script, no address elsewhere, everything escaped") {
+TEST_CASE(
+    "A report is self-contained, without scripts or external addresses, and escapes all text") {
   Experiment experiment = parse_experiment("environment { task: \"cartpole_balance\" }", "x",
                                            {"environment.models=<script>&\""});
   const std::string html = report_html(experiment, {{"task", "<b>"}},
@@ -145,7 +146,7 @@ TEST_CASE("A report stands alone: no script, no address elsewhere, everything es
   CHECK(html.find("samples_per_insert: 32") != std::string::npos);
 }
 
-TEST_CASE("A curve stays inside its picture whatever the numbers") {
+TEST_CASE("A curve is drawn without NaN or infinity whatever its numbers") {
   const double huge = 1e300;
   const double inf = std::numeric_limits<double>::infinity();
   for (const auto& curve :
@@ -171,7 +172,7 @@ TEST_CASE("Ticks are round and cover the range") {
   }
 }
 
-TEST_CASE("Durations and times are written for people and for folders") {
+TEST_CASE("Durations are formatted for reading and times for folder names") {
   CHECK(duration_text(0.4) == "0 s");
   CHECK(duration_text(245) == "4 min 05 s");
   CHECK(duration_text(7620) == "2 h 07 min");
@@ -179,7 +180,7 @@ TEST_CASE("Durations and times are written for people and for folders") {
   CHECK(folder_time(UtcTime(std::chrono::seconds(1'795'255'200))) == "2026-11-21T10-00-00");
 }
 
-TEST_CASE("A curve of a resumed run forgets what it had gone past") {
+TEST_CASE("The curve of a resumed run drops the points after its checkpoint") {
   const TemporaryFolder folder;
   std::ofstream(folder.path() / "m.csv", std::ios::binary)
       << "kind,environment_steps,evaluation_return,evaluation_return_min,evaluation_return_max\r\n"

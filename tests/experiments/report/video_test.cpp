@@ -38,7 +38,7 @@ std::string message_of(const std::function<void()>& action) {
 
 } // namespace
 
-TEST_CASE("A video reads back with its size, frames, length and colours, of odd sizes too") {
+TEST_CASE("A video reads back with its size, frames, length and colours, also for odd sizes") {
   const TemporaryFolder folder;
   for (const auto& [width, height] : {std::pair{64, 48}, {33, 17}, {480, 480}}) {
     CAPTURE(width);
@@ -62,7 +62,7 @@ TEST_CASE("A video reads back with its size, frames, length and colours, of odd 
   }
 }
 
-TEST_CASE("A GIF has each frame, its rate, and at most 256 pixels a side") {
+TEST_CASE("A GIF has every frame, its frame rate, and at most 256 pixels a side") {
   const TemporaryFolder folder;
   for (const auto& [width, height, divisor] :
        {std::tuple{64, 48, 1}, {256, 16, 1}, {480, 270, 2}}) {
@@ -87,7 +87,7 @@ TEST_CASE("A GIF has each frame, its rate, and at most 256 pixels a side") {
   }
 }
 
-TEST_CASE("A video that is not finished leaves no file") {
+TEST_CASE("An unfinished video leaves no file") {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "x.mp4";
   {
@@ -97,7 +97,7 @@ TEST_CASE("A video that is not finished leaves no file") {
   CHECK_FALSE(fs::exists(path));
 }
 
-TEST_CASE("A video that cannot be made says which and why") {
+TEST_CASE("A video that cannot be made is refused with the reason") {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "x.mp4";
   CHECK(message_of([&] { VideoWriter(folder.path() / "none/x.mp4", 32, 32); }).find("No such file")
@@ -115,7 +115,7 @@ TEST_CASE("A video that cannot be made says which and why") {
         != std::string::npos);
 }
 
-TEST_CASE("A picture reads back bit for bit") {
+TEST_CASE("A PNG picture reads back bit for bit") {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "x.png";
   std::vector<std::uint8_t> pixels(7 * 5 * 3);

@@ -61,7 +61,7 @@ std::vector<Event> read_events(const fs::path& path) {
 
 } // namespace
 
-TEST_CASE("A CSV record reads back whatever its fields hold") {
+TEST_CASE("A CSV record reads back whatever its fields contain") {
   const std::vector<std::string> fields = {"plain", "", "a,b", "say \"no\"", "two\r\nlines", " "};
   const auto records = read_csv(csv_record(fields) + csv_record({"second"}));
   REQUIRE(records.size() == 2);
@@ -70,7 +70,7 @@ TEST_CASE("A CSV record reads back whatever its fields hold") {
   CHECK_THROWS_AS(read_csv("\"open"), std::runtime_error);
 }
 
-TEST_CASE("metrics.csv has a row per report, the same columns always, and empty fields for NaN") {
+TEST_CASE("metrics.csv has one row per report, constant columns, and empty fields for NaN") {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "metrics.csv";
   actors::Progress progress;
@@ -114,7 +114,7 @@ TEST_CASE("metrics.csv has a row per report, the same columns always, and empty 
   CHECK(cell(records, 3, "evaluation_return").empty());
 }
 
-TEST_CASE("metrics.csv goes on after a kill in the middle of a row or of its header") {
+TEST_CASE("metrics.csv continues after a kill in the middle of a row or of its header") {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "metrics.csv";
   { MetricsFile(path, columns()).progress({}); }
@@ -135,7 +135,7 @@ TEST_CASE("metrics.csv goes on after a kill in the middle of a row or of its hea
                        "/dev/full: cannot be written: No space left on device", std::runtime_error);
 }
 
-TEST_CASE("metrics.csv of an earlier version keeps its columns, in its order") {
+TEST_CASE("metrics.csv of an earlier version keeps its columns in their order") {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "metrics.csv";
   const std::string old =
@@ -170,7 +170,7 @@ TEST_CASE("metrics.csv of an earlier version keeps its columns, in its order") {
   CHECK(MetricsFile(folder / "new.csv", columns()).left_out().empty());
 }
 
-TEST_CASE("metrics.csv that is damaged, or of a later version, is refused and stays as it is") {
+TEST_CASE("metrics.csv that is damaged or of a later version is refused and left unchanged") {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "metrics.csv";
   for (const auto& [text, complaint] : std::vector<std::pair<std::string, std::string>>{
@@ -225,7 +225,7 @@ TEST_CASE("An event file holds a version and every finite scalar with its step a
   CHECK(EventFile(folder.path(), kNow).file().path() != path); // a second one never overwrites
 }
 
-TEST_CASE("A recorder passes everything on, to the files and in whole lines to the screen") {
+TEST_CASE("A recorder writes every report to its files and prints whole lines to the screen") {
   const TemporaryFolder folder;
   const fs::path screen = folder.path() / "screen";
   std::FILE* out = std::fopen(screen.c_str(), "w");
@@ -257,7 +257,8 @@ TEST_CASE("A recorder passes everything on, to the files and in whole lines to t
   CHECK(curve[1].maximum == 7);
 }
 
-TEST_CASE("A recorder shows pictures in events up to 64 MiB, and which settings came to what end") {
+TEST_CASE("A recorder writes pictures to the events up to 64 MiB, and the settings and the outcome "
+          "of the run") {
   const TemporaryFolder folder;
   const fs::path large = folder / "large.png";
   std::ofstream(large).close();
@@ -302,7 +303,7 @@ TEST_CASE("A recorder shows pictures in events up to 64 MiB, and which settings 
   CHECK(content(5).session_end_info().status() == EventHparams::SessionEnd::FAILURE);
 }
 
-TEST_CASE("live.json is the last report, whole, with shards, stages and waiting requests") {
+TEST_CASE("live.json holds the last report, complete with shards, stages and waiting requests") {
   const TemporaryFolder folder;
   CHECK_FALSE(read_live_file(folder.path()));
   LiveFile live(folder.path());
@@ -325,7 +326,7 @@ TEST_CASE("live.json is the last report, whole, with shards, stages and waiting 
   CHECK_FALSE(LiveFile(folder.path() / "none").write(progress, kNow));
 }
 
-TEST_CASE("While a disk is full records wait, and are written once there is room") {
+TEST_CASE("While a disk is full, records are buffered, and they are written once there is room") {
   const TemporaryFolder folder;
   std::vector<std::string> warnings;
   Recorder recorder({.folder = folder.path(),

@@ -30,7 +30,7 @@ struct Repository {
 
 } // namespace
 
-TEST_CASE("A run's origin has the commit and how many files differ from it") {
+TEST_CASE("A run's origin has the commit and the number of files that differ from it") {
   const Repository repository;
   const Origin outside = repository.origin();
   CHECK(outside.commit_text().empty());
@@ -52,7 +52,7 @@ TEST_CASE("A run's origin has the commit and how many files differ from it") {
   CHECK(changed.commit_text() == clean.commit.substr(0, 12) + " and 1 changed file");
 }
 
-TEST_CASE("An origin is read as it was written, and damage is no origin") {
+TEST_CASE("An origin survives a round trip, and a damaged file gives no origin") {
   const TemporaryFolder folder;
   CHECK_FALSE(read_origin(folder.path()));
   Origin origin{.version = "1", .command = "train \xff", .processor = "P", .commit = "abc"};
@@ -70,7 +70,7 @@ TEST_CASE("An origin is read as it was written, and damage is no origin") {
   }
 }
 
-TEST_CASE("Without Git in the path, and with one that hangs, the commit is left out") {
+TEST_CASE("The commit is left out if Git is not on the path or hangs") {
   const TemporaryFolder folder;
   const ScopedVariable path("PATH", folder.path().string());
   CHECK(present_origin("1").commit.empty());

@@ -42,7 +42,7 @@ void make_checkpoint(const fs::path& run, const std::string& name, bool complete
 
 } // namespace
 
-TEST_CASE("A run gets a folder of its own that is named by its time, also twice in a second") {
+TEST_CASE("Each run gets its own folder named by its time, also within the same second") {
   const TemporaryFolder runs;
   const auto first = RunFolder::create(runs.path(), "mine", kTenOClock, "one");
   const auto second = RunFolder::create(runs.path(), "mine", kTenOClock, "two");
@@ -56,7 +56,7 @@ TEST_CASE("A run gets a folder of its own that is named by its time, also twice 
   CHECK(fs::is_directory(first.path() / "videos"));
 }
 
-TEST_CASE("A run that is in use cannot be taken by another process, and is free when that ends") {
+TEST_CASE("A run in use cannot be opened again until its folder is released") {
   const TemporaryFolder runs;
   fs::path path;
   {
@@ -84,7 +84,7 @@ TEST_CASE("A process that is killed leaves no lock behind") {
   CHECK(RunFolder::open(path).path() == path);
 }
 
-TEST_CASE("A folder that cannot be written is named with the reason and a way out") {
+TEST_CASE("A folder that cannot be written is reported with a reason and a remedy") {
   const TemporaryFolder runs;
   write_text(runs.path() / "file", "text");
   const std::string text =
@@ -94,7 +94,7 @@ TEST_CASE("A folder that cannot be written is named with the reason and a way ou
   CHECK(read_text(runs.path() / "file") == "text");
 }
 
-TEST_CASE("A full disk is named, and the file that was there stays as it was") {
+TEST_CASE("A full disk is reported, and the existing file is left unchanged") {
   const std::string text = message_of([] { write_text("/dev/full/none", "text"); });
   CHECK(text.find("cannot create /dev/full/none") != std::string::npos);
   const TemporaryFolder folder;
@@ -107,7 +107,7 @@ TEST_CASE("A full disk is named, and the file that was there stays as it was") {
   CHECK(read_text(file) == "old");
 }
 
-TEST_CASE("What is no run is refused, and the newest run inside is offered") {
+TEST_CASE("A path that is not a run is refused, and the newest run below it is suggested") {
   const TemporaryFolder runs;
   CHECK(message_of([&] { RunFolder::open(runs.path() / "none"); }).find("there is no such run")
         != std::string::npos);
@@ -118,7 +118,7 @@ TEST_CASE("What is no run is refused, and the newest run inside is offered") {
   CHECK_FALSE(fs::exists(runs.path() / "mine/lock"));
 }
 
-TEST_CASE("Only checkpoints with a manifest count, and the latest by number is taken") {
+TEST_CASE("Only checkpoints with a manifest count, and the one with the largest number is used") {
   const TemporaryFolder run;
   CHECK(message_of([&] { find_checkpoint(run.path()); }).find("no complete checkpoint")
         != std::string::npos);
@@ -134,7 +134,7 @@ TEST_CASE("Only checkpoints with a manifest count, and the latest by number is t
         != std::string::npos);
 }
 
-TEST_CASE("A restarted deployment goes on with the newest run if that has no end") {
+TEST_CASE("A restarted deployment continues the newest run if it has not finished") {
   const TemporaryFolder runs;
   CHECK(find_unfinished_run(runs.path(), "mine").empty());
   const fs::path first = runs / "mine" / "2026-11-21T10-00-00";
@@ -153,7 +153,7 @@ TEST_CASE("A restarted deployment goes on with the newest run if that has no end
   CHECK(find_unfinished_run(runs.path(), "mine") == second);
 }
 
-TEST_CASE("A log has one line per event, without control characters") {
+TEST_CASE("A log has one line per event and no control characters") {
   const TemporaryFolder folder;
   LogFile log(folder / "log.txt");
   log.write(kTenOClock, "warning", "an environment says \x1b]0;owned\x07\nand more");
@@ -161,7 +161,7 @@ TEST_CASE("A log has one line per event, without control characters") {
         == "2026-11-21T10:00:00Z warning an environment says \\x1b]0;owned\\x07 and more\n");
 }
 
-TEST_CASE("Processes that ask whether a run is held never keep it from being resumed") {
+TEST_CASE("Processes that check whether a run is held never prevent it from being resumed") {
   const TemporaryFolder folder;
   const fs::path& run = folder.path();
   CHECK(is_run_held(run) == false);

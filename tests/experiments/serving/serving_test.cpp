@@ -134,7 +134,7 @@ struct Dealer {
 
 } // namespace
 
-TEST_CASE("Messages are answered as HTTP's requests are, with the request's id") {
+TEST_CASE("Messages are answered like HTTP requests, with the request's id") {
   PolicyServer server({.token = "t", .versions = {version("main", 1, [] { return summing(); })}});
   env::wire::Context context;
   const MessageDoor door(context, {.endpoint = "tcp://127.0.0.1:*"},
@@ -168,7 +168,7 @@ TEST_CASE("Messages are answered as HTTP's requests are, with the request's id")
       has(refused(R"({"id": ")" + std::string(300, 'i') + "\"}", {}), "its id at most 256 bytes"));
 }
 
-TEST_CASE("Messages beyond what may wait are refused, and a door that closes drops late answers") {
+TEST_CASE("Messages beyond the limit are refused, and a closing endpoint drops late answers") {
   std::vector<web::HttpServer::Reply> kept;
   std::mutex mutex;
   env::wire::Context context;
@@ -192,7 +192,7 @@ TEST_CASE("Messages beyond what may wait are refused, and a door that closes dro
   kept.at(1)({.body = "{}"});
 }
 
-TEST_CASE("An observation of any nesting, or in base64, becomes an action in the machine's units") {
+TEST_CASE("An observation of any nesting or in base64 becomes an action in the machine's units") {
   PolicyServer server({.token = "t", .versions = {version("main", 1, [] { return summing(); })}});
   const Client act{server};
   const Json answer = act(with({{"state", {0.25, 0.5}}}));
@@ -217,7 +217,7 @@ TEST_CASE("An observation of any nesting, or in base64, becomes an action in the
   CHECK(force == 7.5F);
 }
 
-TEST_CASE("What is wrong with a request is said with its key and the rule") {
+TEST_CASE("An invalid request is refused, and the error names the key and the rule") {
   PolicyServer server({.token = "t", .versions = {version("main", 1, [] { return summing(); })}});
   const Client act{server};
   const auto refusal = [&](const Json& body) { return error_in(act(body, 400)); };
@@ -240,7 +240,7 @@ TEST_CASE("What is wrong with a request is said with its key and the rule") {
   CHECK(has(refusal(with(deep)), "nested more than"));
 }
 
-TEST_CASE("A session has the memory and the history of its episode alone") {
+TEST_CASE("A session keeps only the memory and history of its own episode") {
   PolicyServer server(
       {.token = "t", .versions = {version("main", 1, [] { return summing(5, 3, 1); })}});
   const Client act{server};
@@ -264,7 +264,8 @@ TEST_CASE("A session has the memory and the history of its episode alone") {
         == 5.0);
 }
 
-TEST_CASE("Versions share requests as they should, keep their sessions, and must agree") {
+TEST_CASE(
+    "Versions share requests by weight, keep their sessions, and must have the same contract") {
   PolicyServer server({.token = "t",
                        .versions = {version("main", 0.75, [] { return summing(1); }),
                                     version("candidate", 0.25, [] { return summing(2); })}});
@@ -288,7 +289,7 @@ TEST_CASE("Versions share requests as they should, keep their sessions, and must
             "version other has another contract: observations[0].name"));
 }
 
-TEST_CASE("Newer parameters replace older ones, and a failure leaves these in place") {
+TEST_CASE("Newer parameters replace older ones, and a failed reload keeps the current ones") {
   std::int64_t updates = 1;
   std::string failure;
   std::string logged;
@@ -315,7 +316,7 @@ TEST_CASE("Newer parameters replace older ones, and a failure leaves these in pl
   CHECK(act(with({0, 0}))["updates"] == 7);
 }
 
-TEST_CASE("Jobs that come while one is computed are computed together, and too many are refused") {
+TEST_CASE("Jobs that arrive during a computation are batched, and too many are refused") {
   std::vector<std::size_t> sizes;
   std::latch began(1);
   std::latch go(1);
@@ -349,7 +350,7 @@ TEST_CASE("Jobs that come while one is computed are computed together, and too m
   CHECK(sizes == std::vector<std::size_t>{1, 8, 2});
 }
 
-TEST_CASE("Sessions are bounded, forgotten when they rest, and used by one request at a time") {
+TEST_CASE("Sessions are limited, expire when idle, and serve one request at a time") {
   Sessions::Clock::time_point now{};
   Sessions sessions({.sessions = 2, .idle = std::chrono::seconds(10)}, [&] { return now; });
   Session session;
@@ -370,7 +371,7 @@ TEST_CASE("Sessions are bounded, forgotten when they rest, and used by one reque
   CHECK(sessions.size() == 2); // a is in use and stays, however long
 }
 
-TEST_CASE("Mutated requests are answered or refused, never more") {
+TEST_CASE("A mutated request is either answered or refused with std::invalid_argument") {
   PolicyServer server(
       {.token = "t", .versions = {version("main", 1, [] { return summing(5, 2, 1); })}});
   const std::string whole =

@@ -46,7 +46,8 @@ Comparison compared(const fs::path& top, References references = {}) {
 
 } // namespace
 
-TEST_CASE("Runs are found below a folder, by agent and task, and compared on each task's scale") {
+TEST_CASE(
+    "Runs are found below a folder, grouped by agent and task, and compared on each task's scale") {
   const TemporaryFolder folder;
   write_runs(folder.path());
   const Comparison made = compared(folder.path());
@@ -71,7 +72,7 @@ TEST_CASE("Runs are found below a folder, by agent and task, and compared on eac
   CHECK(curve[2].minimum <= curve[2].value);
 }
 
-TEST_CASE("References stand beside the runs and may set a task's scale") {
+TEST_CASE("References are listed beside the runs and can set a task's scale") {
   const TemporaryFolder folder;
   write_runs(folder.path());
   std::ofstream(folder / "known.csv") << "task,name,score\nPendulum-v1,low,-1200\n"
@@ -87,7 +88,7 @@ TEST_CASE("References stand beside the runs and may set a task's scale") {
                        std::invalid_argument);
 }
 
-TEST_CASE("The page is one file that names every run and marks what differs") {
+TEST_CASE("The comparison page is one file that lists every run and marks the differences") {
   const TemporaryFolder folder;
   write_runs(folder.path());
   fs::create_directories(folder / "b/1/videos");
@@ -107,7 +108,7 @@ TEST_CASE("The page is one file that names every run and marks what differs") {
   CHECK_FALSE(has(page, "src=\"http"));
 }
 
-TEST_CASE("What cannot be compared is named") {
+TEST_CASE("Runs that cannot be compared are refused with the reason") {
   const TemporaryFolder folder;
   std::vector<std::string> without;
   CHECK_THROWS_WITH_AS(find_compared({(folder / "none").string()}, without),

@@ -30,7 +30,7 @@ bool holds(const Interval& interval, double truth) {
 
 } // namespace
 
-TEST_CASE("replicates: Student's interval of their deviation, as in a table") {
+TEST_CASE("The interval of replicates is Student's interval from a table") {
   const std::vector<double> three{1, 2, 3}; // deviation 1; quantile 4.3027
   const Interval interval = replicate_interval(5, three);
   CHECK(interval.high == doctest::Approx(5 + 4.3027 * std::sqrt(4.0 / 3)));
@@ -42,7 +42,7 @@ TEST_CASE("replicates: Student's interval of their deviation, as in a table") {
         == doctest::Approx(2.0423 * std::sqrt(32.0 / 31)).epsilon(1e-3));
 }
 
-TEST_CASE("five replicates around an estimate: 95 of 100 intervals hold the truth, of their ranges "
+TEST_CASE("Intervals of five replicates contain the truth in 95 of 100 trials, and their ranges in "
           "two of three") {
   env::Random random(1);
   constexpr int kTrials = 2000;
@@ -64,7 +64,8 @@ TEST_CASE("five replicates around an estimate: 95 of 100 intervals hold the trut
   CHECK(in_range == doctest::Approx(kTrials * 2 / 3.0).epsilon(0.05));
 }
 
-TEST_CASE("the studentised bootstrap holds the mean of skewed numbers more often than quantiles") {
+TEST_CASE(
+    "The studentised bootstrap contains the mean of skewed values more often than quantiles do") {
   env::Random random(2);
   constexpr int kTrials = 300, kNumbers = 25;
   int studentised = 0, quantiles = 0;
@@ -84,7 +85,7 @@ TEST_CASE("the studentised bootstrap holds the mean of skewed numbers more often
   CHECK(quantiles < studentised);
 }
 
-TEST_CASE("numbers that do not differ have an interval of no width") {
+TEST_CASE("Equal values have an interval of width zero") {
   const std::vector<double> values{4, 4, 4};
   const auto statistic = [&](std::span<const std::size_t> drawn) {
     return mean_with_error(values, drawn);

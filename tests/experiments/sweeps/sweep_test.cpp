@@ -45,7 +45,8 @@ const std::string kResult = R"({"run": "r", "interrupted": false, "error": "",
 
 } // namespace
 
-TEST_CASE("The sweeps that come with the program name experiments, seeds and goals that exist") {
+TEST_CASE("The bundled sweeps name existing experiments, and a goal for each run without published "
+          "curves") {
   std::map<std::string, std::size_t> runs_of;
   for (const auto& entry : fs::directory_iterator(kConfigs / "sweeps")) {
     CAPTURE(entry.path());
@@ -72,7 +73,7 @@ TEST_CASE("The sweeps that come with the program name experiments, seeds and goa
                                               {"states_28", 56}});
 }
 
-TEST_CASE("A sweep is every experiment with every combination of values and every seed") {
+TEST_CASE("A sweep contains every combination of experiments, values and seeds") {
   const auto runs = plan(R"(experiment: ["walker_walk", "cheetah_run"] seed: [1, 7]
     vary { key: "replay.n_step" value: ["1", "5"] } vary { key: "d4pg.policy_layers" value: "8,8" }
     set: "stop.environment_steps=2000")");
@@ -95,7 +96,7 @@ TEST_CASE("A sweep is every experiment with every combination of values and ever
         == "walker_walk_prefetch=3_checkpoint.minutes=1_stop.minutes=2_seed=1");
 }
 
-TEST_CASE("What is wrong with a sweep is told with its place and the way out") {
+TEST_CASE("An invalid sweep is refused, and the error names the place and a remedy") {
   CHECK(has(complaint(""), "experiment is not given"));
   CHECK(has(complaint("experiment: \"walkr_walk\""), "did you mean walker_walk"));
   CHECK(has(complaint("experimnt: \"x\""), "bad.textproto:1:1: experimnt is not a key"));
@@ -125,13 +126,13 @@ TEST_CASE("What is wrong with a sweep is told with its place and the way out") {
   CHECK(sweep.vary(0).value_size() == 2);
 }
 
-TEST_CASE("A sweep's file is told from an experiment's") {
+TEST_CASE("A sweep file is distinguished from an experiment file") {
   CHECK(is_sweep("# words of an experiment:\nname: \"x\"\n experiment : [\"a\"]"));
   CHECK_FALSE(is_sweep("environment { task: \"walker_walk\" }"));
   CHECK_FALSE(is_sweep("# experiment: none\nreplay { }"));
 }
 
-TEST_CASE("A run is done when its result says so, and what was begun otherwise is refused") {
+TEST_CASE("A run is done when its result says so, and a run begun with other values is refused") {
   const TemporaryFolder folder;
   const auto runs = plan("experiment: \"walker_walk\"");
   const fs::path part = folder / "part";
@@ -165,7 +166,7 @@ TEST_CASE("A run is done when its result says so, and what was begun otherwise i
   CHECK_FALSE(read_result("{\"interrupted\": true}", runs[0].experiment, state));
 }
 
-TEST_CASE("The table has a line a group, with its goal, and the CSV a row a run") {
+TEST_CASE("The table has one line per group with its goal, and the CSV has one row per run") {
   const auto runs = plan(R"(experiment: ["walker_walk", "cheetah_run"] seed: [1, 2]
     goal { experiment: "walker_walk" value: 15 } goal { experiment: "cheetah_run" value: 15 })");
   std::vector<RunState> states(4);
@@ -186,7 +187,7 @@ TEST_CASE("The table has a line a group, with its goal, and the CSV a row a run"
   CHECK(has(sweep_table(gan, {{.kind = RunState::Kind::done, .value = 4}}), "5 reached"));
 }
 
-TEST_CASE("Curves are those of the runs' metrics, waiting runs have none") {
+TEST_CASE("Curves are read from the metrics of the runs, and waiting runs have none") {
   const TemporaryFolder folder;
   const auto runs = plan("experiment: \"walker_walk\" seed: [1, 2]");
   std::ofstream(folder / "metrics.csv")
@@ -199,7 +200,7 @@ TEST_CASE("Curves are those of the runs' metrics, waiting runs have none") {
            "walker_walk_seed=1,200,7,6.5,8\n");
 }
 
-TEST_CASE("Experiments of a sweep may lie in subfolders, of the program's or beside the sweep") {
+TEST_CASE("Experiments of a sweep can be in bundled subfolders or beside the sweep") {
   const TemporaryFolder folder;
   for (const char* sub : {"near", "far"}) {
     fs::create_directories(folder.path() / sub);

@@ -26,7 +26,7 @@ int status(const Request& asked) {
 
 } // namespace
 
-TEST_CASE("The printed address sets the cookie, with which everything is read") {
+TEST_CASE("The printed address sets a cookie that grants access") {
   CHECK(kAccess.address() == "http://127.0.0.1:8800/?token=" + kToken);
   Request first{.query = {{"token", kToken}}, .headers = {{"host", "127.0.0.1:8800"}}};
   const auto redirect = kAccess.refusal(first);
@@ -40,7 +40,7 @@ TEST_CASE("The printed address sets the cookie, with which everything is read") 
         == 200);
 }
 
-TEST_CASE("Nobody gets anything without the token, or with another one") {
+TEST_CASE("Requests without the right token are refused") {
   CHECK(status(request("GET", {})) == 401);
   CHECK(status(request("GET", {{"cookie", "troupe_8800=" + std::string(64, 'b')}})) == 401);
   CHECK(status(request("GET", {{"cookie", "troupe_8801=" + kToken}})) == 401);
@@ -52,7 +52,7 @@ TEST_CASE("Nobody gets anything without the token, or with another one") {
   CHECK(status(wrong) == 401);
 }
 
-TEST_CASE("A name that was bound to the loopback address gets nothing, even with the token") {
+TEST_CASE("Requests for an unknown host name are refused even with the token") {
   const std::pair<std::string, std::string> bearer = {"authorization", "Bearer " + kToken};
   CHECK(status(request("GET", {bearer, {"host", "rebound.example:8800"}})) == 403);
   CHECK(status(request("GET", {bearer, {"host", "127.0.0.1.rebound.example"}})) == 403);
@@ -61,7 +61,7 @@ TEST_CASE("A name that was bound to the loopback address gets nothing, even with
   CHECK(status(request("GET", {bearer, {"host", "[::1]:8800"}})) == 200);
 }
 
-TEST_CASE("A page of another site cannot post, though the browser sends the cookie") {
+TEST_CASE("A page of another site cannot post, although the browser sends the cookie") {
   const std::string cookie = "troupe_8800=" + kToken;
   CHECK(status(request("POST", {{"cookie", cookie}})) == 403);
   CHECK(status(request("POST", {{"cookie", cookie}, {"x-troupe", "dashboard"}})) == 200);
@@ -77,7 +77,7 @@ TEST_CASE("A page of another site cannot post, though the browser sends the cook
         == 403);
 }
 
-TEST_CASE("Over TLS the certificate says which host it is, and the cookie is for TLS alone") {
+TEST_CASE("Over TLS, the certificate's host name is used, and the cookie is sent over TLS only") {
   const Access secure(kToken, "https://cluster.example:8800", "dashboard");
   CHECK(secure.address() == "https://cluster.example:8800/?token=" + kToken);
   const std::string host = "cluster.example:8800";

@@ -75,8 +75,8 @@ std::string ask(const HttpServer& server, const std::string& text) {
 
 } // namespace
 
-TEST_CASE("Requests are decoded, answered in order on one connection, and answers forbid caching "
-          "and framing") {
+TEST_CASE("Requests are decoded and answered in order on one connection, and responses forbid "
+          "caching and framing") {
   HttpServer server({});
   server.start(echo);
   Client client(server.port());
@@ -93,7 +93,7 @@ TEST_CASE("Requests are decoded, answered in order on one connection, and answer
   CHECK(has(ask(server, "GET /failure HTTP/1.1\r\nConnection: close\r\n\r\n"), "the disk is gone"));
 }
 
-TEST_CASE("What is no request, or is above a limit, gets an error, and the connection closes") {
+TEST_CASE("A malformed or oversized request gets an error, and the server keeps serving") {
   HttpServer server({.limits = {.header_bytes = 2000, .body_bytes = 1000}});
   server.start(echo);
   CHECK(has(ask(server, "\x16\x03\x01 TLS?\r\n\r\n"), "400"));
@@ -111,13 +111,13 @@ TEST_CASE("What is no request, or is above a limit, gets an error, and the conne
   CHECK(has(ask(server, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"), "200")); // still serves
 }
 
-TEST_CASE("A client that does not finish its request is left after the time for it") {
+TEST_CASE("A client that does not finish its request in time is disconnected") {
   HttpServer server({.limits = {.seconds = 1}});
   server.start(echo);
   CHECK(ask(server, "GET / HTTP/1.1\r\nX-Slow: ") == "");
 }
 
-TEST_CASE("More connections than allowed are closed at once, and a place is free when one ends") {
+TEST_CASE("Connections above the limit are closed at once, and a slot is free when one ends") {
   HttpServer server({.limits = {.connections = 2}});
   server.start(echo);
   auto one = std::make_unique<Client>(server.port()), two = std::make_unique<Client>(server.port());
@@ -135,7 +135,7 @@ TEST_CASE("More connections than allowed are closed at once, and a place is free
   CHECK(served);
 }
 
-TEST_CASE("A taken port is named, with the way out") {
+TEST_CASE("A port in use is reported with a remedy") {
   const HttpServer server({});
   const std::string error = error_of([&] { const HttpServer other({.port = server.port()}); });
   CHECK(has(error, std::to_string(server.port())));

@@ -10,7 +10,7 @@
 using namespace troupe;
 using namespace troupe::experiments::web;
 
-TEST_CASE("Secrets are equal only if all of their bytes are") {
+TEST_CASE("Secrets are equal only if all of their bytes are equal") {
   CHECK(equal_secrets("abc", "abc"));
   CHECK_FALSE(equal_secrets("abc", "abd"));
   CHECK_FALSE(equal_secrets("abc", "abcabc"));
@@ -19,7 +19,7 @@ TEST_CASE("Secrets are equal only if all of their bytes are") {
 }
 
 TEST_CASE(
-    "A token's file is made for its owner alone, read again, and refused if others can read it") {
+    "A token file is created for its owner only, read again, and refused if others can read it") {
   const TemporaryFolder folder;
   const auto file = folder / "token";
   const std::string token = token_of(file);

@@ -77,7 +77,7 @@ std::vector<float> written(Collector& collector, int lane) {
   return all;
 }
 
-TEST_CASE("what a collector writes is the same for any number of threads") {
+TEST_CASE("The rows that a collector writes do not depend on the number of threads") {
   const auto alone = make(5, 1), together = make(5, 3), many = make(5, 100);
   for (const auto& collector : {alone.get(), together.get(), many.get()})
     play(*collector, 90);
@@ -91,7 +91,7 @@ TEST_CASE("what a collector writes is the same for any number of threads") {
   CHECK(together->take_episodes().size() == 20);
 }
 
-TEST_CASE("a collector continues from its saved state with another number of threads") {
+TEST_CASE("A collector continues from its saved state with another number of threads") {
   const auto whole = make(4, 1), first = make(4, 2), second = make(4, 3);
   play(*whole, 70);
   play(*first, 30);
@@ -119,7 +119,7 @@ public:
   }
 };
 
-TEST_CASE("if environments save no state, a resumed collector begins new episodes") {
+TEST_CASE("If environments save no state, a resumed collector begins new episodes") {
   const auto forgetful = [] {
     const auto environment = [](int) {
       return std::make_unique<env::FlatState>(std::make_unique<Forgetful>());
@@ -146,7 +146,7 @@ TEST_CASE("if environments save no state, a resumed collector begins new episode
   CHECK(written(*second, 0).size() == 7 * (20 + 1 + 10 + 1 + 20 + 1)); // saved rows first
 }
 
-TEST_CASE("an environment that fails ends its episode and is reported, the others continue") {
+TEST_CASE("An environment that fails ends its episode and is reported, and the others continue") {
   for (const int threads : {1, 2}) {
     std::atomic<int> steps = 0;
     env::CountingHooks hooks;
@@ -169,7 +169,7 @@ TEST_CASE("an environment that fails ends its episode and is reported, the other
   }
 }
 
-TEST_CASE("an environment that fails in every episode ends the collector with its words") {
+TEST_CASE("An environment that fails in every reset ends the collector with its error") {
   env::CountingHooks hooks;
   hooks.reset = [](std::uint64_t) { throw std::runtime_error("no such floor"); };
   const auto collector = make(2, 1, hooks);
@@ -195,7 +195,7 @@ private:
   Exploration& told_;
 };
 
-TEST_CASE("scaling a run keeps the progress of its exploration") {
+TEST_CASE("Scaling a run keeps the progress of its exploration") {
   const auto environment = [](int) {
     return std::make_unique<env::FlatState>(std::make_unique<env::CountingEnvironment>(20));
   };
@@ -231,7 +231,8 @@ const replay::TransitionSpec kPictures{
     .frame = kPicture, .stack = 3, .action_size = 1, .n_step = 3, .discount = 0.9};
 
 // One environment, stack 3: painted (n) -> chunk row n -> act(n - 2, n - 1, n) -> batch.
-TEST_CASE("a frame is painted into its chunk, read there by the policy, copied once into a batch") {
+TEST_CASE(
+    "A frame is painted into its chunk, read there by the policy, and copied once into a batch") {
   std::vector<const std::byte*> painted;
   painted.reserve(1000);
   auto policy = std::make_unique<AddressReader>();
@@ -271,7 +272,7 @@ TEST_CASE("a frame is painted into its chunk, read there by the policy, copied o
     CHECK(allocations_of([&] { play(collector, 1); }) == 0);
 }
 
-TEST_CASE("an environment that stacks its frames writes the same rows as one that does not") {
+TEST_CASE("An environment that stacks its own frames writes the same rows as one that does not") {
   const auto collect = [](bool stacks) {
     Collector collector(
         {.environments = 2},
@@ -350,7 +351,7 @@ public:
 };
 
 // The environment's pictures of 8 x 8 are contiguous in a row, those of 3 x 3 are not.
-TEST_CASE("a state is stored once beside its picture, which alone is stacked, and not copied") {
+TEST_CASE("A state is stored once beside its picture, and only the picture is stacked") {
   for (const std::int64_t size : {8, 3})
     for (const bool stacks : {false, true}) {
       CAPTURE(size);

@@ -96,7 +96,8 @@ double part(const std::vector<float>& actions, float least) {
 
 } // namespace
 
-TEST_CASE("probabilities of every agent's actions sum to 1 and are the frequencies of its draws") {
+TEST_CASE(
+    "Probabilities of every agent's actions sum to 1 and match the frequencies of its draws") {
   std::set<std::string> without;
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
@@ -138,7 +139,7 @@ TEST_CASE("probabilities of every agent's actions sum to 1 and are the frequenci
   CHECK(without == std::set<std::string>{"bc"}); // it does not explore
 }
 
-TEST_CASE("draws that depend on earlier ones have no probabilities of their own") {
+TEST_CASE("Draws that depend on earlier draws have no probabilities of their own") {
   for (const auto& [agent, keys] : {std::pair{"td3", "noise: \"ornstein_uhlenbeck\""},
                                     {"td3", "noise: \"parameters\""},
                                     {"td3", "noise_hold: 4"},
@@ -150,7 +151,7 @@ TEST_CASE("draws that depend on earlier ones have no probabilities of their own"
   }
 }
 
-TEST_CASE("a density is the slope of the probability of smaller actions") {
+TEST_CASE("A density is the derivative of the cumulative probability") {
   const double mean = 0.4, deviation = 0.7;
   const auto below = [&](double x) { // the normal distribution function
     return 0.5 * std::erfc((mean - x) / deviation / std::numbers::sqrt2);
@@ -173,7 +174,7 @@ TEST_CASE("a density is the slope of the probability of smaller actions") {
   CHECK(log_clipped_normal(1 - 30.001, 1, 1) - near == doctest::Approx(-0.002 * 30).epsilon(0.01));
 }
 
-TEST_CASE("best choices are certain, best continuous actions have no density") {
+TEST_CASE("Best choices have probability 1, and best continuous actions have no density") {
   Seen chooses(*find_agent("dqn"));
   const replay::TransitionSpec choice = chooses.transitions;
   std::vector<float> actions(kRows);
@@ -188,7 +189,8 @@ TEST_CASE("best choices are certain, best continuous actions have no density") {
   CHECK_FALSE(BestActions(std::move(continuous.policy), continuous.transitions).has_density());
 }
 
-TEST_CASE("uniform actions: each choice alike, and half of the length of [-1, 1]") {
+TEST_CASE(
+    "Uniform actions have equal probabilities for choices and density 1/2 for continuous values") {
   CHECK(log_uniform({.frame = {}, .action_size = 2, .action_choices = {0, 4}})
         == doctest::Approx(std::log(0.5 * 0.25)));
   CHECK(log_uniform({.frame = {}, .action_size = 3}) == doctest::Approx(-3 * std::log(2)));

@@ -38,7 +38,8 @@ const replay::TransitionSpec kNumbers{.frame = {"state", env::ElementType::float
 
 } // namespace
 
-TEST_CASE("Return points: all steps of a short episode that ended by itself, with their returns") {
+TEST_CASE(
+    "Return points of a short episode that terminated are all of its steps with their returns") {
   const ReturnPoints points = points_of(5, 8, 0);
   REQUIRE(points.returns.size() == 5);
   for (int i = 0; i < 5; ++i) {
@@ -50,7 +51,7 @@ TEST_CASE("Return points: all steps of a short episode that ended by itself, wit
   CHECK(at::equal(tensors.at("action"), at::arange(5, at::kFloat).view({5, 1})));
 }
 
-TEST_CASE("Return points: of a long episode as many as are wanted, evenly spread") {
+TEST_CASE("Return points of a long episode have the requested number and are spread evenly") {
   for (const int steps : {9, 16, 17, 33, 1000, 1023}) {
     CAPTURE(steps);
     const ReturnPoints points = points_of(steps, 8, 0);
@@ -68,7 +69,7 @@ TEST_CASE("Return points: of a long episode as many as are wanted, evenly spread
   }
 }
 
-TEST_CASE("Return points: the end of an episode that a time limit cut off is left out") {
+TEST_CASE("Return points leave out the end of an episode that a time limit cut off") {
   // 0.9^29 = 0.047 is the first power below 1/20.
   const ReturnPoints points = points_of(40, 40, 1);
   REQUIRE(points.returns.size() == 12);
@@ -77,7 +78,7 @@ TEST_CASE("Return points: the end of an episode that a time limit cut off is lef
   CHECK(points_of(29, 40, 1).returns.size() == 1);
 }
 
-TEST_CASE("Return points: a batch has pictures and vectors as replay's have") {
+TEST_CASE("A batch of return points has the same pictures and vectors as a batch from replay") {
   replay::TransitionSpec both{.frame = {"pixels", env::ElementType::uint8, {1, 1, 3}},
                               .vectors = {{"speed", env::ElementType::float32, {2}}},
                               .stack = 2,
@@ -105,7 +106,7 @@ TEST_CASE("Return points: a batch has pictures and vectors as replay's have") {
                        std::invalid_argument);
 }
 
-TEST_CASE("Return points: the error of values is their distance from the returns") {
+TEST_CASE("The errors of values at return points are the differences from the returns") {
   const ReturnPoints points{.returns = {1, 2, 6}};
   const Metrics errors = value_errors(points, at::tensor({3.0, 4.0, 8.0}));
   CHECK(errors.at("q_bias") == doctest::Approx(2));

@@ -12,7 +12,7 @@ using namespace troupe::learner;
 using namespace troupe::tests;
 using collectives::Timeline;
 
-TEST_CASE("a timeline shows the parts of every agent's update, and costs no span when it is off") {
+TEST_CASE("A timeline shows the parts of every agent's update and records nothing once stopped") {
   std::vector<std::pair<const AgentKind*, std::string>> agents{
       {find_agent("sac"), "spherical: true policy_blocks: 1 critic_blocks: 1"}};
   for (const AgentKind& kind : agent_kinds())

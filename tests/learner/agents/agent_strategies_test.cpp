@@ -46,7 +46,7 @@ void train(const AgentKind& kind, const std::function<ReplicaAssignment(int)>& a
 
 } // namespace
 
-TEST_CASE("every agent learns with asynchronous parameter servers and with backup workers") {
+TEST_CASE("Every agent learns with asynchronous parameter servers and with backup workers") {
   for (const AgentKind& kind : agent_kinds())
     for (const auto& options :
          {ParameterServerOptions{.workers = kReplicas, .max_lead = 1}, with_backup_workers(2, 1)}) {
@@ -61,7 +61,7 @@ TEST_CASE("every agent learns with asynchronous parameter servers and with backu
     }
 }
 
-TEST_CASE("every agent learns with steps of its own between averages") {
+TEST_CASE("Every agent learns with local SGD") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     const auto communicators = collectives::make_thread_communicators(kReplicas, {.timeout = 20s});

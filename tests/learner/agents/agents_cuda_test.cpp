@@ -9,7 +9,7 @@ using namespace troupe;
 using namespace troupe::learner;
 using namespace troupe::tests;
 
-TEST_CASE("every agent's updates on a GPU give the parameters of the processor's") {
+TEST_CASE("Every agent's updates on a GPU give the parameters that the CPU gives") {
   if (collectives::cuda_device_count() == 0) {
     MESSAGE("skipped: " << collectives::nccl_unavailable_reason());
     return;

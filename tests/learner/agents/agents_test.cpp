@@ -66,7 +66,7 @@ TensorMap bandit(const AgentKind& kind, std::uint64_t seed) {
 
 } // namespace
 
-TEST_CASE("every agent is found by its name, and its defaults cover its keys") {
+TEST_CASE("Every agent is found by its name, and its defaults cover its keys") {
   std::set<std::string> names;
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
@@ -82,7 +82,7 @@ TEST_CASE("every agent is found by its name, and its defaults cover its keys") {
   CHECK(find_agent("dqn5") == nullptr);
 }
 
-TEST_CASE("the parameters that a replica publishes are those that its policy takes") {
+TEST_CASE("Every agent's policy accepts the parameters that its replica publishes") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     const AgentPtr agent = small_agent(kind);
@@ -107,7 +107,7 @@ TEST_CASE("the parameters that a replica publishes are those that its policy tak
   }
 }
 
-TEST_CASE("equal seeds and batches give equal parameters, also after a restart in between") {
+TEST_CASE("Equal seeds and batches give equal parameters, also after a restart") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     const AgentPtr agent = small_agent(kind);
@@ -133,7 +133,8 @@ TEST_CASE("equal seeds and batches give equal parameters, also after a restart i
   }
 }
 
-TEST_CASE("replicas stay equal to each other, without noise they equal one on the whole batch") {
+TEST_CASE(
+    "Replicas stay equal to each other, and without noise they equal one on the whole batch") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     const bool draws = kind.name == "sac"; // it draws samples at every update
@@ -165,7 +166,7 @@ TEST_CASE("replicas stay equal to each other, without noise they equal one on th
   }
 }
 
-TEST_CASE("the best action of a bandit is learned within 600 updates") {
+TEST_CASE("The best action of a bandit is learned within 600 updates") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     if (!has_critic(kind))
@@ -193,7 +194,7 @@ TEST_CASE("the best action of a bandit is learned within 600 updates") {
   }
 }
 
-TEST_CASE("rows with weights count by them, and get priorities") {
+TEST_CASE("Row weights scale the loss, and weighted rows get priorities") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     if (!has_critic(kind))
@@ -214,7 +215,7 @@ TEST_CASE("rows with weights count by them, and get priorities") {
   }
 }
 
-TEST_CASE("a batch that does not fit is named with its tensor, a NaN with its update") {
+TEST_CASE("A batch that does not fit is refused with its tensor, and a NaN with its update") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     ReplicaContext context(nullptr, 1);
@@ -242,7 +243,7 @@ TEST_CASE("a batch that does not fit is named with its tensor, a NaN with its up
   }
 }
 
-TEST_CASE("an update tells the metrics that its agent's kind names") {
+TEST_CASE("An update reports the metrics that its agent's kind declares") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     ReplicaContext context(nullptr, 1);
@@ -254,7 +255,7 @@ TEST_CASE("an update tells the metrics that its agent's kind names") {
   }
 }
 
-TEST_CASE("what an agent cannot observe is refused") {
+TEST_CASE("Observations that an agent does not support are refused") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     const AgentPtr agent = small_agent(kind);
@@ -299,7 +300,7 @@ replay::TransitionSpec both(const AgentKind& kind) {
   return transitions;
 }
 
-TEST_CASE("agents learn from pixels and states together, or refuse them by name") {
+TEST_CASE("Agents learn from pixels and states together or refuse them by name") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     const AgentPtr agent = small_agent(kind);
@@ -368,7 +369,7 @@ TEST_CASE("agents learn from pixels and states together, or refuse them by name"
   }
 }
 
-TEST_CASE("exploration: noise, samples of the policy or random choices, as scheduled") {
+TEST_CASE("Agents explore with noise, policy samples or random choices as scheduled") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     if (!has_critic(kind))
@@ -425,7 +426,7 @@ TEST_CASE("exploration: noise, samples of the policy or random choices, as sched
   }
 }
 
-TEST_CASE("an agent refuses actions that it does not choose, by name") {
+TEST_CASE("An agent refuses action types that it does not support, by name") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     replay::TransitionSpec other = small_transitions(kind);

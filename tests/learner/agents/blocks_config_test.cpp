@@ -58,7 +58,7 @@ std::unique_ptr<Replica> fresh(const Agent& agent, ReplicaContext& context) {
 
 } // namespace
 
-TEST_CASE("agents of residual blocks continue bit for bit after a restart, with their moments") {
+TEST_CASE("Agents with residual blocks continue bit for bit after a restart, with their moments") {
   for (const auto& [name, agent] : agents_with_blocks()) {
     CAPTURE(name);
     const auto learn = [&, &made = agent](int restart_at) {
@@ -84,7 +84,7 @@ TEST_CASE("agents of residual blocks continue bit for bit after a restart, with 
   }
 }
 
-TEST_CASE("the acting side computes what the learning side does, in the units of its moments") {
+TEST_CASE("The acting policy computes the learner's network on normalised observations") {
   Mlp network(5, residual_layers(12, 2, 2));
   ParameterLayout layout;
   network.declare(layout, "policy");
@@ -121,7 +121,7 @@ TEST_CASE("the acting side computes what the learning side does, in the units of
   }
 }
 
-TEST_CASE("blocks of several widths and normalised pixels are refused by key") {
+TEST_CASE("Blocks of several widths and normalised pixels are refused by key") {
   const AgentSetting pixels{.picture = AgentSetting::Picture{.height = 40, .width = 40}};
   const auto one = kBlocks.problems("td3", {256, 256}, {16}, {});
   REQUIRE(one.size() == 1);

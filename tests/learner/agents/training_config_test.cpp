@@ -36,7 +36,7 @@ TensorMap stepped(Replica& replica) {
 
 } // namespace
 
-TEST_CASE("learning rates: every agent's parameters stay at rates of 0 and move in between") {
+TEST_CASE("Learning rates: every agent's parameters stay at a rate of 0 and move otherwise") {
   at::set_num_threads(1);
   for (const AgentKind& kind : agent_kinds())
     for (const char* shape : {"linear", "cosine"}) {
@@ -57,7 +57,7 @@ TEST_CASE("learning rates: every agent's parameters stay at rates of 0 and move 
     }
 }
 
-TEST_CASE("learning rates: a resumed learner continues bit for bit at the update's rate") {
+TEST_CASE("Learning rates: a resumed learner continues bit for bit at the scheduled rate") {
   at::set_num_threads(1);
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
@@ -87,7 +87,7 @@ TEST_CASE("learning rates: a resumed learner continues bit for bit at the update
   }
 }
 
-TEST_CASE("learning rates: keys that contradict each other are named") {
+TEST_CASE("Learning rates: contradictory keys are named") {
   TrainingConfig config;
   CHECK(config.problems().empty());
   CHECK_FALSE(config.learning_rate.made().changes());

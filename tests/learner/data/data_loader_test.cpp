@@ -50,7 +50,7 @@ std::vector<std::int64_t> numbers_of(const std::vector<TensorMap>& batches) {
   return all;
 }
 
-TEST_CASE("batches come in order whatever the number of threads, and end after the epochs") {
+TEST_CASE("Batches come in the same order for any number of threads and end after the last epoch") {
   const auto data = std::make_shared<Numbers>(103);
   const LoaderOptions one{.global_batch = 8, .seed = 4, .epochs = 3};
   const auto expected = all_of(make_input(data, one)({}));
@@ -68,7 +68,7 @@ TEST_CASE("batches come in order whatever the number of threads, and end after t
   }
 }
 
-TEST_CASE("replicas share each epoch without overlap, and together see one replica's batches") {
+TEST_CASE("Replicas share each epoch without overlap and together see the batches of one replica") {
   const auto data = std::make_shared<Numbers>(96);
   const LoaderOptions options{.global_batch = 12, .epochs = 2};
   const auto whole = all_of(make_input(data, options)({}));
@@ -89,7 +89,7 @@ TEST_CASE("replicas share each epoch without overlap, and together see one repli
   }
 }
 
-TEST_CASE("asynchronous replicas and sync groups take turns, each row once in an epoch") {
+TEST_CASE("Asynchronous replicas and sync groups together see each row once per epoch") {
   const auto data = std::make_shared<Numbers>(96);
   for (const int in_sync : {1, 2}) {
     std::multiset<std::int64_t> seen;
@@ -110,7 +110,7 @@ TEST_CASE("asynchronous replicas and sync groups take turns, each row once in an
   CHECK(seen.size() == 96);
 }
 
-TEST_CASE("a resumed pipeline goes on exactly in the middle of an epoch") {
+TEST_CASE("A resumed pipeline continues exactly in the middle of an epoch") {
   const auto data = std::make_shared<Numbers>(50);
   const LoaderOptions options{
       .global_batch = 6, .seed = 2, .threads = 2, .prefetch = 4, .epochs = 3};
@@ -126,7 +126,7 @@ TEST_CASE("a resumed pipeline goes on exactly in the middle of an epoch") {
   }
 }
 
-TEST_CASE("every epoch has another order, and without shuffling the file's") {
+TEST_CASE("Every epoch has a new order, and without shuffling it is the file's order") {
   const auto data = std::make_shared<Numbers>(40);
   const auto shuffled = all_of(make_input(data, {.global_batch = 40, .epochs = 2})({}));
   CHECK_FALSE(at::equal(shuffled[0].at("number"), shuffled[1].at("number")));
@@ -136,7 +136,8 @@ TEST_CASE("every epoch has another order, and without shuffling the file's") {
                   at::arange(40, at::kLong)));
 }
 
-TEST_CASE("the batch that holds a bad row throws its message, those before it are whole") {
+TEST_CASE("The batch that contains a bad row throws its message, and the batches before it are "
+          "complete") {
   const auto data = std::make_shared<Numbers>(40, 21);
   const auto input =
       make_input(data, {.global_batch = 4, .shuffle = false, .threads = 3, .prefetch = 6})({});
@@ -146,7 +147,7 @@ TEST_CASE("the batch that holds a bad row throws its message, those before it ar
   CHECK_THROWS_WITH(input(), "numbers.txt (row 21) is bad");
 }
 
-TEST_CASE("no more batches are made than may lie ready, and the destructor ends the threads") {
+TEST_CASE("No more batches are prefetched than allowed, and the destructor ends the threads") {
   std::mutex mutex;
   std::condition_variable changed;
   int made = 0;
@@ -172,7 +173,7 @@ TEST_CASE("no more batches are made than may lie ready, and the destructor ends 
   CHECK(made == 8);
 }
 
-TEST_CASE("a batch that does not come is waited for no longer than allowed") {
+TEST_CASE("Waiting for a batch ends at the timeout") {
   std::mutex mutex;
   std::unique_lock held(mutex);
   Prefetcher ahead(0, 1,
@@ -186,7 +187,7 @@ TEST_CASE("a batch that does not come is waited for no longer than allowed") {
   held.unlock();
 }
 
-TEST_CASE("what does not fit is refused in words") {
+TEST_CASE("Invalid loader options are refused with an explanation") {
   const auto data = std::make_shared<Numbers>(10);
   CHECK_THROWS_WITH_AS(make_input(data, {.global_batch = 16})({}),
                        doctest::Contains("10 rows, fewer than 1 global batches of 16"),
@@ -202,7 +203,7 @@ TEST_CASE("what does not fit is refused in words") {
   CHECK_THROWS_AS(make_input(nullptr, {}), std::invalid_argument);
 }
 
-TEST_CASE("augmented pictures are the same for any replicas, threads and resumed runs") {
+TEST_CASE("Augmented pictures do not depend on replicas, threads or resumption") {
   const TemporaryFolder folder;
   for (int i = 0; i < 24; ++i)
     write_bytes(folder / ("class" + std::to_string(i % 3)) / (std::to_string(i) + ".jpg"),

@@ -58,7 +58,7 @@ std::vector<std::uint8_t> transformed(const TransformOptions& options, const Pic
   return out;
 }
 
-TEST_CASE("resizing gives the levels that torchvision and Pillow give") {
+TEST_CASE("Resizing gives the same levels as torchvision and Pillow") {
   const auto source = picture_of("source");
   CHECK(resized(source, {5, 7, 50, 60}, 24, 24) == picture_of("resized_down").rgb);
   CHECK(resized(source, {40, 30, 12, 15}, 32, 32) == picture_of("resized_up").rgb);
@@ -68,14 +68,14 @@ TEST_CASE("resizing gives the levels that torchvision and Pillow give") {
   CHECK(resized(source, {3, 3, 24, 24}, 24, 24) == picture_of("resized_same").rgb);
 }
 
-TEST_CASE("evaluation resizes and cuts the middle as torchvision does") {
+TEST_CASE("Evaluation resizes and crops the centre as torchvision does") {
   CHECK(transformed({.crop = Crop::centre, .size = 32, .resize = 40}, picture_of("source"))
         == picture_of("evaluated").rgb);
   CHECK(transformed({.crop = Crop::centre, .size = 32, .resize = 37}, picture_of("tall"))
         == picture_of("evaluated_tall").rgb);
 }
 
-TEST_CASE("colours move as torchvision moves them") {
+TEST_CASE("Colours are adjusted as in torchvision") {
   const auto source = picture_of("source");
   auto changed = source.rgb;
   adjust_brightness(changed, 1.3);
@@ -91,7 +91,7 @@ TEST_CASE("colours move as torchvision moves them") {
   CHECK(largest_difference(changed, picture_of("jitter_hue").rgb) <= 1);
 }
 
-TEST_CASE("JPEG and PNG of every kind become the levels that Pillow makes of them") {
+TEST_CASE("JPEG and PNG files of every kind decode as in Pillow") {
   PictureDecoder decoder;
   Picture picture;
   for (const std::string name : {"jpeg", "jpeg_444_progressive", "jpeg_grey", "jpeg_cmyk", "png",
@@ -107,7 +107,7 @@ TEST_CASE("JPEG and PNG of every kind become the levels that Pillow makes of the
   }
 }
 
-TEST_CASE("a JPEG decoded smaller looks like the whole one made smaller") {
+TEST_CASE("A JPEG decoded at a reduced scale resembles the full picture resized") {
   PictureDecoder decoder;
   Picture whole, half;
   const auto bytes = encode_jpeg(numbered_picture(1, 64, 96), 95);
@@ -131,7 +131,7 @@ TEST_CASE("a JPEG decoded smaller looks like the whole one made smaller") {
         == 1);
 }
 
-TEST_CASE("random crops stay inside the picture and cover the areas and shapes asked for") {
+TEST_CASE("Random crops stay inside the picture and cover the requested areas and aspect ratios") {
   const TransformOptions options{.crop = Crop::random_resized, .size = 8};
   const PictureSize size{120, 200};
   env::Random random(3);
@@ -151,7 +151,7 @@ TEST_CASE("random crops stay inside the picture and cover the areas and shapes a
   CHECK(area / 2000 < 0.55);
 }
 
-TEST_CASE("padded crops move the picture over black, and half of them are flipped") {
+TEST_CASE("Padded crops shift the picture over black, and half of them are flipped") {
   const auto picture = numbered_picture(3, 32, 32);
   const TransformOptions options{.crop = Crop::padded, .size = 32, .flip = true};
   std::set<std::pair<int, int>> places;
@@ -178,7 +178,7 @@ TEST_CASE("padded crops move the picture over black, and half of them are flippe
   CHECK(flipped < 1100);
 }
 
-TEST_CASE("normalised levels are those of the formula") {
+TEST_CASE("Normalised levels follow the formula") {
   const auto picture = numbered_picture(2, 4, 6);
   const TransformOptions options{.mean = {0.5F, 0.4F, 0.3F}, .deviation = {0.2F, 0.3F, 0.4F}};
   std::vector<float> out(4 * 6 * 3);
@@ -189,7 +189,7 @@ TEST_CASE("normalised levels are those of the formula") {
                              / options.deviation[i % 3]));
 }
 
-TEST_CASE("options that make no sense are refused by name") {
+TEST_CASE("Invalid transform options are refused by name") {
   const auto refused = [](const TransformOptions& options, const char* words) {
     CHECK_THROWS_WITH_AS(options.check(), doctest::Contains(words), std::invalid_argument);
   };
@@ -201,7 +201,7 @@ TEST_CASE("options that make no sense are refused by name") {
   refused({.mean = {1, 1, 1}}, "must both have 3");
 }
 
-TEST_CASE("a corrupt picture is an error that names it, whatever is damaged") {
+TEST_CASE("A corrupt picture is refused by name, whatever is damaged") {
   PictureDecoder decoder;
   Picture picture;
   auto cut_short = file_of("file_jpeg");

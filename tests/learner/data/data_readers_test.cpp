@@ -73,7 +73,7 @@ std::filesystem::path image_folder(const TemporaryFolder& folder) {
   return folder.path();
 }
 
-TEST_CASE("an image folder has a class for each folder and its pictures in order") {
+TEST_CASE("An image folder has one class per subfolder, and its pictures are in order") {
   const TemporaryFolder folder;
   const auto data = open_dataset({.path = image_folder(folder)});
   const auto info = data->info();
@@ -90,7 +90,7 @@ TEST_CASE("an image folder has a class for each folder and its pictures in order
   CHECK(close(batch.at("picture")[1][2][5][7].item<int>(), 15 + 14 + 20));
 }
 
-TEST_CASE("splits are folders, and one that is not there is no other one") {
+TEST_CASE("Splits are folders, and a missing split is refused") {
   const TemporaryFolder folder;
   for (const std::string split : {"train", "validation"})
     write_bytes(folder / split / "a" / "0.jpg", encode_jpeg(numbered_picture(0, 8, 8), 95));
@@ -102,7 +102,7 @@ TEST_CASE("splits are folders, and one that is not there is no other one") {
   refused({.path = folder / "train", .classes = 1, .names = {"b"}}, "has other classes");
 }
 
-TEST_CASE("an empty class folder and a corrupt JPEG are named") {
+TEST_CASE("An empty class folder, a corrupt JPEG and a picture of another size are named") {
   const TemporaryFolder folder;
   const auto path = image_folder(folder);
   std::filesystem::create_directory(path / "empty");
@@ -117,7 +117,7 @@ TEST_CASE("an empty class folder and a corrupt JPEG are named") {
           "has 20 x 30 pixels, the first picture 20 x 16 pixels; choose a crop");
 }
 
-TEST_CASE("tolerated bad rows are counted, named, and replaced by the next good ones") {
+TEST_CASE("Tolerated bad rows are counted, named and replaced by the next good ones") {
   const TemporaryFolder folder;
   const auto path = image_folder(folder);
   write_text(path / "cat" / "2.jpg", "no picture");
@@ -148,7 +148,7 @@ void write_shard(const std::filesystem::path& path, int first, int count) {
   tar.finish();
 }
 
-TEST_CASE("tar shards of different lengths are one data set, read anywhere") {
+TEST_CASE("Tar shards of different lengths form one data set with random access") {
   const TemporaryFolder folder;
   write_shard(folder / "s-009.tar", 0, 5);
   write_shard(folder / "s-010.tar", 5, 2);
@@ -168,7 +168,7 @@ TEST_CASE("tar shards of different lengths are one data set, read anywhere") {
   refused({.path = folder / "s-{9..x}.tar"}, "must be two numbers");
 }
 
-TEST_CASE("a tar that ends too early is named, and labels out of range, too") {
+TEST_CASE("A truncated tar and labels out of range are refused by name") {
   const TemporaryFolder folder;
   const auto path = folder / "a.tar";
   {
@@ -190,7 +190,7 @@ TEST_CASE("a tar that ends too early is named, and labels out of range, too") {
   damage(path, 300, {.path = path, .tolerate = 0.5});
 }
 
-TEST_CASE("labels of 2^24 and more are bad rows and make no classes") {
+TEST_CASE("Labels of 2^24 and more are bad rows and add no classes") {
   const TemporaryFolder folder;
   const auto path = folder / "a.tar";
   const std::vector<std::pair<std::string, std::string>> labels = {
@@ -216,7 +216,7 @@ TEST_CASE("labels of 2^24 and more are bad rows and make no classes") {
   refused({.path = path}, "a number from 0 to 16777215 is expected");
 }
 
-TEST_CASE("a disk that fails for a moment is read again, and no row counts as bad") {
+TEST_CASE("A temporary read error is retried, and no row counts as bad") {
   const TemporaryFolder folder;
   const auto data = open_dataset({.path = image_folder(folder), .tolerate = 0.9});
   const RepairedDisk at_the_end;
@@ -234,7 +234,7 @@ TEST_CASE("a disk that fails for a moment is read again, and no row counts as ba
   CHECK(data->info().bad_rows == 0);
 }
 
-TEST_CASE("reads that signals interrupt or that come in pieces go on without a pause") {
+TEST_CASE("Interrupted and partial reads continue without a pause") {
   const TemporaryFolder folder;
   const auto data = open_dataset({.path = image_folder(folder)});
   const RepairedDisk at_the_end;
@@ -254,7 +254,7 @@ std::string cifar_row(int label, int coarse = -1) {
   return row;
 }
 
-TEST_CASE("CIFAR's files give their planes and labels, fine and coarse") {
+TEST_CASE("CIFAR files give their pictures and labels, fine and coarse") {
   const TemporaryFolder folder;
   write_text(folder / "data_batch_1.bin", cifar_row(1) + cifar_row(9));
   write_text(folder / "data_batch_2.bin", cifar_row(4));
@@ -294,7 +294,7 @@ void write_gz(const std::filesystem::path& path, const std::string& text) {
   gzclose(file);
 }
 
-TEST_CASE("idx files, compressed or not, are grey pictures with labels") {
+TEST_CASE("IDX files, compressed or not, are grey pictures with labels") {
   const TemporaryFolder folder;
   const auto pictures = folder / "train-images-idx3-ubyte";
   const auto labels = folder / "train-labels-idx1-ubyte";
@@ -323,7 +323,7 @@ TEST_CASE("idx files, compressed or not, are grey pictures with labels") {
   refused({.path = folder.path()}, "has 2 labels for the 3 pictures");
 }
 
-TEST_CASE("what no format can be told of is refused with their names") {
+TEST_CASE("A path whose format cannot be determined is refused, and the error lists the formats") {
   const TemporaryFolder folder;
   refused({.path = folder.path()}, "give one of folder, tar, cifar10");
   refused({.path = folder / "nothing"}, "there is no such file or folder");
@@ -331,7 +331,7 @@ TEST_CASE("what no format can be told of is refused with their names") {
   refused({.path = folder.path(), .format = "zip"}, "format: \"zip\" is not one of");
 }
 
-TEST_CASE("files that the Python packages wrote have the values that they wrote") {
+TEST_CASE("Files written by the Python packages read back with the same values") {
   const TemporaryFolder folder;
   const std::string command = std::string("sh ") + in_source()
                               + "/tests/learner/data/data_python.sh " + in_build() + " "

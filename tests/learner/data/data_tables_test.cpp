@@ -13,7 +13,7 @@
 namespace troupe::learner::data {
 namespace {
 
-TEST_CASE("CSV has columns by name or number, quotes, and labels of three kinds") {
+TEST_CASE("CSV supports columns by name or number, quotes, and labels of three kinds") {
   const TemporaryFolder folder;
   const auto path = folder / "a.csv";
   write_text(path, "\"a\",\"the \"\"b\"\"\",label\r\n1,-2.5,0\r\n\n\"3\",4e1,2\r\n");
@@ -39,7 +39,7 @@ TEST_CASE("CSV has columns by name or number, quotes, and labels of three kinds"
   refused({.path = folder / "more"}, "2.csv:1: its header differs from that of the first file");
 }
 
-TEST_CASE("labels that are words have the numbers of the data they go with") {
+TEST_CASE("Text labels get the class numbers of the given names") {
   const TemporaryFolder folder;
   const auto path = folder / "a.csv";
   write_text(path, "x,label\n1,fish\n2,dog\n");
@@ -51,7 +51,7 @@ TEST_CASE("labels that are words have the numbers of the data they go with") {
           "a.csv:2: column 1 (\"label\"): label \"fish\" is not one of the classes");
 }
 
-TEST_CASE("what is wrong in a CSV is named by file, line and column") {
+TEST_CASE("An error in a CSV is reported with its file, line and column") {
   const TemporaryFolder folder;
   const auto path = folder / "a.csv";
   write_text(path, "x,y,label\n1,2,0\n1,2\n");
@@ -87,7 +87,7 @@ std::string npy(const std::string& type, bool fortran, const std::string& shape,
          + values;
 }
 
-TEST_CASE("NumPy arrays come in C and Fortran order, and big-endian ones are refused") {
+TEST_CASE("NumPy arrays are read in C and Fortran order, and big-endian arrays are refused") {
   const TemporaryFolder folder;
   const auto path = folder / "x.npy";
   write_text(path, npy("|u1", false, "(2, 3)", {1, 2, 3, 4, 5, 6}));
@@ -125,7 +125,7 @@ std::filesystem::path write_hdf5(const TemporaryFolder& folder) {
   return path;
 }
 
-TEST_CASE("HDF5 arrays are columns, rows are fetched by number, labels are checked") {
+TEST_CASE("HDF5 arrays become columns, rows are fetched by number, and labels are checked") {
   const TemporaryFolder folder;
   const auto path = write_hdf5(folder);
   auto data = open_dataset({.path = path});
@@ -145,7 +145,7 @@ TEST_CASE("HDF5 arrays are columns, rows are fetched by number, labels are check
   refused({.path = path}, "a.h5: is not a readable HDF5 file");
 }
 
-TEST_CASE("HDF5 files with references to other files are refused") {
+TEST_CASE("HDF5 files that refer to other files are refused") {
   const TemporaryFolder folder;
   const auto secret = write_hdf5(folder); // a.h5
   const auto made = [&](const std::string& name, const auto& fill) {
@@ -186,7 +186,7 @@ TEST_CASE("HDF5 files with references to other files are refused") {
       refused({.path = path, .format = format}, "refers to another file");
 }
 
-TEST_CASE("NetCDF variables are columns along the label's dimension") {
+TEST_CASE("NetCDF variables become columns along the label's dimension") {
   const TemporaryFolder folder;
   for (const int mode : {0, NC_NETCDF4}) {
     const auto path = folder / (mode == 0 ? "classic.nc" : "four.nc");

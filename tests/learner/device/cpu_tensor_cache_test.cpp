@@ -17,7 +17,7 @@ at::Tensor of_megabytes(double megabytes) {
 
 } // namespace
 
-TEST_CASE("memory of a large tensor is kept for the next one of its size, on any thread") {
+TEST_CASE("The memory of a large tensor is kept for the next one of its size on any thread") {
   keep_tensor_memory();
   keep_tensor_memory();
   const void* before = nullptr;
@@ -37,7 +37,7 @@ TEST_CASE("memory of a large tensor is kept for the next one of its size, on any
   CHECK(cpu_cache_statistics().in_use == 8 * kMegabyte); // small ones come from malloc
 }
 
-TEST_CASE("in use and kept together are never more than were in use at one time") {
+TEST_CASE("Memory in use plus cached memory never exceeds the peak memory in use") {
   keep_tensor_memory();
   for (int round = 0; round < 3; ++round) {
     std::vector<at::Tensor> tensors;

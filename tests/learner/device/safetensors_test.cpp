@@ -58,7 +58,7 @@ std::string error_of(const fs::path& path) {
 
 } // namespace
 
-TEST_CASE("tensors of every type, shape and stride come back, with the metadata") {
+TEST_CASE("Tensors of every type, shape and stride survive a round trip with their metadata") {
   const troupe::TemporaryFolder folder;
   const fs::path path = folder / "all.safetensors";
   write_safetensors(path, every_kind(), {{"step", "12"}, {"quote", "\"\n"}});
@@ -71,7 +71,7 @@ TEST_CASE("tensors of every type, shape and stride come back, with the metadata"
   CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1); // no partial file is left
 }
 
-TEST_CASE("a full disk or a missing folder leaves the old file as it was") {
+TEST_CASE("A full disk or an unsupported tensor leaves the old file unchanged") {
   const troupe::TemporaryFolder folder;
   const fs::path path = folder / "model.safetensors";
   write_safetensors(path, every_kind());
@@ -92,7 +92,7 @@ TEST_CASE("a full disk or a missing folder leaves the old file as it was") {
   CHECK(bytes_of_file(path) == before);
 }
 
-TEST_CASE("foreign and damaged files are refused by name and rule") {
+TEST_CASE("Foreign and damaged files are refused by name and rule") {
   const troupe::TemporaryFolder folder;
   const fs::path path = folder / "bad.safetensors";
   const auto tensor = [](const std::string& dtype, const std::string& shape,
@@ -135,7 +135,7 @@ TEST_CASE("foreign and damaged files are refused by name and rule") {
   CHECK_FALSE(error_of(folder.path()).empty()); // a folder
 }
 
-TEST_CASE("three thousand damaged copies of a file are read right or refused, never worse") {
+TEST_CASE("Damaged copies of a file are either read or refused by name") {
   const troupe::TemporaryFolder folder;
   const fs::path path = folder / "fuzz.safetensors";
   write_safetensors(path, every_kind(), {{"step", "12"}});
@@ -169,7 +169,7 @@ TEST_CASE("three thousand damaged copies of a file are read right or refused, ne
   CHECK(refused > 1500);
 }
 
-TEST_CASE("the official Python package reads our file, and we read its") {
+TEST_CASE("Files are exchanged with the official Python package in both directions") {
   const troupe::TemporaryFolder folder;
   const fs::path ours = folder / "ours.safetensors";
   const fs::path theirs = folder / "theirs.safetensors";

@@ -55,7 +55,8 @@ double distance_after(int steps, const WrappedOptimizerOptions& options, double 
 
 } // namespace
 
-TEST_CASE("compressed gradients are the same on all replicas and lead near the uncompressed") {
+TEST_CASE("Compressed gradients are equal on all replicas, and fp16 and bf16 stay near the "
+          "uncompressed loss") {
   const auto expected = alone(60);
   const auto start = alone(0);
   for (const auto kind : kAll) {
@@ -78,7 +79,8 @@ TEST_CASE("compressed gradients are the same on all replicas and lead near the u
   }
 }
 
-TEST_CASE("with error feedback top-k and PowerSGD reach what they do not reach without") {
+TEST_CASE(
+    "With error feedback, top-k and PowerSGD converge, and top-k does not converge without it") {
   auto top_k = compressed(CompressionKind::top_k);
   top_k.compression.fraction = 0.05; // 20 elements: at first, the row that differs
   CHECK(distance_after(4000, top_k, 0.003) < 0.05);
@@ -88,7 +90,7 @@ TEST_CASE("with error feedback top-k and PowerSGD reach what they do not reach w
   CHECK(distance_after(4000, power, 0.003) < 0.05);
 }
 
-TEST_CASE("fp16 without feedback loses what is too small for it and with feedback does not") {
+TEST_CASE("fp16 loses tiny gradients without error feedback and keeps them with it") {
   for (const bool feedback : {true, false}) {
     auto weights = std::vector<at::Tensor>(2);
     auto options = compressed(CompressionKind::fp16, feedback);
@@ -107,7 +109,7 @@ TEST_CASE("fp16 without feedback loses what is too small for it and with feedbac
   }
 }
 
-TEST_CASE("what a compression can say exactly arrives exactly") {
+TEST_CASE("Gradients that a compression represents exactly arrive exactly") {
   // Small integers in fp16 and bf16, a matrix of rank 1, and all elements are exact.
   auto options = compressed(CompressionKind::top_k);
   options.compression.fraction = 1;
@@ -136,8 +138,7 @@ TEST_CASE("what a compression can say exactly arrives exactly") {
     }
 }
 
-TEST_CASE(
-    "what compression has left over is saved per replica and a resumed run has the same bits") {
+TEST_CASE("Residuals of the compression are saved per replica and used when a run resumes") {
   for (const auto kind : kAll) {
     CAPTURE(static_cast<int>(kind));
     const auto whole = together(2, 8, compressed(kind));

@@ -53,7 +53,7 @@ std::vector<Parameters> train(const std::vector<int>& steps, const std::vector<i
 
 } // namespace
 
-TEST_CASE("a step that is not finite on one replica is left out on all, as if it had not been") {
+TEST_CASE("A step that is not finite on one replica is skipped on all without a trace") {
   for (const bool overlap : {true, false})
     for (const bool shard : {false, true}) {
       WrappedOptimizerOptions options;
@@ -68,7 +68,8 @@ TEST_CASE("a step that is not finite on one replica is left out on all, as if it
     }
 }
 
-TEST_CASE("compressed gradients skip a step too, and the next ones know nothing of the NaN") {
+TEST_CASE(
+    "With compression, a skipped step leaves the parameters finite and equal on all replicas") {
   for (const auto kind : {CompressionKind::fp16, CompressionKind::bf16, CompressionKind::top_k,
                           CompressionKind::power_sgd}) {
     WrappedOptimizerOptions options;
@@ -84,7 +85,7 @@ TEST_CASE("compressed gradients skip a step too, and the next ones know nothing 
 }
 
 TEST_CASE(
-    "no more steps in a row are left out than allowed, and one that is made restarts the count") {
+    "The number of consecutive skipped steps is limited, and a successful step resets the count") {
   auto network = make_network();
   const std::vector<at::Tensor> before = [&] {
     std::vector<at::Tensor> copies;
@@ -118,7 +119,7 @@ TEST_CASE(
   CHECK(torch::equal(network->parameters()[0], after));
 }
 
-TEST_CASE("the parameter's name, the update and the replica are named on all replicas") {
+TEST_CASE("The error on every replica names the parameter, the update and the replica") {
   const auto errors = on_ranks(Means::threads, 3, [&](Communicator& communicator) {
     auto network = make_network();
     auto sgd = sgd_of(network->parameters());
@@ -140,7 +141,7 @@ TEST_CASE("the parameter's name, the update and the replica are named on all rep
                      "on replica 1 of 3; the parameters were not changed"));
 }
 
-TEST_CASE("options that cannot be meant are refused") {
+TEST_CASE("Invalid options for skipped steps are refused") {
   auto network = make_network();
   const auto make = [&](const WrappedOptimizerOptions& options) {
     const WrappedOptimizer optimizer(sgd_of(network->parameters()), nullptr, options);
@@ -149,7 +150,7 @@ TEST_CASE("options that cannot be meant are refused") {
   CHECK_THROWS_WITH(make({.names = {"one"}}), doctest::Contains("names: 1 for 8 parameters"));
 }
 
-TEST_CASE("a worker of central storage that leaves a step out keeps nobody waiting") {
+TEST_CASE("A worker of central storage that skips a step does not make others wait") {
   const Problem problem;
   LocalParameterServer server(central_storage(2), 10s);
   std::vector<at::Tensor> found(2);
@@ -183,7 +184,7 @@ TEST_CASE("a worker of central storage that leaves a step out keeps nobody waiti
   CHECK(torch::equal(found[0], found[1]));
 }
 
-TEST_CASE("in a sync group the mean is of those whose gradient is finite") {
+TEST_CASE("In a sync group, the mean covers the replicas whose gradients are finite") {
   LocalParameterServer server({.workers = 1}, 10s);
   auto group = collectives::make_thread_communicators(2, {.timeout = 10s});
   std::vector<at::Tensor> found(2);

@@ -78,7 +78,7 @@ ParameterGroups groups_of(const std::vector<at::Tensor>& parameters) {
 
 } // namespace
 
-TEST_CASE("an optimizer made of a recipe and a state goes on with the same bits") {
+TEST_CASE("An optimizer made from a recipe and a state continues bit for bit") {
   for (std::size_t kind = 0; kind < all_kinds(two_parameters()).size(); ++kind) {
     CAPTURE(kind);
     auto parameters = two_parameters();
@@ -95,7 +95,7 @@ TEST_CASE("an optimizer made of a recipe and a state goes on with the same bits"
   }
 }
 
-TEST_CASE("FusedAdam goes on likewise, and follows its param group's learning rate") {
+TEST_CASE("FusedAdam continues bit for bit and follows its param group's learning rate") {
   auto parameter = torch::ones({7});
   FusedAdam original(parameter, 0.1, 0.2);
   steps(original, {parameter}, 3, 1);
@@ -113,7 +113,7 @@ TEST_CASE("FusedAdam goes on likewise, and follows its param group's learning ra
   CHECK(other.equal(before));
 }
 
-TEST_CASE("an optimizer that nobody described is refused by its name, with those that are known") {
+TEST_CASE("An unknown optimizer is refused by name, and the error lists the known ones") {
   auto parameters = two_parameters();
   const torch::optim::LBFGS other(parameters);
   CHECK_THROWS_WITH_AS(
@@ -129,7 +129,7 @@ TEST_CASE("an optimizer that nobody described is refused by its name, with those
                        std::invalid_argument);
 }
 
-TEST_CASE("a recipe with a number missing, unknown, not finite or refused by LibTorch says which") {
+TEST_CASE("An invalid recipe is refused, and the error names the number") {
   auto parameters = two_parameters();
   const torch::optim::SGD sgd(parameters, torch::optim::SGDOptions(0.1));
   const auto whole = describe(sgd);
@@ -150,7 +150,7 @@ TEST_CASE("a recipe with a number missing, unknown, not finite or refused by Lib
 }
 
 TEST_CASE(
-    "a state of other parameters or of another optimizer is refused by the name of a tensor") {
+    "A state of other parameters or of another optimizer is refused by the name of a tensor") {
   auto parameters = two_parameters();
   auto kinds = all_kinds(parameters);
   steps(*kinds[2], parameters, 1, 1);

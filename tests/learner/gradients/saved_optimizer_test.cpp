@@ -52,7 +52,7 @@ bool same(const Layer& a, const Layer& b) {
 
 } // namespace
 
-TEST_CASE("a checkpoint has the moments by the parameters' names, and Python reads them") {
+TEST_CASE("A checkpoint has the moments under the names of the parameters, and Python reads them") {
   const TemporaryFolder folder;
   const Layer layer;
   const auto optimizer = wrapped(layer);
@@ -70,7 +70,7 @@ TEST_CASE("a checkpoint has the moments by the parameters' names, and Python rea
   CHECK(status == 0);
 }
 
-TEST_CASE("what was saved goes on with the same bits and learning rate, and stays as it was") {
+TEST_CASE("A saved state is a copy and continues bit for bit with its learning rate") {
   const Layer first, second;
   const auto saved_by = wrapped(first);
   step(*saved_by, 2);
@@ -86,7 +86,7 @@ TEST_CASE("what was saved goes on with the same bits and learning rate, and stay
   CHECK(same(first, second));
 }
 
-TEST_CASE("archives that were written before states had names still load") {
+TEST_CASE("Archives written before states had names still load") {
   const Layer first, second;
   const auto saved_by = wrapped(first);
   step(*saved_by, 2);
@@ -105,7 +105,7 @@ TEST_CASE("archives that were written before states had names still load") {
   CHECK(same(first, second));
 }
 
-TEST_CASE("a state of other parameters, shapes or param groups is refused by the tensor's name") {
+TEST_CASE("A state of other parameters, shapes or param groups is refused by the tensor's name") {
   const Layer layer;
   const auto optimizer = wrapped(layer);
   step(*optimizer, 2);
@@ -129,7 +129,7 @@ TEST_CASE("a state of other parameters, shapes or param groups is refused by the
   optimizer->load(state);
 }
 
-TEST_CASE("an optimizer whose state has no names is saved as an archive") {
+TEST_CASE("An optimizer whose state has no names is saved as an archive") {
   class OwnAdamW : public torch::optim::AdamW {
     using AdamW::AdamW;
   };

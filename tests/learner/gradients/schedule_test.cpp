@@ -7,7 +7,7 @@
 
 namespace troupe::learner {
 
-TEST_CASE("a warm-up goes in a line from where it starts to the rate times the replicas") {
+TEST_CASE("A warm-up is linear from its start to the rate times the number of replicas") {
   const LearningRateSchedule schedule{
       .scale_by_replicas = true, .warmup_steps = 4, .warmup_from = 1};
   for (const int replicas : {1, 8}) {
@@ -18,7 +18,7 @@ TEST_CASE("a warm-up goes in a line from where it starts to the rate times the r
   }
 }
 
-TEST_CASE("cosine and polynomial end where they are told to and stay there") {
+TEST_CASE("Cosine and polynomial schedules reach their final fraction and stay there") {
   for (const auto shape : {ScheduleShape::cosine, ScheduleShape::polynomial}) {
     const LearningRateSchedule schedule{
         .shape = shape, .warmup_steps = 10, .total_steps = 110, .final_fraction = 0.1, .power = 1};
@@ -35,7 +35,7 @@ TEST_CASE("cosine and polynomial end where they are told to and stay there") {
   CHECK(squared.multiple(5, 1) == doctest::Approx(0.25));
 }
 
-TEST_CASE("steps multiply at each milestone") {
+TEST_CASE("A step schedule multiplies the rate at each milestone") {
   const LearningRateSchedule schedule{
       .shape = ScheduleShape::steps, .milestones = {30, 60}, .decay = 0.1};
   CHECK(schedule.multiple(29, 1) == 1);
@@ -43,7 +43,7 @@ TEST_CASE("steps multiply at each milestone") {
   CHECK(schedule.multiple(60, 4) == doctest::Approx(0.01));
 }
 
-TEST_CASE("an exponential schedule falls in stairs of equal length after the warm-up") {
+TEST_CASE("An exponential schedule decreases in steps of equal length after the warm-up") {
   const LearningRateSchedule schedule{
       .shape = ScheduleShape::exponential, .warmup_steps = 5, .decay = 0.94, .decay_steps = 10};
   for (const int step : {5, 14})
@@ -52,7 +52,7 @@ TEST_CASE("an exponential schedule falls in stairs of equal length after the war
   CHECK(schedule.multiple(44, 1) == doctest::Approx(0.94 * 0.94 * 0.94));
 }
 
-TEST_CASE("schedules that cannot be meant are refused") {
+TEST_CASE("Invalid schedules are refused") {
   CHECK_THROWS_AS(check_schedule({.shape = ScheduleShape::exponential}), std::invalid_argument);
   CHECK_THROWS_AS(check_schedule({.warmup_steps = -1}), std::invalid_argument);
   CHECK_THROWS_AS(check_schedule({.shape = ScheduleShape::cosine}), std::invalid_argument);
@@ -61,7 +61,7 @@ TEST_CASE("schedules that cannot be meant are refused") {
   CHECK_THROWS_AS(LearningRateSchedule{}.multiple(-1, 1), std::invalid_argument);
 }
 
-TEST_CASE("the tuner takes the size with the least median, whatever single steps do") {
+TEST_CASE("The tuner selects the size with the smallest median, despite outliers") {
   BucketTuner tuner({1, 2, 3}, 3);
   const double seconds[3][4] = {{0, 5, 5, 5}, {99, 3, 50, 3}, {0, 4, 1, 4}};
   for (const auto& row : seconds) {

@@ -84,7 +84,7 @@ Run train(int replicas, const Make& make, bool shard, int first, int last,
 
 } // namespace
 
-TEST_CASE("parameters are spread over the replicas by size, each to one") {
+TEST_CASE("Parameters are distributed over the replicas by size, each to one replica") {
   Parameters parameters;
   for (const std::int64_t elements : {100, 1, 50, 40, 10, 1})
     parameters.push_back(torch::zeros({elements}));
@@ -93,7 +93,7 @@ TEST_CASE("parameters are spread over the replicas by size, each to one") {
   CHECK(owners_of({}, 3).empty());
 }
 
-TEST_CASE("sharded state changes no bit of any optimizer's updates") {
+TEST_CASE("Sharded state gives the same updates bit for bit with any optimizer") {
   for (const auto& make : optimizers())
     for (const int replicas : {2, 3}) {
       const auto whole = train(replicas, make, false, 0, 6);
@@ -103,7 +103,7 @@ TEST_CASE("sharded state changes no bit of any optimizer's updates") {
     }
 }
 
-TEST_CASE("each replica keeps about its share of the state") {
+TEST_CASE("Each replica keeps about its share of the state") {
   const auto& adam = optimizers()[1];
   const auto whole = train(1, adam, true, 0, 2).elements[0];
   const auto parts = train(2, adam, true, 0, 2).elements;
@@ -111,7 +111,8 @@ TEST_CASE("each replica keeps about its share of the state") {
   CHECK(std::max(parts[0], parts[1]) < 0.7 * static_cast<double>(whole));
 }
 
-TEST_CASE("saved parts load on another number of replicas and the run goes on as if unbroken") {
+TEST_CASE(
+    "Saved shards load on another number of replicas, and the run continues as if uninterrupted") {
   for (const auto& make : optimizers()) {
     const auto unbroken = train(1, make, false, 0, 8);
     const auto half = train(3, make, true, 0, 4);
@@ -124,7 +125,7 @@ TEST_CASE("saved parts load on another number of replicas and the run goes on as
   }
 }
 
-TEST_CASE("a state that is none and one of another optimizer are refused") {
+TEST_CASE("An invalid optimizer state is refused") {
   auto parameter = torch::ones({3}).requires_grad_();
   WrappedOptimizer optimizer(sgd_of({parameter}), nullptr);
   CHECK_THROWS_WITH_AS(optimizer.load({}), doctest::Contains("wrapped.steps"), std::runtime_error);

@@ -37,8 +37,8 @@ std::unique_ptr<torch::optim::Optimizer> sgd_of(const at::Tensor& parameter) {
 
 } // namespace
 
-TEST_CASE(
-    "a assignment's rule gets the clipped gradients and makes the update, one rule per optimizer") {
+TEST_CASE("An assignment's rule gets the clipped gradients and makes the update, one rule per "
+          "optimizer") {
   std::vector<int> begun;
   ReplicaContext context(ReplicaAssignment{
       .update_rule = [&](int number) { return std::make_unique<Subtract>(begun, number); }});
@@ -58,7 +58,7 @@ TEST_CASE(
   CHECK(b->gradient_norm() == doctest::Approx(5));
 }
 
-TEST_CASE("a assignment says which replica of which sync group this is") {
+TEST_CASE("An assignment identifies the replica and its sync group") {
   const ReplicaContext context(
       ReplicaAssignment{.replica_id = 5, .num_replicas = 8, .sync_group = 2, .num_sync_groups = 4});
   CHECK(context.replica_id() == 5);

@@ -49,20 +49,20 @@ void check_compressed(Means means) {
 
 } // namespace
 
-TEST_CASE("over shared memory each exact option equals one replica on the whole batch") {
+TEST_CASE("Over shared memory, each exact option equals one replica on the whole batch") {
   check_all(Means::shared_memory);
 }
 
-TEST_CASE("over shared memory compressed gradients are alike on all replicas") {
+TEST_CASE("Over shared memory, compressed gradients are equal on all replicas") {
   check_compressed(Means::shared_memory);
 }
 
-TEST_CASE("over TCP each exact option equals one replica on the whole batch"
+TEST_CASE("Over TCP, each exact option equals one replica on the whole batch"
           * doctest::skip(collectives::kStoreSkipped)) {
   check_all(Means::tcp);
 }
 
-TEST_CASE("over TCP compressed gradients are alike on all replicas"
+TEST_CASE("Over TCP, compressed gradients are equal on all replicas"
           * doctest::skip(collectives::kStoreSkipped)) {
   check_compressed(Means::tcp);
 }

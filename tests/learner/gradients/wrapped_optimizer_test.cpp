@@ -32,7 +32,7 @@ WrappedOptimizerOptions options_of(int accumulate, bool overlap, std::int64_t by
 } // namespace
 
 TEST_CASE(
-    "2 and 4 replicas equal 1 on the whole batch with and without overlap and micro-batches") {
+    "1 to 4 replicas equal one on the whole batch, with and without overlap and micro-batches") {
   const auto expected = alone(8);
   for (const int replicas : {1, 2, 3, 4})
     for (const int accumulate : {1, 2})
@@ -48,7 +48,7 @@ TEST_CASE(
         }
 }
 
-TEST_CASE("all buckets but the last are sent while backward runs once a step has been seen") {
+TEST_CASE("After the first step, all buckets but the last are sent during backward") {
   std::vector<std::int64_t> early(6);
   std::int64_t buckets = 0;
   together(2, 6, options_of(1, true, kManyBuckets),
@@ -67,7 +67,7 @@ TEST_CASE("all buckets but the last are sent while backward runs once a step has
   });
 }
 
-TEST_CASE("gradients that arrive after their bucket was sent are not lost") {
+TEST_CASE("Gradients that arrive after their bucket was sent are not lost") {
   // The loss takes one backward pass in steps 0 and 1, two in steps 2 and 3, then three.
   const auto expected = alone(6);
   std::vector<Parameters> found(2);
@@ -93,7 +93,7 @@ TEST_CASE("gradients that arrive after their bucket was sent are not lost") {
   CHECK(same(found[0], found[1]));
 }
 
-TEST_CASE("late gradients on one replica alone reach the others") {
+TEST_CASE("Late gradients on only one replica reach the others") {
   std::vector<at::Tensor> weights(2);
   const auto errors = on_ranks(Means::threads, 2, [&](Communicator& communicator) {
     auto& mine = weights[static_cast<std::size_t>(communicator.rank())];
@@ -114,7 +114,8 @@ TEST_CASE("late gradients on one replica alone reach the others") {
   CHECK(torch::equal(weights[0], weights[1]));
 }
 
-TEST_CASE("parameters that only some replicas use in some steps cost no hang and count as zero") {
+TEST_CASE("Parameters that only some replicas use in a step count as zero on the others and cause "
+          "no hang") {
   std::vector<Parameters> found(2);
   const auto errors = on_ranks(Means::threads, 2, [&](Communicator& communicator) {
     auto& mine = found[static_cast<std::size_t>(communicator.rank())];
@@ -138,7 +139,7 @@ TEST_CASE("parameters that only some replicas use in some steps cost no hang and
   CHECK(found[0][0][0].item<double>() == doctest::Approx(-4)); // one of two replicas, eight steps
 }
 
-TEST_CASE("gradients computed for another optimizer's loss are forgotten by zero_grad") {
+TEST_CASE("zero_grad discards gradients computed for another optimizer's loss") {
   // As in a GAN, where the generator's loss passes through the discriminator.
   for (const bool first : {true, false}) {
     std::vector<Parameters> found(2);
@@ -168,7 +169,8 @@ TEST_CASE("gradients computed for another optimizer's loss are forgotten by zero
   }
 }
 
-TEST_CASE("operation sum adds over the replicas, and the norm and its limit are of the sum") {
+TEST_CASE(
+    "Operation sum adds over the replicas, and the gradient norm and its limit apply to the sum") {
   auto options = options_of(1, true, 1);
   options.operation = GradientOperation::sum;
   options.max_gradient_norm = 3;
@@ -187,7 +189,8 @@ TEST_CASE("operation sum adds over the replicas, and the norm and its limit are 
   CHECK(weights[0][0].item<double>() == doctest::Approx(-1.5).epsilon(1e-5));
 }
 
-TEST_CASE("adaptive sums count equal gradients once and add orthogonal ones, for any number") {
+TEST_CASE("Adaptive sums count equal gradients once and add orthogonal ones, for any number of "
+          "replicas") {
   const auto row = torch::randn({7}, at::kDouble);
   for (const int replicas : {1, 2, 3, 4, 5, 8}) {
     CAPTURE(replicas);
@@ -202,7 +205,7 @@ TEST_CASE("adaptive sums count equal gradients once and add orthogonal ones, for
   CHECK(torch::allclose(adaptive_sum(pair), torch::tensor({1.25, 0.75}, at::kDouble)));
 }
 
-TEST_CASE("with operation adasum replicas on the same batch are as one, each parameter by itself") {
+TEST_CASE("With operation adasum, replicas on the same batch equal one replica") {
   auto options = options_of(1, true, kManyBuckets);
   options.operation = GradientOperation::adasum;
   std::vector<Parameters> found(3);
@@ -222,7 +225,7 @@ TEST_CASE("with operation adasum replicas on the same batch are as one, each par
   CHECK(same(found[0], found[2]));
 }
 
-TEST_CASE("NaN on one replica names the parameter and that replica on all of them") {
+TEST_CASE("A NaN on one replica is reported on all with the parameter and the replica") {
   for (const auto kind : {CompressionKind::none, CompressionKind::fp16, CompressionKind::top_k,
                           CompressionKind::power_sgd})
     for (const bool overlap : {true, false}) {
@@ -250,7 +253,7 @@ TEST_CASE("NaN on one replica names the parameter and that replica on all of the
     }
 }
 
-TEST_CASE("uneven data: who has joined answers with zeros until all have") {
+TEST_CASE("A replica that has joined contributes zeros until all have joined") {
   for (const bool over_all : {false, true})
     for (const int accumulate : {1, 2}) {
       std::vector<at::Tensor> weights(3), statistics(3);
@@ -281,7 +284,7 @@ TEST_CASE("uneven data: who has joined answers with zeros until all have") {
     }
 }
 
-TEST_CASE("a replica that ends in the middle of its micro-batches brings what it has") {
+TEST_CASE("A replica that ends within its micro-batches contributes its partial gradient") {
   std::vector<at::Tensor> weights(2);
   const auto errors = on_ranks(Means::threads, 2, [&](Communicator& communicator) {
     auto& mine = weights[static_cast<std::size_t>(communicator.rank())];
@@ -299,7 +302,7 @@ TEST_CASE("a replica that ends in the middle of its micro-batches brings what it
   CHECK(torch::equal(weights[0], weights[1]));
 }
 
-TEST_CASE("the sizes of buckets are tried in the first steps and the fastest by rank 0 stays") {
+TEST_CASE("Bucket sizes are tried in the first steps, and the fastest on rank 0 is kept") {
   auto options = options_of(1, true, 0);
   // With this clock, steps with 4 MB are the fastest on rank 0 and on no other rank.
   std::vector<std::int64_t> chosen(2);
@@ -332,7 +335,7 @@ TEST_CASE("the sizes of buckets are tried in the first steps and the fastest by 
   CHECK(distance(found[0], expected) < 1e-12);
 }
 
-TEST_CASE("a timeline has the wait for each bucket, its reduction and the update") {
+TEST_CASE("A timeline has the wait for each bucket, its reduction and the optimizer's update") {
   std::vector<std::set<std::string>> names(2);
   on_ranks(Means::threads, 2, [&](Communicator& communicator) {
     collectives::Timeline timeline(communicator.rank());
@@ -357,7 +360,7 @@ TEST_CASE("a timeline has the wait for each bucket, its reduction and the update
   CHECK(names[1] == expected);
 }
 
-TEST_CASE("schedules set the rate of each parameter group before the update, by its number") {
+TEST_CASE("Schedules set the rate of each parameter group before the update, by update number") {
   auto first = leaf(0), second = leaf(0);
   std::vector<torch::optim::OptimizerParamGroup> groups;
   for (const auto& parameter : {first, second})
@@ -377,7 +380,7 @@ TEST_CASE("schedules set the rate of each parameter group before the update, by 
   CHECK(optimizer.steps() == 4);
 }
 
-TEST_CASE("options of the wrapped optimizer out of range are refused by name") {
+TEST_CASE("Invalid options of the wrapped optimizer are refused by name") {
   const auto message = [](const WrappedOptimizerOptions& options) -> std::string {
     try {
       WrappedOptimizer(sgd_of({leaf(1)}), nullptr, options);

@@ -6,7 +6,7 @@
 
 using namespace troupe::learner;
 
-TEST_CASE("the effective rank counts the singular values of 99 percent") {
+TEST_CASE("The effective rank counts the singular values that make up 99 percent of the sum") {
   CHECK(effective_rank(at::zeros({4, 3})) == 0);
   CHECK(effective_rank(at::ones({4, 3})) == 1);
   CHECK(effective_rank(at::eye(5)) == 5);
@@ -14,7 +14,7 @@ TEST_CASE("the effective rank counts the singular values of 99 percent") {
   CHECK(effective_rank(at::diag(at::tensor({50.0, 48.0, 1.5, 0.5}))) == 3);
 }
 
-TEST_CASE("units are dormant that give at most a fortieth of their layer's mean") {
+TEST_CASE("Units are dormant if their output is at most a fortieth of their layer's mean") {
   CHECK(ActivationProbe::active() == nullptr);
   {
     ActivationProbe probe;

@@ -77,7 +77,7 @@ double distance(const at::Tensor& a, const at::Tensor& b) {
 
 } // namespace
 
-TEST_CASE("batch norm, residual and ReLU in one are the three one after another") {
+TEST_CASE("Fused batch norm, residual and ReLU equal the three separate operations") {
   for (const std::int64_t channels : {64, 37, 5})
     for (const bool residual : {false, true}) {
       CAPTURE(channels);
@@ -97,7 +97,7 @@ TEST_CASE("batch norm, residual and ReLU in one are the three one after another"
     }
 }
 
-TEST_CASE("evaluation, other types and layouts are LibTorch's operations") {
+TEST_CASE("Evaluation, other types and other layouts use LibTorch's operations") {
   torch::nn::BatchNorm2d norm(8);
   const auto x = random({4, 8, 5, 5}, 1).to(at::kFloat);
   torch::nn::BatchNorm2d same(8);
@@ -112,7 +112,8 @@ TEST_CASE("evaluation, other types and layouts are LibTorch's operations") {
   CHECK(y.grad_fn()->name().find("Relu") != std::string::npos);
 }
 
-TEST_CASE("the fused batch norm's bits do not depend on the number of threads, one value is none") {
+TEST_CASE(
+    "The fused batch norm does not depend on the number of threads and refuses a single value") {
   const int before = at::get_num_threads();
   std::vector<std::vector<at::Tensor>> made;
   for (const int threads : {1, 3}) {
@@ -134,7 +135,7 @@ TEST_CASE("the fused batch norm's bits do not depend on the number of threads, o
   CHECK(y.select(1, 1).isfinite().all().item<bool>());
 }
 
-TEST_CASE("a pointwise convolution over fewer pictures than oneDNN is given is the same") {
+TEST_CASE("pointwise_convolution equals LibTorch's convolution, forward and backward") {
   const int before = at::get_num_threads();
   at::set_num_threads(1);
   for (const auto& [rows, height, stride] :
@@ -160,8 +161,7 @@ TEST_CASE("a pointwise convolution over fewer pictures than oneDNN is given is t
   at::set_num_threads(before);
 }
 
-TEST_CASE(
-    "every instruction set gives the sums and rounds bfloat16 to the nearest, halves to even") {
+TEST_CASE("Every instruction set computes the sums and rounds bfloat16 to the nearest") {
   for (const char* name : {"baseline", "avx2", "avx512"}) {
     const NormKernels* kernels = norm_kernels(name);
     if (!kernels)

@@ -43,7 +43,7 @@ Problem problem(Support support, double low, double high) {
 
 } // namespace
 
-TEST_CASE("the projection is that of a slow loop and conserves mass, on and beyond the support") {
+TEST_CASE("The projection equals a naive loop and conserves mass, on and beyond the support") {
   for (const Support& support : {Support{51, 0, 100}, Support{51, -150, 150}, Support{2, -1, 3}}) {
     Problem p = problem(support, -200, 200);
     p.reward[0] = 0;
@@ -70,7 +70,7 @@ TEST_CASE("the projection is that of a slow loop and conserves mass, on and beyo
   }
 }
 
-TEST_CASE("loss and gradient of the categorical critic: kernels, LibTorch and finite differences") {
+TEST_CASE("The categorical loss and its gradient agree with LibTorch and finite differences") {
   for (const Support& support : {Support{51, 0, 100}, Support{7, -5, 5}}) {
     const Problem p = problem(support, -20, 120);
     Workspace workspace;
@@ -103,7 +103,7 @@ TEST_CASE("loss and gradient of the categorical critic: kernels, LibTorch and fi
   }
 }
 
-TEST_CASE("weighted rows count so often, and each row's own loss does not know of its weight") {
+TEST_CASE("Row weights scale the loss and the gradient, and a row's own loss ignores its weight") {
   const Support support{51, 0, 100};
   const Problem p = problem(support, -20, 120);
   Workspace workspace;
@@ -136,7 +136,7 @@ TEST_CASE("weighted rows count so often, and each row's own loss does not know o
   CHECK((gradient - weighted).abs().max().item<double>() < 1e-6);
 }
 
-TEST_CASE("every kernel table gives the same loss and value") {
+TEST_CASE("Every kernel table gives the same loss and expected value") {
   const Support support{51, -10, 30};
   const Problem p = problem(support, -5, 5);
   std::vector<double> losses;
@@ -159,7 +159,7 @@ TEST_CASE("every kernel table gives the same loss and value") {
   }
 }
 
-TEST_CASE("the expected value's gradient is that of -mean(Q)") {
+TEST_CASE("The gradient of the expected value is that of -mean(Q)") {
   const Support support{51, 0, 100};
   const Problem p = problem(support, 0, 1);
   at::Tensor fast = at::empty_like(p.logits);
@@ -178,7 +178,7 @@ TEST_CASE("the expected value's gradient is that of -mean(Q)") {
         == doctest::Approx(-(above - below) / 2e-5).epsilon(1e-5));
 }
 
-TEST_CASE("the policy's last step: tanh, the penalty and the clipping of dQ/da") {
+TEST_CASE("The policy head applies tanh, the saturation penalty and the clipping of dQ/da") {
   const at::Tensor raw = uniform({8, 3}, 1, -3, 3).to(at::kDouble);
   const at::Tensor action = raw.tanh();
   at::Tensor into_action = uniform({8, 3}, 2).to(at::kDouble);

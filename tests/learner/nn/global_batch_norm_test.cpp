@@ -102,7 +102,8 @@ bool close(const TensorMap& a, const TensorMap& b) {
 
 } // namespace
 
-TEST_CASE("a converted network on 2 and 3 replicas learns as one on the whole batch, buffers too") {
+TEST_CASE(
+    "A converted network on 2 and 3 replicas learns as one on the whole batch, including buffers") {
   const auto whole = after_training(1, false)[0];
   for (const int replicas : {2, 3}) {
     for (const auto& mine : after_training(replicas, true))
@@ -111,7 +112,8 @@ TEST_CASE("a converted network on 2 and 3 replicas learns as one on the whole ba
   }
 }
 
-TEST_CASE("uneven shares, none among them, are normalised as one batch, forward and backward") {
+TEST_CASE(
+    "Uneven shares of rows, also empty ones, are normalised as one batch, forward and backward") {
   const std::vector<std::int64_t> begins{0, 5, 5, kRows}; // replica 1 has no rows
   const auto x = images(7).requires_grad_();
   torch::nn::BatchNorm2d reference(torch::nn::BatchNormOptions(kChannels).momentum(0.3));
@@ -158,7 +160,7 @@ TEST_CASE("uneven shares, none among them, are normalised as one batch, forward 
   }
 }
 
-TEST_CASE("evaluation needs no other replica, and one replica is LibTorch's batch norm") {
+TEST_CASE("Evaluation needs no other replica, and a single replica equals LibTorch's batch norm") {
   ReplicaContext alone(nullptr);
   GlobalBatchNorm norm(alone, torch::nn::BatchNormOptions(kChannels));
   torch::nn::BatchNorm2d reference(kChannels);
@@ -177,8 +179,7 @@ TEST_CASE("evaluation needs no other replica, and one replica is LibTorch's batc
   CHECK(outputs[1].defined());
 }
 
-TEST_CASE(
-    "a conversion is undone by moving the module, and one that could not be known is refused") {
+TEST_CASE("Moving a module undoes its conversion, and an unrecognisable batch norm is refused") {
   const auto errors = on_ranks(Means::threads, 2, [](Communicator& communicator) {
     ReplicaContext context(&communicator);
     torch::nn::BatchNorm2d norm(kChannels);
@@ -195,7 +196,7 @@ TEST_CASE(
     CHECK(has(error, "convert_batch_norm: \"0\" has neither weights nor running"));
 }
 
-TEST_CASE("an input without channels or with a single value per channel is refused") {
+TEST_CASE("An input with the wrong number of channels is refused") {
   ReplicaContext alone(nullptr);
   GlobalBatchNorm norm(alone, torch::nn::BatchNormOptions(kChannels));
   CHECK_THROWS_WITH_AS(

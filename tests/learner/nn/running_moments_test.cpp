@@ -25,7 +25,7 @@ double largest_of(const at::Tensor& x) {
 
 } // namespace
 
-TEST_CASE("running moments are those of all rows at once") {
+TEST_CASE("Running moments equal those of all rows at once") {
   ReplicaContext context(nullptr, 1);
   RunningMoments moments(3);
   moments.build(at::kFloat);
@@ -50,7 +50,7 @@ TEST_CASE("running moments are those of all rows at once") {
         < 0.01);
 }
 
-TEST_CASE("before the first rows, rows stay as they are, a column that never changes gives 0") {
+TEST_CASE("Before the first rows, rows are left unchanged, and a constant column gives 0") {
   ReplicaContext context(nullptr, 1);
   RunningMoments moments(3);
   moments.build(at::kFloat);
@@ -60,7 +60,7 @@ TEST_CASE("before the first rows, rows stay as they are, a column that never cha
   CHECK(largest_of(moments.normalised(at::full({2, 3}, 2.5))) == 0);
 }
 
-TEST_CASE("replicas in sync have the moments of one that observes all of their rows") {
+TEST_CASE("Replicas in sync have the moments of one that observes all of their rows") {
   constexpr int kReplicas = 2;
   std::array<TensorMap, kReplicas + 1> shown;
   const auto learn = [&](ReplicaContext& context, std::int64_t first, std::int64_t count, int to) {

@@ -10,7 +10,7 @@
 using namespace troupe::learner;
 using namespace troupe::tests;
 
-TEST_CASE("the density of squashed samples integrates to 1") {
+TEST_CASE("The density of squashed samples integrates to 1") {
   const at::Tensor raw = at::tensor({0.4, -0.7}, at::kDouble).view({1, 2});
   // The integral of p(a) da over (-1, 1), with a = tanh(0.4 + exp(-0.7) noise) on a fine grid of
   // noise.
@@ -23,14 +23,14 @@ TEST_CASE("the density of squashed samples integrates to 1") {
   CHECK((widths * heights).sum().item<double>() == doctest::Approx(1).epsilon(1e-6));
 }
 
-TEST_CASE("the log probability is finite where tanh has reached 1") {
+TEST_CASE("The log probability is finite where tanh saturates at 1") {
   const at::Tensor raw = at::tensor({40.0, 1.0}, at::kFloat).view({1, 2});
   const auto sample = squashed_sample(raw, at::ones({1, 1}));
   CHECK(sample.action.item<float>() == 1);
   CHECK(std::isfinite(sample.log_probability.item<float>()));
 }
 
-TEST_CASE("the gradient is that of temperature * log probability - value by finite differences") {
+TEST_CASE("The gradient of temperature * log probability - value matches finite differences") {
   at::Tensor raw = uniform({6, 4}, 1, -2, 2).to(at::kDouble);
   raw[0][2] = 3.5;  // above the bound of the log standard deviation
   raw[1][3] = -21.; // below

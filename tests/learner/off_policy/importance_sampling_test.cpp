@@ -72,7 +72,7 @@ std::vector<WeighedEpisode> episodes_of(const std::vector<Game::Outcome>& outcom
 
 } // namespace
 
-TEST_CASE("over all episodes that can be, the mean of the estimates is the target's return") {
+TEST_CASE("Over all possible episodes, the mean of the estimates is the target policy's return") {
   const Game game;
   // By hand: 0.8 * 2 + 0.2 * (1 + 0.5 * (0.6 * 4 + 0.4 * 3)) = 2.16
   REQUIRE(game.value(0) == doctest::Approx(2.16));
@@ -97,7 +97,7 @@ TEST_CASE("over all episodes that can be, the mean of the estimates is the targe
   }
 }
 
-TEST_CASE("a perfect model leaves no error, with and without self-normalised weights") {
+TEST_CASE("A perfect model leaves no error, with and without self-normalised weights") {
   const Game game;
   const ImportanceSampling robust(episodes_of(game.outcomes(0)), kDiscount);
   for (const auto& drawn : {all(3), std::vector<std::size_t>{2, 2, 0, 1, 2}}) {
@@ -108,8 +108,7 @@ TEST_CASE("a perfect model leaves no error, with and without self-normalised wei
   }
 }
 
-TEST_CASE(
-    "two episodes: the estimates are those of the formulas, ended episodes keep their weight") {
+TEST_CASE("Estimates match the formulas, and episodes that have ended keep their weight") {
   // Ratios 2 and then 0.5 with rewards 1 and 4; ratio 3 with reward 5, and the end.
   const std::vector<WeighedEpisode> episodes{
       {{.reward = 1, .log_ratio = std::log(2)}, {.reward = 4, .log_ratio = std::log(0.5)}},
@@ -126,7 +125,7 @@ TEST_CASE(
   CHECK(sampling.self_normalised(first).mean == doctest::Approx(1 + 0.5 * 4));
 }
 
-TEST_CASE("equal policies leave the recorded returns as they are") {
+TEST_CASE("Equal policies leave the recorded returns unchanged") {
   const std::vector<WeighedEpisode> episodes{{{.reward = 1}, {.reward = 2}}, {{.reward = 7}}};
   const ImportanceSampling sampling(episodes, kDiscount);
   CHECK(sampling.estimate(all(2)).mean == doctest::Approx(4.5));
@@ -135,7 +134,7 @@ TEST_CASE("equal policies leave the recorded returns as they are") {
   CHECK(sampling.effective_episodes() == doctest::Approx(2));
 }
 
-TEST_CASE("weights of hundreds of steps do not overflow where they are divided by each other") {
+TEST_CASE("Self-normalised weights of hundreds of steps do not overflow") {
   const WeighedEpisode high(500, {.reward = 1, .log_ratio = 2});
   const ImportanceSampling sampling(std::vector<WeighedEpisode>{high, high}, kDiscount);
   CHECK(sampling.self_normalised(all(2)).mean == doctest::Approx(2));
@@ -143,7 +142,7 @@ TEST_CASE("weights of hundreds of steps do not overflow where they are divided b
 }
 
 TEST_CASE(
-    "what the target never does counts nothing, and without an episode of it nothing is known") {
+    "Episodes with actions that the target policy never takes have weight 0, even if all do") {
   const std::vector<WeighedEpisode> one_of_two{{{.reward = 3, .log_ratio = kNever}},
                                                {{.reward = 2, .log_ratio = std::log(2)}}};
   const ImportanceSampling sampling(one_of_two, kDiscount);
@@ -156,7 +155,7 @@ TEST_CASE(
   CHECK(unknown.self_normalised(all(2)).mean == 0);
 }
 
-TEST_CASE("the standard error of self-normalised weights is that of many trials") {
+TEST_CASE("The standard error of self-normalised estimates equals that of many trials") {
   const Game game;
   const auto outcomes = game.outcomes(0);
   const auto episodes = without_model(episodes_of(outcomes));
@@ -184,7 +183,7 @@ TEST_CASE("the standard error of self-normalised weights is that of many trials"
   CHECK(errors == doctest::Approx(std::sqrt(squares / kTrials - mean * mean)).epsilon(0.1));
 }
 
-TEST_CASE("no episodes, empty ones and numbers that are not finite are refused") {
+TEST_CASE("No episodes, empty episodes and numbers that are not finite are refused") {
   const auto refused = [](const std::vector<WeighedEpisode>& episodes, const char* words) {
     CHECK_THROWS_WITH_AS(ImportanceSampling(episodes, kDiscount), doctest::Contains(words),
                          std::invalid_argument);

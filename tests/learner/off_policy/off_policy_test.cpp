@@ -187,7 +187,8 @@ std::vector<double> estimated(const RecordedSteps& steps, const at::Tensor& acti
 
 } // namespace
 
-TEST_CASE("values of both ways through a corridor are found from random walks, cut ones too") {
+TEST_CASE(
+    "Values of both policies in a corridor are learned from random walks, also truncated ones") {
   const RecordedSteps steps = corridor(150, 0.5, 1);
   for (const bool right : {true, false}) {
     CAPTURE(right);
@@ -202,7 +203,7 @@ TEST_CASE("values of both ways through a corridor are found from random walks, c
   }
 }
 
-TEST_CASE("values of continuous actions are found from uniform ones, and are the same each time") {
+TEST_CASE("Values of continuous policies are learned from uniform actions, reproducibly") {
   const RecordedSteps steps = guesses(150, 5);
   for (const float part : {1.F, -1.F}) {
     CAPTURE(part);
@@ -218,7 +219,7 @@ TEST_CASE("values of continuous actions are found from uniform ones, and are the
 }
 
 TEST_CASE(
-    "a random walker's return is estimated from another one's steps by weights and networks") {
+    "A random walker's return is estimated from another one's steps by weights and networks") {
   const RecordedSteps steps = corridor(400, 0.5, 6);
   RandomWalker walker(0.65);
   double truth = 0;
@@ -252,7 +253,7 @@ TEST_CASE(
         == again.unseen.recorded);
 }
 
-TEST_CASE("an episode's values are those of the networks that did not learn from it") {
+TEST_CASE("An episode's values come from the networks that were not trained on it") {
   const RecordedSteps steps = corridor(3, 0.5, 2);
   const auto rows = static_cast<std::size_t>(steps.rows());
   const std::vector<FittedValues> members{
@@ -268,7 +269,7 @@ TEST_CASE("an episode's values are those of the networks that did not learn from
     }
 }
 
-TEST_CASE("rows, times and steps of recorded episodes are numbered one after another") {
+TEST_CASE("Rows, times and steps of recorded episodes are numbered consecutively") {
   const RecordedSteps steps = corridor(3, 0.5, 2);
   CHECK(steps.rows() == steps.steps() + 3);
   CHECK(steps.first_row(1) == steps.last_row(0) + 1);
@@ -284,7 +285,7 @@ TEST_CASE("rows, times and steps of recorded episodes are numbered one after ano
   CHECK(one_hot.sum().item<float>() == static_cast<float>(steps.rows()));
 }
 
-TEST_CASE("actions that nobody recorded are told apart from recorded ones") {
+TEST_CASE("The share of actions that were never recorded is measured") {
   const RecordedSteps both = corridor(100, 0.5, 3);
   Walker left(0);
   const ActionCoverage known = action_coverage(both, RecordedPolicy(both, left).actions(), 1);
@@ -299,7 +300,7 @@ TEST_CASE("actions that nobody recorded are told apart from recorded ones") {
   CHECK_FALSE(action_coverage(single, RecordedPolicy(single, left).actions(), 1).outside);
 }
 
-TEST_CASE("what cannot be evaluated on a recording is refused") {
+TEST_CASE("Recordings and options that do not allow an evaluation are refused") {
   const RecordedSteps steps = corridor(5, 0, 4);
   CHECK_THROWS_AS(RecordedSteps({}, corridor_spec()), std::invalid_argument);
   Walker left(0);

@@ -207,7 +207,8 @@ RecordedSteps played(Policy& policy, const replay::TransitionSpec& transitions) 
 
 } // namespace
 
-TEST_CASE("what a policy returns that remembers a cue is estimated from episodes without it") {
+TEST_CASE("The return of a policy that remembers a cue is estimated from episodes recorded without "
+          "memory") {
   const auto late = [](const Moment& now) { return now.time == 2 && now.choice == now.cue; };
   CueChooser policy;
   check_estimates(recorded(1000, late), policy, kRight * kDiscount * kDiscount,
@@ -215,14 +216,14 @@ TEST_CASE("what a policy returns that remembers a cue is estimated from episodes
 }
 
 TEST_CASE(
-    "what a policy returns that remembers its last choice is estimated from others' choices") {
+    "The return of a policy that remembers its last choice is estimated from another's choices") {
   const auto changed = [](const Moment& now) { return now.time > 0 && now.choice != now.last; };
   Alternating policy;
   const double sum = kDiscount + kDiscount * kDiscount;
   check_estimates(recorded(1000, changed), policy, kRight * sum, 0.5 * sum);
 }
 
-TEST_CASE("a policy remembers the recorded choices of each episode, however long") {
+TEST_CASE("A policy remembers the recorded choices of each episode of any length") {
   const RecordedSteps steps = recorded(
       1500, [](const Moment&) { return false; }, [](int i) { return 1 + i % 5; });
   Alternating policy;
@@ -235,7 +236,7 @@ TEST_CASE("a policy remembers the recorded choices of each episode, however long
   CHECK(at::equal(along.memory(), kept));
 }
 
-TEST_CASE("agents with a memory find the probabilities again with which they played") {
+TEST_CASE("Agents with a memory reproduce the log probabilities with which they acted") {
   const R2d2Config r2d2{
       .layers = {12}, .lstm = 8, .epsilon = {.probability = {.start = 0.4, .end = 0.4}}};
   const auto choices = cue_spec();

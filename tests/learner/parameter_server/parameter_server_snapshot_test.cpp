@@ -116,8 +116,7 @@ private:
 
 } // namespace
 
-TEST_CASE(
-    "servers continue from what any other number of servers saved, as if nothing had happened") {
+TEST_CASE("Servers continue from what any number of servers saved, as if uninterrupted") {
   for (const int before : {1, 2, 3, 5}) {
     Servers first(before);
     for (int i = 0; i < 6; ++i)
@@ -137,7 +136,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("as many servers as there were get every bit back, each its own counters and version") {
+TEST_CASE(
+    "The same number of servers is restored bit for bit, each with its own counters and version") {
   Servers first(3);
   first.step(0);
   first.push_to_first_alone(1); // in asynchronous mode, servers have different versions
@@ -158,7 +158,8 @@ TEST_CASE("as many servers as there were get every bit back, each its own counte
   CHECK(one.version(0) == 2); // the largest of the parts
 }
 
-TEST_CASE("a new worker's first step counts after a restoration, whatever the old one's number") {
+TEST_CASE(
+    "A new worker's first step counts after a restoration, whatever the old worker's number") {
   Servers first(1);
   for (int i = 0; i < 6; ++i)
     first.step(i);
@@ -167,7 +168,8 @@ TEST_CASE("a new worker's first step counts after a restoration, whatever the ol
   CHECK(second.version(0) == 7);
 }
 
-TEST_CASE("a part that is missing, doubled or of another optimizer is named") {
+TEST_CASE(
+    "A missing or duplicate part, or one of another optimizer, is refused with an explanation") {
   Servers three(3);
   three.step(0);
   auto saved = three.snapshots();
@@ -192,7 +194,7 @@ TEST_CASE("a part that is missing, doubled or of another optimizer is named") {
                        std::invalid_argument);
 }
 
-TEST_CASE("snapshots of which bytes have changed are refused, or restored to servers that work") {
+TEST_CASE("Snapshots with changed bytes are either refused or restored to servers that work") {
   Servers two(2);
   two.step(0);
   const auto saved = two.snapshots();

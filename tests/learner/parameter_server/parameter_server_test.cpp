@@ -55,7 +55,7 @@ struct Fixture {
 
 } // namespace
 
-TEST_CASE("asynchronously each gradient makes a version, and its age is told") {
+TEST_CASE("Asynchronously, each gradient makes a version, and its staleness is reported") {
   Fixture f({.workers = 2});
   CHECK(f.push(0, 0).outcome == Outcome::applied);
   const auto late = f.push(1, 0, 0.5);
@@ -65,7 +65,7 @@ TEST_CASE("asynchronously each gradient makes a version, and its age is told") {
   CHECK(f.value() == doctest::Approx(-1.5));
 }
 
-TEST_CASE("the learning rate falls with the age of a gradient when asked") {
+TEST_CASE("The learning rate decreases with a gradient's staleness as configured") {
   for (const auto& [rate, expected] :
        {std::pair{StalenessRate::constant, -4.0},
         std::pair{StalenessRate::inverse, -1 - 1 - 0.5 - 1.0 / 3},
@@ -77,7 +77,7 @@ TEST_CASE("the learning rate falls with the age of a gradient when asked") {
   }
 }
 
-TEST_CASE("no gradient older than max_staleness is ever applied, in any order") {
+TEST_CASE("No gradient older than max_staleness is applied, in any order") {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
     const std::int64_t most = random() % 4;
@@ -96,8 +96,8 @@ TEST_CASE("no gradient older than max_staleness is ever applied, in any order") 
   }
 }
 
-TEST_CASE(
-    "with max_lead no worker is more steps ahead, the slowest never waits, the words say who") {
+TEST_CASE("max_lead limits how far workers run ahead, the slowest never waits, and the reason "
+          "names the worker") {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
     const std::int64_t lead = 1 + random() % 4;
@@ -121,7 +121,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("N synchronous workers make the step of one on the mean, bit for bit in any order") {
+TEST_CASE("The step of N synchronous workers equals that of one on the mean and does not depend on "
+          "their order") {
   std::set<double> values;
   for (const auto& order : {std::vector{0, 1, 2}, {2, 1, 0}, {1, 2, 0}}) {
     Fixture f(central_storage(3));
@@ -137,7 +138,8 @@ TEST_CASE("N synchronous workers make the step of one on the mean, bit for bit i
   CHECK(values.size() == 1);
 }
 
-TEST_CASE("a backup worker's gradient is dropped and counted, and the others never wait for it") {
+TEST_CASE(
+    "A backup worker's gradient is dropped and counted, and the other workers never wait for it") {
   Fixture f(with_backup_workers(4, 1)); // 3 is slow: it pushes once every five versions
   for (std::int64_t version = 0; version < 50; ++version) {
     for (int worker = 0; worker < 3; ++worker)
@@ -157,7 +159,7 @@ TEST_CASE("a backup worker's gradient is dropped and counted, and the others nev
   CHECK(f.value() == doctest::Approx(-5));
 }
 
-TEST_CASE("a step that is sent again counts once and gets the same answer") {
+TEST_CASE("A step that is sent again counts once and gets the same answer") {
   Fixture f({.workers = 2});
   const auto push = f.make(0, 0, torch::ones({2}));
   f.push(1, 0);
@@ -175,7 +177,7 @@ TEST_CASE("a step that is sent again counts once and gets the same answer") {
   CHECK(synchronous.server.version() == 0);
 }
 
-TEST_CASE("NaN is refused with the worker and its step, and changes nothing") {
+TEST_CASE("A NaN is refused with the worker and its step and changes nothing") {
   Fixture f({.workers = 2});
   const auto answer = f.push(1, 0, std::numeric_limits<double>::quiet_NaN());
   CHECK(answer.outcome == Outcome::refused);
@@ -187,7 +189,7 @@ TEST_CASE("NaN is refused with the worker and its step, and changes nothing") {
   CHECK(f.server.push(wrong, kStart).outcome == Outcome::refused);
 }
 
-TEST_CASE("a worker without any gradient makes a version with the others, who share the mean") {
+TEST_CASE("A worker without gradients takes part in a version, and the others share the mean") {
   Fixture f(central_storage(2));
   const auto none = [&](int worker, std::int64_t version) {
     auto push = f.make(worker, version, at::Tensor());
@@ -210,7 +212,7 @@ TEST_CASE("a worker without any gradient makes a version with the others, who sh
   CHECK(asynchronous.server.version() == 0);
 }
 
-TEST_CASE("nobody waits for a worker that is silent or left, and it may come back") {
+TEST_CASE("No worker waits for one that is silent or has left, and it can return") {
   auto options = central_storage(3);
   options.worker_timeout = 100ms;
   options.join_timeout = 500ms;
@@ -233,7 +235,7 @@ TEST_CASE("nobody waits for a worker that is silent or left, and it may come bac
   CHECK(f.server.drop_silent_workers(kStart + 230ms).size() == 2);
 }
 
-TEST_CASE("the slow one that is left at the end of a run neither waits nor makes versions alone") {
+TEST_CASE("A slow worker left at the end of a run neither waits nor makes versions alone") {
   Fixture f(with_backup_workers(3, 1));
   std::int64_t version = 0;
   for (int run = 0; run < 3; ++run) {
@@ -261,7 +263,7 @@ TEST_CASE("the slow one that is left at the end of a run neither waits nor makes
   }
 }
 
-TEST_CASE("who has yet to come is waited for until join_timeout") {
+TEST_CASE("A worker that has not joined yet is waited for until join_timeout") {
   auto options = central_storage(2);
   options.join_timeout = 500ms;
   ParameterServer server(options, kStart);
@@ -271,7 +273,7 @@ TEST_CASE("who has yet to come is waited for until join_timeout") {
   CHECK(server.drop_silent_workers(kStart + 500ms).size() == 1);
 }
 
-TEST_CASE("a process that takes a worker's place is believed, the old one is refused") {
+TEST_CASE("A process that replaces a worker is accepted, and the old process is refused") {
   Fixture f({.workers = 1});
   f.push(0, 0);
   CHECK(f.server.join(0, 7, kStart) == "");
@@ -284,8 +286,8 @@ TEST_CASE("a process that takes a worker's place is believed, the old one is ref
   CHECK(f.server.join(1, 8, kStart).find("there is no worker 1") != std::string::npos);
 }
 
-TEST_CASE(
-    "a server restored from a snapshot goes on with the same bits and knows what it has seen") {
+TEST_CASE("A server restored from a snapshot continues bit for bit and recognises steps that it "
+          "has seen") {
   const torch::optim::Adam adam({torch::zeros({1})}, torch::optim::AdamOptions(0.1));
   const ServedSlice slice{
       .recipe = describe(adam),
@@ -327,7 +329,7 @@ TEST_CASE(
                        std::invalid_argument);
 }
 
-TEST_CASE("a snapshot whose header has changed is refused, or restored to something that works") {
+TEST_CASE("A snapshot with a changed header is either refused or restored to a server that works") {
   Fixture f({.workers = 2});
   f.push(0, 0);
   const auto snapshot = f.server.snapshot();
@@ -351,7 +353,7 @@ TEST_CASE("a snapshot whose header has changed is refused, or restored to someth
   CHECK(refused > 100);
 }
 
-TEST_CASE("a gradient that waits for others when the snapshot is made is taken again after it") {
+TEST_CASE("A gradient that was waiting when the snapshot was made is accepted again after it") {
   Fixture f(central_storage(2));
   const auto push = f.make(0, 0, torch::ones({2}));
   f.server.push(push, kStart);
@@ -362,7 +364,7 @@ TEST_CASE("a gradient that waits for others when the snapshot is made is taken a
   CHECK(restored.version() == 1);
 }
 
-TEST_CASE("after a restart nobody waits for a worker that had its step answered before") {
+TEST_CASE("After a restart, no worker waits for one whose step was answered before") {
   Fixture f(central_storage(2));
   f.push(0, 0);
   f.push(1, 0);
@@ -387,7 +389,7 @@ TEST_CASE("after a restart nobody waits for a worker that had its step answered 
   CHECK(restored.version() == 3);
 }
 
-TEST_CASE("a server that has restarted learns who rests, and who is behind them") {
+TEST_CASE("A restarted server learns which workers rest and which are behind them") {
   ParameterServer server(with_backup_workers(3, 1), kStart);
   Fixture f(with_backup_workers(3, 1));
   server.begin(f.server.slice(), torch::zeros({2}), 400);
@@ -406,7 +408,7 @@ TEST_CASE("a server that has restarted learns who rests, and who is behind them"
   CHECK(server.push(f.make(1, 408, torch::ones({2})), kStart).outcome == Outcome::counted);
 }
 
-TEST_CASE("where so many rest that all others are needed, nobody waits for one that was late") {
+TEST_CASE("If so many workers rest that all others are needed, none waits for one that was late") {
   Fixture f(with_backup_workers(3, 1));
   f.push(0, 0);
   f.push(2, 0);
@@ -422,7 +424,7 @@ TEST_CASE("where so many rest that all others are needed, nobody waits for one t
   CHECK(f.push(1, 2).outcome == Outcome::applied);
 }
 
-TEST_CASE("without backup workers all wait for a new process, also while another worker rests") {
+TEST_CASE("Without backup workers, all wait for a new process, also while another worker rests") {
   Fixture f(central_storage(3));
   for (int worker = 0; worker < 3; ++worker)
     f.push(worker, 0);
@@ -432,7 +434,7 @@ TEST_CASE("without backup workers all wait for a new process, also while another
   CHECK_FALSE(f.server.pull(1, 2).ready);
 }
 
-TEST_CASE("synchronous gradients on newer parameters than a restarted server's count together") {
+TEST_CASE("Synchronous gradients on parameters newer than a restarted server's count together") {
   Fixture f(central_storage(2));
   ParameterServer restored(central_storage(2), kStart);
   restored.restore(f.server.snapshot()); // of version 0
@@ -453,7 +455,7 @@ TEST_CASE("synchronous gradients on newer parameters than a restarted server's c
   CHECK(restored.counters().rewound == 2);
 }
 
-TEST_CASE("a parameter without a gradient is left alone, moments and all") {
+TEST_CASE("A parameter without a gradient keeps its value and its moments") {
   const torch::optim::SGD sgd({torch::zeros({1})}, torch::optim::SGDOptions(1).momentum(0.9));
   const ServedSlice slice{.recipe = describe(sgd),
                           .segments = {{.parameter = 0, .count = 1}, {.parameter = 1, .count = 1}},
@@ -467,7 +469,7 @@ TEST_CASE("a parameter without a gradient is left alone, moments and all") {
   CHECK(f.server.parameters()[1].item<double>() == doctest::Approx(-2.9));
 }
 
-TEST_CASE("learning rates come with a gradient and stay") {
+TEST_CASE("Learning rates arrive with a gradient and stay in effect") {
   Fixture f({.workers = 1});
   auto push = f.make(0, 0, torch::ones({2}));
   push.learning_rates = {0.25};
@@ -476,7 +478,7 @@ TEST_CASE("learning rates come with a gradient and stay") {
   CHECK(f.value() == doctest::Approx(-0.5));
 }
 
-TEST_CASE("options that do not go together are refused with the way out") {
+TEST_CASE("Contradictory options are refused with an explanation") {
   CHECK_THROWS_WITH(check(with_backup_workers(3, 3)), doctest::Contains("less than workers, 3"));
   CHECK_THROWS_AS(check(ParameterServerOptions{.workers = 0}), std::invalid_argument);
   CHECK_THROWS_AS(check(ParameterServerOptions{.workers = 3, .backup_workers = 1}),
@@ -626,7 +628,7 @@ private:
 
 } // namespace
 
-TEST_CASE("no worker waits at one optimizer for those that wait for it at another") {
+TEST_CASE("No worker waits at one optimizer for workers that wait for it at another") {
   for (const auto& [workers, backup_workers, hosts] :
        {std::tuple{3, 1, 1}, {3, 1, 2}, {4, 1, 1}, {4, 2, 2}, {5, 1, 2}, {3, 0, 2}})
     for (unsigned seed = 0; seed < 300; ++seed) {

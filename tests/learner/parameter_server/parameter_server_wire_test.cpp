@@ -71,7 +71,7 @@ at::Tensor alone(const Problem& problem, int steps) {
 
 } // namespace
 
-TEST_CASE("synchronous workers over one and three servers equal one replica on the whole batch") {
+TEST_CASE("Synchronous workers with one and three servers equal one replica on the whole batch") {
   const Problem problem;
   const auto expected = alone(problem, 40);
   for (const std::size_t shards : {1U, 3U}) {
@@ -93,7 +93,7 @@ TEST_CASE("synchronous workers over one and three servers equal one replica on t
   }
 }
 
-TEST_CASE("asynchronous workers over two servers reach the solution, each gradient counted once") {
+TEST_CASE("Two servers apply each gradient of the asynchronous workers once") {
   const Problem problem;
   Context context;
   ParameterServerHost one(context, {.server = {.workers = 3}});
@@ -103,7 +103,8 @@ TEST_CASE("asynchronous workers over two servers reach the solution, each gradie
   CHECK(two.server_counters().applied == 450);
 }
 
-TEST_CASE("a worker whose gradient is not finite leaves its step out and keeps nobody waiting") {
+TEST_CASE(
+    "A worker whose gradient is not finite skips its step, and no other worker waits for it") {
   Context context;
   ParameterServerHost host(context, {.server = central_storage(2)});
   std::vector<double> found(2);
@@ -128,7 +129,7 @@ TEST_CASE("a worker whose gradient is not finite leaves its step out and keeps n
   CHECK(host.counters().garbage == 0);
 }
 
-TEST_CASE("parameters of 40 MB travel in several frames") {
+TEST_CASE("Parameters of 40 MB are sent in several frames") {
   Context context;
   ParameterServerHost host(context, {.server = {.workers = 1}});
   auto big = torch::arange(10'000'000, at::kFloat);
@@ -141,7 +142,7 @@ TEST_CASE("parameters of 40 MB travel in several frames") {
   CHECK(big.abs().max().item<double>() == 0);
 }
 
-TEST_CASE("a server that restarts is given the parameters again, or continues from its snapshot") {
+TEST_CASE("A restarted server gets the parameters from its worker or continues from its snapshot") {
   const TemporaryFolder folder;
   const Problem problem;
   for (const bool with_snapshot : {false, true}) {
@@ -167,7 +168,7 @@ TEST_CASE("a server that restarts is given the parameters again, or continues fr
   }
 }
 
-TEST_CASE("a worker that falls silent is not waited for") {
+TEST_CASE("A worker that falls silent is not waited for") {
   const Problem problem;
   Context context;
   auto server = central_storage(2);
@@ -191,7 +192,7 @@ TEST_CASE("a worker that falls silent is not waited for") {
   CHECK(host.server_counters().lost_workers == 1);
 }
 
-TEST_CASE("a server that is not there, or whose workers do not come, is named at the deadline") {
+TEST_CASE("A missing server and missing workers are named at the deadline") {
   Context context;
   auto options = client_of({"tcp://127.0.0.1:1"}, 0);
   options.timeout = 100ms;
@@ -212,7 +213,7 @@ TEST_CASE("a server that is not there, or whose workers do not come, is named at
                     doctest::Contains("this worker has other parameters (3 elements"));
 }
 
-TEST_CASE("with keys only those who have them are served") {
+TEST_CASE("With keys, only clients with an allowed key are served") {
   const auto server_pair = env::wire::make_key_pair();
   const auto client_pair = env::wire::make_key_pair();
   Context context;
@@ -229,7 +230,7 @@ TEST_CASE("with keys only those who have them are served") {
   CHECK(host.version() == 1);
 }
 
-TEST_CASE("off the loopback interface a deployment's keys are needed and suffice") {
+TEST_CASE("Off the loopback interface, a deployment's keys are necessary and sufficient") {
   const auto deployment = [] {
     return std::make_shared<env::wire::DeploymentKeys>(
         env::wire::DeploymentKeys{.own = env::wire::make_key_pair(), .retired = {}});
@@ -252,7 +253,7 @@ TEST_CASE("off the loopback interface a deployment's keys are needed and suffice
   CHECK(host.version() == 1);
 }
 
-TEST_CASE("a stranger's bytes neither stop a server nor change its parameters") {
+TEST_CASE("Random messages neither stop a server nor change its parameters") {
   Context context;
   ParameterServerHost host(context, {.server = {.workers = 2}, .most_bytes = 1 << 20});
   Worker worker(context, client_of({host.endpoint()}, 0));

@@ -7,7 +7,7 @@
 
 namespace troupe::learner {
 
-TEST_CASE("a plan covers every element once, the shards' loads lie close together") {
+TEST_CASE("A plan covers every element once, and no shard has more than twice its share") {
   std::mt19937 random(5);
   for (int round = 0; round < 50; ++round) {
     std::vector<ParameterSize> sizes;
@@ -43,7 +43,7 @@ TEST_CASE("a plan covers every element once, the shards' loads lie close togethe
   }
 }
 
-TEST_CASE("a parameter that is alone gives every shard one equal piece") {
+TEST_CASE("A single parameter is divided equally among the shards") {
   const auto plan = plan_shards({{.elements = 10, .group = 0}}, 3);
   for (const auto& segments : plan) {
     REQUIRE(segments.size() == 1);
@@ -52,7 +52,7 @@ TEST_CASE("a parameter that is alone gives every shard one equal piece") {
   CHECK_THROWS_AS(plan_shards({{.elements = 2, .group = 0}}, 3), std::invalid_argument);
 }
 
-TEST_CASE("parameters of any layout survive the way into a flat tensor and back") {
+TEST_CASE("Parameters of any layout survive a round trip through a flat tensor") {
   const auto image = torch::randn({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast);
   const std::vector<at::Tensor> parameters{image.clone(), torch::randn({7}),
                                            torch::randn({3, 2}).t()};
@@ -75,7 +75,7 @@ TEST_CASE("parameters of any layout survive the way into a flat tensor and back"
   }
 }
 
-TEST_CASE("gradients that are missing count as zeros and are told") {
+TEST_CASE("Missing gradients count as zeros and are reported") {
   auto with = torch::zeros({3}).requires_grad_();
   auto without = torch::zeros({2}).requires_grad_();
   with.mutable_grad() = torch::ones({3});

@@ -105,7 +105,7 @@ std::vector<std::byte> random_observation(const replay::TransitionSpec& transiti
 
 } // namespace
 
-TEST_CASE("every built-in agent's layers act as its policy, episode after episode") {
+TEST_CASE("The exported layers of every built-in agent act as its policy, step after step") {
   for (const Case& one : cases()) {
     CAPTURE(one.agent);
     CAPTURE(one.keys);
@@ -137,7 +137,7 @@ TEST_CASE("every built-in agent's layers act as its policy, episode after episod
   }
 }
 
-TEST_CASE("weights of fewer bits are the nearest of their type") {
+TEST_CASE("Weights of fewer bits are rounded to the nearest value of their type") {
   PolicyGraph graph{.inputs = 2,
                     .layers = {{.inputs = 2,
                                 .outputs = 2,
@@ -159,7 +159,7 @@ TEST_CASE("weights of fewer bits are the nearest of their type") {
                     "weights 'int4' are unknown; name float, bfloat16 or int8");
 }
 
-TEST_CASE("layers that do not fit each other are refused by number") {
+TEST_CASE("Layers that do not fit each other are refused by number") {
   PolicyGraph graph{.inputs = 2,
                     .layers = {{.inputs = 3, .outputs = 1, .weight = {1, 2, 3}, .bias = {0}}},
                     .actions = {{.count = 1}}};

@@ -125,7 +125,7 @@ std::shared_ptr<Model> trained(int replicas, int devices, const Make& make) {
 } // namespace
 
 TEST_CASE(
-    "a network split in a pipeline learns as whole, in micro-batches and on several replicas") {
+    "A pipeline split over devices learns as a whole network, with micro-batches and replicas") {
   const auto make = [](int micro_batches) {
     return
         [=](ReplicaContext& context) { return std::make_shared<Pipeline>(context, micro_batches); };
@@ -135,14 +135,14 @@ TEST_CASE(
   CHECK(torch::allclose(trained<Pipeline>(2, 2, make(4))->second(), whole));
 }
 
-TEST_CASE("a layer split over logical devices learns as whole, on several replicas") {
+TEST_CASE("A layer split over logical devices learns as a whole layer, also on several replicas") {
   const auto make = [](ReplicaContext& context) { return std::make_shared<SplitLayer>(context); };
   const auto whole = trained<SplitLayer>(1, 1, make)->whole();
   CHECK(torch::allclose(trained<SplitLayer>(1, 4, make)->whole(), whole));
   CHECK(torch::allclose(trained<SplitLayer>(2, 2, make)->whole(), whole));
 }
 
-TEST_CASE("a replica with one device has no second, and says so") {
+TEST_CASE("A replica with one device reports that it has no second") {
   CHECK_THROWS_WITH_AS(
       trained<Pipeline>(
           1, 1, [](ReplicaContext& context) { return std::make_shared<Pipeline>(context, 1); }),

@@ -97,7 +97,7 @@ double trained_pair(int replicas) {
 
 } // namespace
 
-TEST_CASE("one pipeline per replica: each has its number and its share of the rows") {
+TEST_CASE("With one pipeline per replica, each replica gets its number and its share of the rows") {
   Replicator replicator(make_mirrored_strategy(3));
   const auto input = replicator.input(counted_rows);
   for (int step = 0; step < 3; ++step) {
@@ -111,7 +111,8 @@ TEST_CASE("one pipeline per replica: each has its number and its share of the ro
   }
 }
 
-TEST_CASE("one pipeline per worker: its batch is cut by rows over the replicas of the process") {
+TEST_CASE(
+    "With one pipeline per worker, its batch is split by rows over the replicas of the process") {
   Replicator replicator(make_mirrored_strategy(3));
   std::atomic<int> pipelines = 0;
   const auto input = replicator.input(
@@ -130,7 +131,7 @@ TEST_CASE("one pipeline per worker: its batch is cut by rows over the replicas o
   CHECK(pipelines == 1);
 }
 
-TEST_CASE("a single pipeline feeds all processes, whose replicas share its global batch") {
+TEST_CASE("A single pipeline feeds all processes, and their replicas share its global batch") {
   std::atomic<int> pipelines = 0;
   const auto errors = on_ranks(Means::threads, 3, [&](Communicator& communicator) {
     Replicator replicator(make_worker_strategy(&communicator));
@@ -157,7 +158,7 @@ TEST_CASE("a single pipeline feeds all processes, whose replicas share its globa
   CHECK(pipelines == 1);
 }
 
-TEST_CASE("a global batch that does not divide is refused with both numbers") {
+TEST_CASE("A global batch that is not divisible is refused with both numbers") {
   Replicator replicator(make_mirrored_strategy(5));
   const auto input = replicator.input(counted_rows);
   CHECK_THROWS_WITH_AS(
@@ -177,14 +178,14 @@ TEST_CASE("a global batch that does not divide is refused with both numbers") {
 }
 
 TEST_CASE(
-    "a program with two step functions and two optimizers is the same on 1, 2 and 4 replicas") {
+    "A program with two step functions and two optimizers is the same on 1, 2 and 4 replicas") {
   const double alone = trained_pair(1);
   CHECK(alone == doctest::Approx(6.5).epsilon(0.01)); // the data's mean
   CHECK(trained_pair(2) == doctest::Approx(alone).epsilon(1e-4));
   CHECK(trained_pair(4) == doctest::Approx(alone).epsilon(1e-4));
 }
 
-TEST_CASE("outputs stay where they are, are reduced or gathered") {
+TEST_CASE("Outputs are kept per replica, reduced or gathered") {
   Replicator replicator(make_mirrored_strategy(3));
   const auto values = replicator.call([](ReplicaContext& context) {
     return TensorMap{{"id", torch::full({}, context.replica_id(), at::kFloat)},
@@ -205,7 +206,7 @@ TEST_CASE("outputs stay where they are, are reduced or gathered") {
   CHECK(all.at("rows").sizes() == at::IntArrayRef{3, 2});
 }
 
-TEST_CASE("the timeline of a program has every replica's input and steps") {
+TEST_CASE("The timeline of a program has every replica's inputs and steps") {
   Replicator replicator(make_mirrored_strategy(2), {.timeline = 100});
   const auto input = replicator.input(counted_rows);
   for (int step = 0; step < 3; ++step)

@@ -82,7 +82,7 @@ TEST_CASE("all_reduce and its gradient equal one graph over all replicas") {
   check(ReduceOp::first, [](const at::Tensor& all) { return all[0]; });
 }
 
-TEST_CASE("the other collectives and their gradients equal one graph over all replicas") {
+TEST_CASE("The other collectives and their gradients equal one graph over all replicas") {
   check_derivative([](ReplicaContext& context,
                       const at::Tensor& input) { return torch::cat(context.all_gather(input)); },
                    [](const Tensors& inputs, int) { return torch::cat(inputs); }, {2, 3});
@@ -112,7 +112,7 @@ TEST_CASE("the other collectives and their gradients equal one graph over all re
       {kReplicas, 4});
 }
 
-TEST_CASE("rows are gathered from replicas that have unequally many, with their gradients") {
+TEST_CASE("Rows are gathered from replicas with different numbers of rows, with their gradients") {
   const auto cut = [](const at::Tensor& input, int rank) { return input.narrow(0, 0, 2 * rank); };
   check_derivative(
       [&](ReplicaContext& context, const at::Tensor& input) {
@@ -127,7 +127,7 @@ TEST_CASE("rows are gathered from replicas that have unequally many, with their 
       {2 * kReplicas, 2});
 }
 
-TEST_CASE("a nest is gathered, exchanged, broadcast and scattered with its structure") {
+TEST_CASE("A nest is gathered, exchanged, broadcast and scattered with its structure") {
   const auto errors = on_ranks(Means::threads, 2, [](Communicator& communicator) {
     ReplicaContext context(&communicator);
     const int me = context.replica_id();
@@ -160,7 +160,7 @@ TEST_CASE("a nest is gathered, exchanged, broadcast and scattered with its struc
 }
 
 TEST_CASE(
-    "nests of another structure are named on every replica, also when their sizes are equal") {
+    "Nests of different structure are reported on every replica, even if their sizes are equal") {
   const auto errors = on_ranks(Means::threads, 2, [](Communicator& communicator) {
     ReplicaContext context(&communicator);
     context.all_reduce(TensorMap{{context.replica_id() == 0 ? "loss" : "lost", torch::ones({2})}});
@@ -173,7 +173,7 @@ TEST_CASE(
   CHECK(has(errors[0] + errors[1], "loss: float32 [2]"));
 }
 
-TEST_CASE("items are mapped over the replicas, each by one of them, and come in their order") {
+TEST_CASE("Items are mapped over the replicas, each on one of them, and returned in order") {
   std::vector<std::vector<int>> done(kReplicas);
   const auto errors = on_ranks(Means::threads, kReplicas, [&](Communicator& communicator) {
     ReplicaContext context(&communicator);
@@ -198,7 +198,7 @@ TEST_CASE("items are mapped over the replicas, each by one of them, and come in 
     CHECK(mine.size() == 9); // three calls in three rounds each
 }
 
-TEST_CASE("one replica has the same functions, and their gradients") {
+TEST_CASE("A single replica has the same functions and gradients") {
   ReplicaContext context(nullptr);
   const auto x = random(1, {4, 2}).requires_grad_();
   (context.all_reduce(x).sum() + context.all_gather(x)[0].sum() + context.broadcast(x).sum()
@@ -207,7 +207,7 @@ TEST_CASE("one replica has the same functions, and their gradients") {
   CHECK(torch::equal(x.grad(), torch::full({4, 2}, 5.0, at::kDouble)));
 }
 
-TEST_CASE("what has no gradient says so, and a device that a replica lacks is named") {
+TEST_CASE("A collective without a gradient and a missing device are reported") {
   const auto errors = on_ranks(Means::threads, 2, [](Communicator& communicator) {
     ReplicaContext context(&communicator);
     const auto x = torch::ones({2}).requires_grad_();

@@ -25,7 +25,7 @@ std::unique_ptr<torch::optim::Optimizer> sgd(std::vector<at::Tensor> parameters,
 
 } // namespace
 
-TEST_CASE("a global batch that does not divide over the replicas is refused with both numbers") {
+TEST_CASE("A global batch that the replicas do not divide is refused with both numbers") {
   const InputContext context{.num_replicas_in_sync = 3};
   CHECK(context.per_replica_batch_size(12) == 4);
   const auto message = error_of([&] { context.per_replica_batch_size(256); });
@@ -34,7 +34,7 @@ TEST_CASE("a global batch that does not divide over the replicas is refused with
   CHECK(message.find("3 replicas") != std::string::npos);
 }
 
-TEST_CASE("a map of tensors of several types is reduced in one call per type") {
+TEST_CASE("A map of tensors of several types is reduced") {
   std::vector<Nest> maps(2);
   const auto errors = on_ranks(Means::threads, 2, [&](Communicator& communicator) {
     ReplicaContext context(&communicator);
@@ -52,7 +52,7 @@ TEST_CASE("a map of tensors of several types is reduced in one call per type") {
   }
 }
 
-TEST_CASE("a context without a communicator is the only replica") {
+TEST_CASE("A context without a communicator is the only replica") {
   ReplicaContext context(nullptr);
   auto tensor = torch::full({2}, 3.0);
   context.all_reduce_(tensor);
@@ -66,7 +66,7 @@ TEST_CASE("a context without a communicator is the only replica") {
   CHECK(context.all_to_all(std::vector<at::Tensor>{tensor}).size() == 1);
 }
 
-TEST_CASE("wrapping gives every replica the parameters of replica 0, whatever their layout") {
+TEST_CASE("Wrapping gives every replica the parameters of replica 0, whatever their layout") {
   std::vector<at::Tensor> weights(2);
   const auto errors = on_ranks(Means::threads, 2, [&](Communicator& communicator) {
     ReplicaContext context(&communicator);
@@ -83,7 +83,7 @@ TEST_CASE("wrapping gives every replica the parameters of replica 0, whatever th
     CHECK(torch::equal(weight, torch::zeros({2, 3, 4, 5}, at::kDouble))); // w - 1 * w
 }
 
-TEST_CASE("gradients are averaged, over one bucket and over many") {
+TEST_CASE("Gradients are averaged over one bucket and over many") {
   for (const std::int64_t bucket_bytes : {1, 40, 1 << 20}) {
     std::vector<std::vector<at::Tensor>> weights(2);
     const auto errors = on_ranks(Means::threads, 2, [&](Communicator& communicator) {
@@ -106,7 +106,7 @@ TEST_CASE("gradients are averaged, over one bucket and over many") {
   }
 }
 
-TEST_CASE("gradients accumulate over several backward passes before one step") {
+TEST_CASE("Gradients accumulate over several backward passes before one step") {
   std::vector<at::Tensor> weights(2);
   on_ranks(Means::threads, 2, [&](Communicator& communicator) {
     auto& mine = weights[static_cast<std::size_t>(communicator.rank())];
@@ -123,7 +123,7 @@ TEST_CASE("gradients accumulate over several backward passes before one step") {
   CHECK(torch::equal(weights[0], weights[1]));
 }
 
-TEST_CASE("a parameter with a gradient on one replica only counts as zero on the other") {
+TEST_CASE("A parameter with a gradient on only one replica counts as zero on the other") {
   std::vector<std::vector<at::Tensor>> weights(2);
   on_ranks(Means::threads, 2, [&](Communicator& communicator) {
     auto& mine = weights[static_cast<std::size_t>(communicator.rank())];
@@ -140,7 +140,7 @@ TEST_CASE("a parameter with a gradient on one replica only counts as zero on the
   }
 }
 
-TEST_CASE("clipping bounds the norm of the averaged gradient") {
+TEST_CASE("Clipping limits the norm of the averaged gradient") {
   for (const int replicas : {1, 2}) {
     std::vector<at::Tensor> weights(2);
     std::vector<double> norms(2);
@@ -158,7 +158,7 @@ TEST_CASE("clipping bounds the norm of the averaged gradient") {
   }
 }
 
-TEST_CASE("a gradient that is not finite stops every replica before the parameters change") {
+TEST_CASE("A gradient that is not finite stops every replica before the parameters change") {
   std::vector<at::Tensor> weights(2);
   const auto errors = on_ranks(Means::threads, 2, [&](Communicator& communicator) {
     auto& mine = weights[static_cast<std::size_t>(communicator.rank())];
@@ -177,7 +177,7 @@ TEST_CASE("a gradient that is not finite stops every replica before the paramete
   }
 }
 
-TEST_CASE("options of the optimizer out of range are refused") {
+TEST_CASE("Negative options of the optimizer are refused") {
   CHECK_THROWS_AS(WrappedOptimizer(sgd({leaf(1)}), nullptr, {.bucket_bytes = -1}),
                   std::invalid_argument);
   CHECK_THROWS_AS(WrappedOptimizer(sgd({leaf(1)}), nullptr, {.max_gradient_norm = -1}),

@@ -52,7 +52,7 @@ private:
 
 } // namespace
 
-TEST_CASE("the example of the README: a line fitted by two replicas") {
+TEST_CASE("The README's example fits a line with two replicas") {
   Replicator replicator(make_mirrored_strategy(2));
   ReplicaProgram program(replicator, [] { return std::make_unique<Line>(); });
   const auto reports = program.run(200); // per replica: steps, last and mean metrics

@@ -69,7 +69,7 @@ TEST_CASE("2 and 4 replicas on their share of the batch equal 1 on the whole aft
   }
 }
 
-TEST_CASE("a run repeated gives the same bits, in one call or in several") {
+TEST_CASE("A repeated run gives the same bits, in one call or in several") {
   Replicas first(make_mlp, 2);
   Replicas second(make_mlp, 2);
   first.run(20);
@@ -81,7 +81,8 @@ TEST_CASE("a run repeated gives the same bits, in one call or in several") {
   }
 }
 
-TEST_CASE("an exception in one replica ends all of them with its message and its number") {
+TEST_CASE(
+    "An exception in one replica ends all of them with its message and the replica's number") {
   Replicas replicator([] { return std::make_unique<FailingReplica>(); }, 2);
   for (int again = 0; again < 2; ++again) {
     try {
@@ -95,7 +96,7 @@ TEST_CASE("an exception in one replica ends all of them with its message and its
   }
 }
 
-TEST_CASE("an exception while building is reported the same way") {
+TEST_CASE("An exception in build is reported with the replica's number") {
   struct Unbuildable : MlpReplica {
     void build(ReplicaContext& context) override {
       if (context.replica_id() == 0)
@@ -107,13 +108,13 @@ TEST_CASE("an exception while building is reported the same way") {
                        "replica 0 of 2: no such encoder", ReplicaError);
 }
 
-TEST_CASE("a finite input ends on all replicas at the same step") {
+TEST_CASE("A finite input ends on all replicas at the same step") {
   Replicas replicator([] { return std::make_unique<CountingReplica>(); }, 3, {}, {.finite = true});
   for (const auto& report : replicator.run(100))
     CHECK(report.steps == 5);
 }
 
-TEST_CASE("an input that ends unexpectedly is named") {
+TEST_CASE("An input that ends unexpectedly is named") {
   Replicas replicator([] { return std::make_unique<CountingReplica>(); }, 1);
   CHECK_THROWS_WITH_AS(replicator.run(100),
                        "replica 0 of 1: the input of replica 0 ended; set `finite` where "
@@ -121,7 +122,7 @@ TEST_CASE("an input that ends unexpectedly is named") {
                        ReplicaError);
 }
 
-TEST_CASE("metrics are reported per replica: the last and the mean") {
+TEST_CASE("The last and the mean metrics are reported per replica") {
   Replicas replicator([] { return std::make_unique<CountingReplica>(); }, 2);
   const auto reports = replicator.run(4);
   for (std::size_t id = 0; id < 2; ++id) {
@@ -131,7 +132,7 @@ TEST_CASE("metrics are reported per replica: the last and the mean") {
   }
 }
 
-TEST_CASE("every replica has a seed of its own, split from the run's") {
+TEST_CASE("Every replica has its own seed, derived from the run's") {
   std::set<std::uint64_t> seeds;
   for (std::uint64_t run = 0; run < 20; ++run)
     for (int id = 0; id < 50; ++id)
@@ -142,7 +143,7 @@ TEST_CASE("every replica has a seed of its own, split from the run's") {
     CHECK(dynamic_cast<CountingReplica&>(replicator.replica(id)).seed_ == replica_seed(9, id));
 }
 
-TEST_CASE("sizes out of range are refused") {
+TEST_CASE("Zero replicas or threads are refused") {
   CHECK_THROWS_AS(Replicas(make_mlp, 0), std::invalid_argument);
   CHECK_THROWS_WITH_AS(Replicas(make_mlp, 1, {.threads = 0}),
                        "replica 0 of 1: threads 0 must be at least 1", ReplicaError);

@@ -67,7 +67,7 @@ std::vector<at::Tensor> trained(const std::string& strategy) {
 
 } // namespace
 
-TEST_CASE("strategies in sync equal one device, whatever the number of replicas") {
+TEST_CASE("Synchronous strategies equal one device for any number of replicas") {
   const auto alone = trained("one_device")[0];
   for (const std::string strategy :
        {"mirrored replicas=2", "mirrored replicas=4", "multi_worker replicas=3",
@@ -80,7 +80,7 @@ TEST_CASE("strategies in sync equal one device, whatever the number of replicas"
   }
 }
 
-TEST_CASE("strategies out of sync learn the same line by configuration alone") {
+TEST_CASE("Asynchronous strategies learn the same line by configuration alone") {
   const auto truth = torch::tensor({{3.0}, {-2.0}}, at::kDouble);
   for (const std::string strategy :
        {"parameter_server replicas=4", "parameter_server replicas=4 max_staleness=8",
@@ -93,7 +93,7 @@ TEST_CASE("strategies out of sync learn the same line by configuration alone") {
   }
 }
 
-TEST_CASE("assignments say who steps together") {
+TEST_CASE("Assignments identify each replica and its sync group") {
   const auto assignments = [](const std::string& text) {
     Replicator replicator(make_strategy(parse_strategy(text)));
     std::vector<std::string> result(static_cast<std::size_t>(replicator.size()));
@@ -117,7 +117,7 @@ TEST_CASE("assignments say who steps together") {
   CHECK(assignments("central_storage replicas=2").at(1) == "1 of 2, group 0 of 1, 1 of 2");
 }
 
-TEST_CASE("no text makes a strategy that is out of range") {
+TEST_CASE("No text is parsed to a strategy with values out of range") {
   const std::vector<std::string> seeds{
       "mirrored replicas=2", "parameter_server replicas=4 max_staleness=8 staleness_rate=inverse",
       "sync_groups replicas=6 sync_groups=3 servers=tcp://a:1,tcp://b:2", "local_sgd local_steps=4",
@@ -150,7 +150,7 @@ TEST_CASE("no text makes a strategy that is out of range") {
   CHECK(refused > 100);
 }
 
-TEST_CASE("a configuration that is wrong says what would be right") {
+TEST_CASE("An invalid configuration is refused, and the error names the valid choices") {
   const auto said = [](const std::string& text) -> std::string {
     try {
       make_strategy(parse_strategy(text));

@@ -87,7 +87,7 @@ struct Run {
 
 } // namespace
 
-TEST_CASE("kill -9 of a worker: the others go on, and a new process takes its place") {
+TEST_CASE("After kill -9 of a worker, the others continue, and a new process takes its place") {
   for (const std::string strategy : {"asynchronous", "lead", "central", "backup"}) {
     CAPTURE(strategy);
     Run run(strategy, 3, 2);
@@ -101,7 +101,7 @@ TEST_CASE("kill -9 of a worker: the others go on, and a new process takes its pl
   }
 }
 
-TEST_CASE("a worker that freezes is not waited for, and goes on when it thaws") {
+TEST_CASE("A frozen worker is not waited for, and it continues after SIGCONT") {
   Run run("central", 3, 1);
   run.workers[1]->signal(SIGSTOP);
   const auto stopped = Clock::now();
@@ -112,7 +112,7 @@ TEST_CASE("a worker that freezes is not waited for, and goes on when it thaws") 
   CHECK(run.workers[1]->wait_for(run.workers[1]->lines() + 20));
 }
 
-TEST_CASE("kill -9 of a server shard that is started again: the workers go on") {
+TEST_CASE("After kill -9 of a server shard and its restart, the workers continue") {
   for (const std::string strategy : {"asynchronous", "central", "backup"}) {
     CAPTURE(strategy);
     Run run(strategy, 2, 2);
@@ -127,7 +127,8 @@ TEST_CASE("kill -9 of a server shard that is started again: the workers go on") 
   }
 }
 
-TEST_CASE("kill -9 in a sync group ends that group by name, the other groups go on") {
+TEST_CASE(
+    "After kill -9 of a worker in a sync group, its group fails, and the other groups continue") {
   Run run("groups", 2, 1, 2); // processes 0 and 1, 2 and 3
   run.workers[3]->signal(SIGKILL);
   const auto killed = Clock::now();
@@ -140,7 +141,7 @@ TEST_CASE("kill -9 in a sync group ends that group by name, the other groups go 
   CHECK(detected < 15'000);
 }
 
-TEST_CASE("kill -9 in local SGD is named to the survivor") {
+TEST_CASE("After kill -9 of a worker in local SGD, the other worker fails") {
   Run run("local", 1, 0, 2);
   run.workers[1]->signal(SIGKILL);
   const auto killed = Clock::now();

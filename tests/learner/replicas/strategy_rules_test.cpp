@@ -79,7 +79,7 @@ double final_loss(const Problem& problem, const at::Tensor& flat) {
 
 } // namespace
 
-TEST_CASE("N replicas through central storage equal one on the whole batch") {
+TEST_CASE("N replicas with central storage equal one on the whole batch") {
   const Problem problem;
   const auto expected = alone(problem, 60);
   for (const int replicas : {1, 2, 4}) {
@@ -91,7 +91,7 @@ TEST_CASE("N replicas through central storage equal one on the whole batch") {
   }
 }
 
-TEST_CASE("asynchronous replicas reach the solution, and every gradient is applied") {
+TEST_CASE("Asynchronous replicas reach the solution, and every gradient is applied") {
   const Problem problem;
   LocalParameterServer server({.workers = 3, .staleness_rate = StalenessRate::inverse}, 10s);
   const auto results = train(server, problem, 3, 1, 1500);
@@ -99,7 +99,7 @@ TEST_CASE("asynchronous replicas reach the solution, and every gradient is appli
   CHECK(final_loss(problem, results[0]) < final_loss(problem, LineFit(0).flat()) / 10);
 }
 
-TEST_CASE("with max_lead 1 replicas never drift apart") {
+TEST_CASE("max_lead 1 bounds the staleness of gradients") {
   const Problem problem;
   LocalParameterServer server({.workers = 3, .max_lead = 1}, 10s);
   train(server, problem, 3, 1, 200);
@@ -109,7 +109,8 @@ TEST_CASE("with max_lead 1 replicas never drift apart") {
   CHECK(server.counters().applied == 600);
 }
 
-TEST_CASE("a sync group pushes the mean of its replicas and gives all the same parameters") {
+TEST_CASE(
+    "A sync group pushes the mean of its replicas and gives all of them the same parameters") {
   const Problem problem;
   const auto expected = alone(problem, 40);
   LocalParameterServer one({.workers = 1}, 10s);
@@ -123,7 +124,7 @@ TEST_CASE("a sync group pushes the mean of its replicas and gives all the same p
   CHECK(final_loss(problem, results[0]) < final_loss(problem, LineFit(0).flat()) / 10);
 }
 
-TEST_CASE("the slow replica among backup workers holds nobody back, however slow") {
+TEST_CASE("With backup workers, the slow replica does not hold back the others") {
   const Problem problem;
   LocalParameterServer server(with_backup_workers(3, 1), 10s);
   std::promise<void> others; // have finished; the slow one is in its first step
@@ -157,7 +158,8 @@ TEST_CASE("the slow replica among backup workers holds nobody back, however slow
   CHECK(late.at("staleness") == 50);
 }
 
-TEST_CASE("a replica is told how many updates its parameters took, the others' too") {
+TEST_CASE(
+    "A replica learns how many updates its parameters took, including those of other replicas") {
   const Problem problem;
   LocalParameterServer server({.synchrony = Synchrony::asynchronous, .workers = 2}, 10s);
   std::vector<std::int64_t> seen;
@@ -181,7 +183,8 @@ TEST_CASE("a replica is told how many updates its parameters took, the others' t
   CHECK(seen == std::vector<std::int64_t>{1, 1, 1, 1, 4, 1, 3});
 }
 
-TEST_CASE("a replica that leaves is not waited for, one that is missing is named at the deadline") {
+TEST_CASE(
+    "A replica that leaves is not waited for, and one that is missing is named at the deadline") {
   const Problem problem;
   LocalParameterServer server(central_storage(2), 200ms);
   auto errors = on_threads(2, [&](int id) {
@@ -203,7 +206,8 @@ TEST_CASE("a replica that leaves is not waited for, one that is missing is named
   CHECK(errors[0].find("those of workers 1 are not") != std::string::npos);
 }
 
-TEST_CASE("two optimizers of a replica have a server each, FusedAdam over a flat parameter too") {
+TEST_CASE(
+    "Two optimizers of a replica have one server each, and FusedAdam works on a flat parameter") {
   LocalParameterServer server(central_storage(2), 10s);
   std::vector<at::Tensor> results(2);
   const auto errors = on_threads(2, [&](int id) {
@@ -233,8 +237,7 @@ TEST_CASE("two optimizers of a replica have a server each, FusedAdam over a flat
   CHECK(results[0].narrow(0, 0, 6).allclose(flat));
 }
 
-TEST_CASE(
-    "local SGD agrees every period steps and drifts between, period 1 of SGD is synchronous") {
+TEST_CASE("Local SGD agrees at every period and drifts in between, and period 1 is synchronous") {
   const Problem problem;
   const auto run = [&](const LocalSgdOptions& options, int steps) {
     auto communicators = collectives::make_thread_communicators(2, {.timeout = 10s});
@@ -267,8 +270,7 @@ TEST_CASE(
   CHECK_THROWS_AS(make_local_sgd_rule(nullptr, {.period = 0}), std::invalid_argument);
 }
 
-TEST_CASE(
-    "another network, another optimizer or a gradient that is not finite end the replica by name") {
+TEST_CASE("Other parameters or another optimizer end the replica with an error that names them") {
   LocalParameterServer server({.workers = 3}, 10s);
   const auto errors = on_threads(3, [&](int id) {
     auto parameter = torch::zeros({id == 1 ? 3 : 2});
@@ -284,7 +286,7 @@ TEST_CASE(
   CHECK(errors[2].find("optimizer Adam, the parameter server SGD") != std::string::npos);
 }
 
-TEST_CASE("an optimizer of one's own serves with a describer and a maker") {
+TEST_CASE("A custom optimizer works with a describer and a maker") {
   class Sign : public torch::optim::Optimizer { // steps by the sign of the gradient
   public:
     explicit Sign(std::vector<at::Tensor> parameters)

@@ -43,7 +43,7 @@ double uneven(int threads, int step) { // every second step updates the policy a
 
 } // namespace
 
-TEST_CASE("on idle processors a choice of threads stays at the most that are faster") {
+TEST_CASE("On idle processors, the thread choice stays at the maximum") {
   for (const auto duration : {&idle, &uneven}) {
     ThreadChoice choice(2);
     const auto outcome = simulated(choice, 4000, duration);
@@ -52,14 +52,14 @@ TEST_CASE("on idle processors a choice of threads stays at the most that are fas
   }
 }
 
-TEST_CASE("on shared processors two threads cost little more than one") {
+TEST_CASE("On shared processors, two threads cost little more than one") {
   ThreadChoice choice(2);
   const auto outcome = simulated(choice, 8000, &shared);
   CHECK(outcome.last == 1);
   CHECK(outcome.seconds < 1.05 * 8000 * .02);
 }
 
-TEST_CASE("a choice of threads follows programs that come and go") {
+TEST_CASE("The thread choice adapts to programs that start and end") {
   ThreadChoice choice(2);
   simulated(choice, 3000, &idle);
   const auto busy = simulated(choice, 200, &shared, 3000);
@@ -69,7 +69,7 @@ TEST_CASE("a choice of threads follows programs that come and go") {
   CHECK(simulated(choice, 100, &idle, 5248).at_most > 90);
 }
 
-TEST_CASE("a choice among twelve threads finds the fastest number between") {
+TEST_CASE("Among twelve threads, the thread choice finds the fastest number") {
   ThreadChoice choice(12);
   const auto fastest = [](int threads, int step) {
     return .01 * (1 + std::abs(std::log2(threads / (step < 2000 ? 2. : 8.))));
@@ -80,7 +80,7 @@ TEST_CASE("a choice among twelve threads finds the fastest number between") {
   CHECK(simulated(choice, 100, fastest, 8000).seconds < 1.05);
 }
 
-TEST_CASE("a fixed number of threads does not change, and is at least one") {
+TEST_CASE("A fixed number of threads does not change and is at least one") {
   ThreadChoice fixed(4, true);
   const auto outcome = simulated(fixed, 500, &shared);
   CHECK(outcome.at_most == 500);

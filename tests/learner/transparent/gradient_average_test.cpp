@@ -155,7 +155,8 @@ TEST_CASE("Gradients become their mean over the ranks, sent early or at the step
   }
 }
 
-TEST_CASE("What changes between backward and step is sent as it is then, and a habit is learnt") {
+TEST_CASE("A gradient changed after backward is sent with its final value, and later steps send it "
+          "late") {
   const auto twice = [](const Model& model, int rank, int step) {
     model.loss(rank, step).backward();
     model.loss(rank, step + 1).backward();
@@ -176,7 +177,7 @@ TEST_CASE("What changes between backward and step is sent as it is then, and a h
   CHECK(check_means(2, true, 3, forgotten) == 0);
 }
 
-TEST_CASE("One odd step in a program does no harm") {
+TEST_CASE("A single irregular step does not stop early sending") {
   const auto work = [](const Model& model, int rank, int step) {
     model.loss(rank, step).backward();
     if (step == 2)
@@ -185,7 +186,8 @@ TEST_CASE("One odd step in a program does no harm") {
   CHECK(check_means(2, true, 5, work) == 4);
 }
 
-TEST_CASE("A parameter without a gradient on some ranks counts as zero, on all it keeps none") {
+TEST_CASE(
+    "A parameter without a gradient on some ranks counts as zero, and on all ranks it keeps none") {
   const auto some = [](const Model& model, int rank, int step) {
     model.loss(rank, step, rank != step % 2).backward();
   };
@@ -201,7 +203,7 @@ TEST_CASE("A parameter without a gradient on some ranks counts as zero, on all i
   check_means(3, true, 6, change);
 }
 
-TEST_CASE("Rank 0's gradients go to all where that is asked") {
+TEST_CASE("Rank 0's gradients are sent to all ranks on request") {
   for (const bool early : {false, true})
     on_ranks(2, early, [&](Rank& rank) {
       for (int step = 0; step < 3; ++step) {
@@ -215,7 +217,7 @@ TEST_CASE("Rank 0's gradients go to all where that is asked") {
     });
 }
 
-TEST_CASE("Parameters may come and go between the steps") {
+TEST_CASE("The set of parameters can change between steps") {
   on_ranks(2, true, [](Rank& rank) {
     for (int step = 0; step < 9; ++step) {
       rank.model.zero();
@@ -256,7 +258,7 @@ TEST_CASE("Sparse gradients become dense means") {
   });
 }
 
-TEST_CASE("Ranks whose parameters do not match are told so") {
+TEST_CASE("Ranks whose parameters do not match get an error") {
   std::atomic<int> refused = 0;
   auto communicators = collectives::make_thread_communicators(2);
   {
@@ -276,7 +278,7 @@ TEST_CASE("Ranks whose parameters do not match are told so") {
   CHECK(refused == 2);
 }
 
-TEST_CASE("Tensors of every type become rank 0's, and who had others is known") {
+TEST_CASE("Tensors of every type become rank 0's, and the ranks that differed are reported") {
   auto communicators = collectives::make_thread_communicators(3);
   std::atomic<int> right = 0;
   {

@@ -43,7 +43,7 @@ void write_digits(const std::filesystem::path& folder, const std::string& name,
 
 } // namespace
 
-TEST_CASE("The MNIST program on two and on four ranks follows its curve on one") {
+TEST_CASE("The MNIST program on two and four ranks follows its curve on one rank") {
   const TemporaryFolder folder;
   write_digits(folder.path(), "train", 60'000);
   write_digits(folder.path(), "t10k", 10'000);

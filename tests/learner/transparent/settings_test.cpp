@@ -42,7 +42,7 @@ void put(DivertedFiles& files, const std::filesystem::path& path, int flags, con
 
 } // namespace
 
-TEST_CASE("Settings come through the environment as they were") {
+TEST_CASE("Settings survive a round trip through the environment") {
   Settings settings;
   settings.backend = "tcp";
   settings.batch = Batch::divide;
@@ -81,7 +81,7 @@ TEST_CASE("A setting out of range is refused with its name, value and rule") {
   }
 }
 
-TEST_CASE("Shares are of one length, cover the batch, and overlap only where it does not divide") {
+TEST_CASE("Shares have equal length, cover the batch, and overlap only if it is not divisible") {
   std::mt19937 random(5);
   for (int trial = 0; trial < 500; ++trial) {
     const int size = 1 + static_cast<int>(random() % 7);
@@ -104,7 +104,7 @@ TEST_CASE("Shares are of one length, cover the batch, and overlap only where it 
   }
 }
 
-TEST_CASE("A diverted file is read back by its own process and by no other") {
+TEST_CASE("A diverted file can be read back by its own process only") {
   const TemporaryFolder folder;
   const auto path = folder / "model.pt";
   DivertedFiles files(folder.path());
@@ -116,7 +116,7 @@ TEST_CASE("A diverted file is read back by its own process and by no other") {
   CHECK(text_of(*back) == "weights");
   ::close(*back);
 
-  SUBCASE("also under the name that it is given then") {
+  SUBCASE("Under the new name after a rename") {
     const auto moved = folder / "best.pt";
     CHECK(files.rename(AT_FDCWD, path.c_str(), AT_FDCWD, moved.c_str()) == 0);
     CHECK_FALSE(files.open(AT_FDCWD, path.c_str(), O_RDONLY));
@@ -125,13 +125,13 @@ TEST_CASE("A diverted file is read back by its own process and by no other") {
     CHECK(text_of(*descriptor) == "weights");
     ::close(*descriptor);
   }
-  SUBCASE("until it is removed") {
+  SUBCASE("Until it is removed") {
     CHECK(files.remove(AT_FDCWD, path.c_str()) == 0);
     CHECK_FALSE(files.open(AT_FDCWD, path.c_str(), O_RDONLY));
   }
 }
 
-TEST_CASE("A file that others wrote is appended to without being changed") {
+TEST_CASE("Appending to an existing file leaves the original unchanged") {
   const TemporaryFolder folder;
   const auto path = folder / "log.txt";
   std::ofstream(path) << "one ";
@@ -148,7 +148,7 @@ TEST_CASE("A file that others wrote is appended to without being changed") {
   CHECK(read_text(path) == "one ");
 }
 
-TEST_CASE("Devices, pipes, folders and places that cannot be written are left to the system") {
+TEST_CASE("Devices, pipes, folders and paths that cannot be written are left to the system") {
   const TemporaryFolder folder;
   DivertedFiles files(folder.path());
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
@@ -162,7 +162,7 @@ TEST_CASE("Devices, pipes, folders and places that cannot be written are left to
   CHECK_FALSE(files.remove(AT_FDCWD, (folder / "pipe").c_str()));
 }
 
-TEST_CASE("What a rank has removed is not listed for it until another rank makes it again") {
+TEST_CASE("A path that a rank has removed stays hidden from it until the path is created again") {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "ckpt/old");
   std::ofstream(folder / "ckpt/old/model") << "old";
@@ -187,7 +187,7 @@ TEST_CASE("What a rank has removed is not listed for it until another rank makes
   CHECK_FALSE(removed("ckpt/old"));
 }
 
-TEST_CASE("No more than the last files are kept") {
+TEST_CASE("At most a fixed number of diverted files is kept, and the oldest is dropped first") {
   const TemporaryFolder folder;
   DivertedFiles files(folder.path());
   for (std::size_t i = 0; i <= DivertedFiles::kMost; ++i)
@@ -198,7 +198,7 @@ TEST_CASE("No more than the last files are kept") {
   ::close(*second);
 }
 
-TEST_CASE("A stream's mode means what the C library says") {
+TEST_CASE("A stream's mode is interpreted as in the C library") {
   CHECK(DivertedFiles::flags_of("r") == O_RDONLY);
   CHECK(DivertedFiles::flags_of("rb+") == O_RDWR);
   CHECK(DivertedFiles::flags_of("wb") == (O_WRONLY | O_CREAT | O_TRUNC));

@@ -42,7 +42,7 @@ struct LongRun {
 
 } // namespace
 
-TEST_CASE("A rank that is killed ends all, with its name on the last line") {
+TEST_CASE("If a rank is killed, all ranks end, and the last line names it") {
   for (const int rank : {0, 1}) {
     LongRun run;
     ::kill(run.process[rank], SIGKILL);
@@ -55,7 +55,7 @@ TEST_CASE("A rank that is killed ends all, with its name on the last line") {
   }
 }
 
-TEST_CASE("A rank that stands still is named at the deadline") {
+TEST_CASE("A frozen rank is named at the deadline") {
   LongRun run({"--timeout", "3"});
   ::kill(run.process[1], SIGSTOP);
   CHECK(run.program.wait() == 1);
@@ -65,7 +65,7 @@ TEST_CASE("A rank that stands still is named at the deadline") {
   CHECK(run.all_gone());
 }
 
-TEST_CASE("SIGTERM reaches all ranks, and leaves none behind") {
+TEST_CASE("SIGTERM ends all ranks") {
   LongRun run;
   run.program.send(SIGTERM);
   CHECK(run.program.wait() == 1);
@@ -74,7 +74,7 @@ TEST_CASE("SIGTERM reaches all ranks, and leaves none behind") {
   CHECK(run.all_gone());
 }
 
-TEST_CASE("A rank that ends earlier than the others is an error that says so") {
+TEST_CASE("A rank that ends before the others is reported as an error") {
   const TemporaryFolder folder;
   const auto run = run_ranks(2, {style("small_style"), "sgd", "16", "8", "lead"}, folder);
   CAPTURE(run.outcome.output);
@@ -84,7 +84,7 @@ TEST_CASE("A rank that ends earlier than the others is an error that says so") {
   CHECK(has(run.outcome.last_line, "ended with exit code 1: "));
 }
 
-TEST_CASE("An error of the program on one rank is the cause, whatever the others say then") {
+TEST_CASE("An error of the program on one rank is reported as the cause") {
   const TemporaryFolder folder;
   const auto thrown = run_ranks(3, {style("small_style"), "sgd", "8", "8", "throw"}, folder);
   CAPTURE(thrown.outcome.output);
@@ -99,7 +99,7 @@ TEST_CASE("An error of the program on one rank is the cause, whatever the others
   CHECK(has(left.outcome.output, "exit code 3"));
 }
 
-TEST_CASE("Parameters that drift apart are found, with the rank and the step") {
+TEST_CASE("Parameters that diverge are detected and reported with the rank and the step") {
   const TemporaryFolder folder;
   const auto run = run_ranks(2, {style("small_style"), "sgd", "16", "30", "noise"}, folder,
                              {"--check-every", "10"});
@@ -113,7 +113,7 @@ TEST_CASE("Parameters that drift apart are found, with the rank and the step") {
         == 0);
 }
 
-TEST_CASE("What cannot be run is refused in words") {
+TEST_CASE("A command that cannot be run is refused with an explanation") {
   const TemporaryFolder folder;
   std::ofstream(folder / "script") << "#!/bin/sh\n";
   std::ofstream(folder / "text") << "text";

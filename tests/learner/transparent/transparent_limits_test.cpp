@@ -26,14 +26,14 @@ double difference(const std::string& a, const std::string& b) {
 
 } // namespace
 
-TEST_CASE("The steps of an optimizer class of the program's own are not seen, and that is said") {
+TEST_CASE("Steps of a custom optimizer class are not seen, and a message says so") {
   const TemporaryFolder folder;
   const auto run = network("own_optimizer", folder);
   CHECK(has(run.outcome.output, "no step of a LibTorch optimizer was seen"));
   CHECK(parameters(run.ranks[0]) != parameters(run.ranks[1])); // each trained alone
 }
 
-TEST_CASE("A sampler of the program's own and a stream give every rank every sample") {
+TEST_CASE("With a custom sampler or a stream, every rank gets every sample") {
   const TemporaryFolder folder;
   for (const std::string trick : {"own_sampler", "stream"}) {
     CAPTURE(trick);
@@ -45,7 +45,7 @@ TEST_CASE("A sampler of the program's own and a stream give every rank every sam
   }
 }
 
-TEST_CASE("A norm is clipped on each rank, before the average") {
+TEST_CASE("Gradient norms are clipped on each rank before averaging") {
   const TemporaryFolder folder;
   const auto compare = [&](const std::string& trick) {
     const auto alone = run_alone({style("network_style"), "8", "8", "6", trick}, folder);

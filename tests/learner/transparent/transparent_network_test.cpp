@@ -21,7 +21,8 @@ RunOfRanks network(int ranks, const std::string& trick, const TemporaryFolder& f
 
 } // namespace
 
-TEST_CASE("Sent while backward goes on or at the step, the parameters are the same bits") {
+TEST_CASE(
+    "Sending gradients during backward or at the step gives the same parameters bit for bit") {
   const TemporaryFolder folder;
   for (const std::string trick : {"plain", "accumulate", "clip", "data", "skip", "two", "more"}) {
     CAPTURE(trick);
@@ -34,7 +35,7 @@ TEST_CASE("Sent while backward goes on or at the step, the parameters are the sa
   }
 }
 
-TEST_CASE("A large network on half of a batch each is the one on the whole, by every backend") {
+TEST_CASE("A large network on half a batch per rank equals one on the whole, with every backend") {
   const TemporaryFolder folder;
   const auto alone = run_alone({style("network_style"), "96", "8", "8", "no_norm"}, folder);
   const auto single = numbers_of(alone.output, "parameter ");
@@ -48,7 +49,7 @@ TEST_CASE("A large network on half of a batch each is the one on the whole, by e
   }
 }
 
-TEST_CASE("Buffers are rank 0's after each step, so that all ranks evaluate what is saved") {
+TEST_CASE("Buffers are rank 0's after each step, so all ranks evaluate the same model") {
   const TemporaryFolder folder;
   for (const auto& backend : {"shared_memory", "hierarchical"}) {
     const auto shared = network(3, "plain", folder, {"--backend", backend});

@@ -39,7 +39,7 @@ std::vector<std::vector<int>> epochs_of(const std::string& text) {
 
 } // namespace
 
-TEST_CASE("Two ranks with half of a batch train as one with the whole, under every optimizer") {
+TEST_CASE("Two ranks on half a batch each train as one on the whole, with every optimizer") {
   const TemporaryFolder folder;
   for (const std::string name : {"sgd", "adam", "adamw", "rmsprop", "adagrad", "lbfgs"}) {
     CAPTURE(name);
@@ -53,7 +53,7 @@ TEST_CASE("Two ranks with half of a batch train as one with the whole, under eve
   }
 }
 
-TEST_CASE("Four ranks over TCP train as one, and so do two that divide the batch") {
+TEST_CASE("Four ranks over TCP train as one, as do two ranks that divide the batch") {
   const TemporaryFolder folder;
   const auto alone = run_alone({style("small_style"), "sgd", "32", "40"}, folder);
   const auto four =
@@ -78,7 +78,8 @@ TEST_CASE("Gradients of several backward passes are averaged once") {
         < 2e-4);
 }
 
-TEST_CASE("A parameter without gradients keeps none, one with some on one rank counts on all") {
+TEST_CASE(
+    "A parameter without gradients keeps none, and one with a gradient on one rank counts on all") {
   const TemporaryFolder folder;
   const auto both = run_ranks(2, {style("small_style"), "adam", "16", "30", "unused"}, folder);
   check_equal_ranks(both, "parameter ");
@@ -87,14 +88,14 @@ TEST_CASE("A parameter without gradients keeps none, one with some on one rank c
   CHECK(numbers_of(both.ranks[0], "parameter sometimes")[0] < 1);
 }
 
-TEST_CASE("Ranks whose program starts from other parameters start from rank 0's") {
+TEST_CASE("Ranks with different initial parameters start from rank 0's") {
   const TemporaryFolder folder;
   check_equal_ranks(run_ranks(3, {style("small_style"), "adam", "8", "10", "clock"}, folder),
                     "parameter ");
 }
 
 TEST_CASE(
-    "A program with two optimizers, batch norm and workers trains, on other samples by rank") {
+    "A program with two optimizers, batch norm and workers trains on different samples per rank") {
   const TemporaryFolder folder;
   const auto run = run_ranks(2, {style("dcgan_style"), folder.path().string(), "20"}, folder,
                              {"--rank0-writes"});
@@ -116,7 +117,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("Asked to, only rank 0 writes files, and the others read what they wrote themselves") {
+TEST_CASE("With --rank0-writes, only rank 0 writes files, and the others read back their own") {
   const TemporaryFolder folder;
   std::ofstream(folder / "log.txt") << "begin\n";
   std::ofstream(folder / "old.txt") << "old";
@@ -130,7 +131,7 @@ TEST_CASE("Asked to, only rank 0 writes files, and the others read what they wro
   CHECK_FALSE(std::filesystem::exists(folder / "temporary.txt"));
 }
 
-TEST_CASE("A folder that every rank removes and makes again has what rank 0 wrote") {
+TEST_CASE("A folder that every rank removes and recreates contains what rank 0 wrote") {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "ckpt/old/deep");
   std::ofstream(folder / "ckpt/old/model") << "old";
@@ -151,7 +152,7 @@ TEST_CASE("A folder that every rank removes and makes again has what rank 0 wrot
   CHECK(std::filesystem::read_symlink(folder / "ckpt/latest") == "second");
 }
 
-TEST_CASE("Processes that mpirun started train together") {
+TEST_CASE("Processes started by mpirun train together") {
   if (std::system("mpirun --version > /dev/null 2>&1") != 0) {
     MESSAGE("skipped: there is no mpirun");
     return;
@@ -174,7 +175,7 @@ TEST_CASE("Processes that mpirun started train together") {
           >= 2);
 }
 
-TEST_CASE("Without a launcher the library does nothing, and says so") {
+TEST_CASE("Without a launcher, the library does nothing and says so") {
   const TemporaryFolder folder;
   const std::string library =
       std::string("LD_PRELOAD=") + in_build() + "/libtroupe_transparent.so ";

@@ -70,7 +70,7 @@ bool equal_but_for_nan(const TensorMap& a, const TensorMap& b) {
 
 } // namespace
 
-TEST_CASE("a captured update is the eager one, bit for bit") {
+TEST_CASE("A captured update equals the eager update bit for bit") {
   for (const auto& v : variants()) {
     CAPTURE(v.name);
     Alone eager(v.config, v.spec(), 1, UpdateCapture::never);
@@ -88,7 +88,7 @@ TEST_CASE("a captured update is the eager one, bit for bit") {
   }
 }
 
-TEST_CASE("a run saved by one kind of update resumes with the other") {
+TEST_CASE("A run saved by one kind of update resumes with the other") {
   for (const auto& v : variants())
     for (const bool captured_first : {true, false}) {
       CAPTURE(v.name);
@@ -109,7 +109,7 @@ TEST_CASE("a run saved by one kind of update resumes with the other") {
     }
 }
 
-TEST_CASE("what is not finite is refused as by the eager update, and changes no weight") {
+TEST_CASE("Values that are not finite are refused as by the eager update and change no weight") {
   for (const auto& v : variants()) {
     CAPTURE(v.name);
     Alone eager(v.config, v.spec(), 1, UpdateCapture::never);
@@ -142,7 +142,7 @@ TEST_CASE("what is not finite is refused as by the eager update, and changes no 
   }
 }
 
-TEST_CASE("a first update that is left out leaves momentum as if there had been none") {
+TEST_CASE("A skipped first update leaves no trace in the momentum") {
   auto config = config_of("mlp");
   config.precision = "float32";
   Alone eager(config, spec_of(false), 1, UpdateCapture::never);
@@ -160,7 +160,7 @@ TEST_CASE("a first update that is left out leaves momentum as if there had been 
   CHECK(same(captured.classifier->parameters(), eager.classifier->parameters(), 0));
 }
 
-TEST_CASE("what cannot be captured is updated eagerly") {
+TEST_CASE("An optimizer that cannot be captured is updated eagerly") {
   auto config = config_of("mlp");
   config.optimizer = "rmsprop";
   Alone eager(config, spec_of(false), 1, UpdateCapture::never);

@@ -61,7 +61,7 @@ void check_near(const TensorMap& on_gpu, const TensorMap& expected) {
 
 } // namespace
 
-TEST_CASE("updates of a classifier on a GPU, one by one and as a graph, give what the CPU's give") {
+TEST_CASE("Classifier updates on a GPU, eager and as a graph, give the results of the CPU") {
   if (no_gpu())
     return;
   at::globalContext().setAllowTF32CuDNN(false); // the CPU computes with 24 bits
@@ -95,7 +95,7 @@ TEST_CASE("updates of a classifier on a GPU, one by one and as a graph, give wha
   }
 }
 
-TEST_CASE("a replayed update with a gradient that is not finite changes no weight and names it") {
+TEST_CASE("A replayed update with a gradient that is not finite names it and changes no weight") {
   if (no_gpu())
     return;
   for (const auto& config : configs()) {

@@ -24,7 +24,7 @@ std::string refusal(const ClassifierConfig& config, const ClassifierSpec& spec) 
 
 } // namespace
 
-TEST_CASE("a classifier: 2 and 3 replicas on their parts of the batch learn as one on the whole") {
+TEST_CASE("Classifiers on 2 and 3 replicas with parts of the batch learn as one on the whole") {
   for (const auto* optimizer : {"sgd", "rmsprop", "adamw"}) {
     auto config = config_of("resnet20");
     config.optimizer = optimizer;
@@ -52,7 +52,7 @@ TEST_CASE("a classifier: 2 and 3 replicas on their parts of the batch learn as o
   }
 }
 
-TEST_CASE("a run saved and resumed goes on with the same bits, averages and schedule included") {
+TEST_CASE("A saved and resumed classifier continues bit for bit, including averages and schedule") {
   for (const auto* optimizer : {"sgd", "rmsprop", "adamw"}) {
     auto config = config_of("resnet20");
     config.optimizer = optimizer;
@@ -75,7 +75,7 @@ TEST_CASE("a run saved and resumed goes on with the same bits, averages and sche
   }
 }
 
-TEST_CASE("weights decay, biases and batch norms do not") {
+TEST_CASE("Weight decay applies to weights but not to biases and batch norms") {
   auto config = config_of("resnet20");
   config.zero_last_gamma = false;
   config.warmup_epochs = 0;
@@ -96,7 +96,7 @@ TEST_CASE("weights decay, biases and batch norms do not") {
   }
 }
 
-TEST_CASE("the learning rate warms up, scales with the batch, and follows its schedule") {
+TEST_CASE("The learning rate warms up, scales with the batch, and follows its schedule") {
   auto config = config_of("mlp");
   config.linear_scaling = true;
   config.batch_size = 512;
@@ -131,7 +131,7 @@ TEST_CASE("the learning rate warms up, scales with the batch, and follows its sc
   CHECK(exponential[8] == doctest::Approx(0.2 * 0.94 * 0.94));
 }
 
-TEST_CASE("the average follows the weights, buffers too, and evaluation uses it") {
+TEST_CASE("The average follows the weights and buffers, and evaluation uses it") {
   auto config = config_of("resnet20");
   config.average_decay = 0.2; // above the warm-up's 2/11 from the second update on
   Alone alone(config, spec_of());
@@ -160,7 +160,7 @@ TEST_CASE("the average follows the weights, buffers too, and evaluation uses it"
   CHECK(same(other.classifier->measure(rows), alone.classifier->measure(rows), 1e-9));
 }
 
-TEST_CASE("the loss is the cross entropy with smoothed labels") {
+TEST_CASE("The loss is the cross entropy with smoothed labels") {
   auto config = config_of("mlp");
   config.label_smoothing = 0.3;
   Alone alone(config, spec_of(false));
@@ -171,7 +171,7 @@ TEST_CASE("the loss is the cross entropy with smoothed labels") {
   CHECK(alone.step(rows).at("loss") == doctest::Approx(-(0.7 * right + 0.3 * any)));
 }
 
-TEST_CASE("features are what the last layer sees, of pictures and of rows") {
+TEST_CASE("Features are the inputs of the last layer, for pictures and for rows") {
   Alone alone(config_of("resnet20"), spec_of()), rows(config_of("mlp"), spec_of(false));
   for (const auto& [of, input, size] : {std::tuple(&alone, pictures(4, 1).at("picture"), 64),
                                         std::tuple(&rows, features(4, 1).at("features"), 8)}) {
@@ -183,7 +183,7 @@ TEST_CASE("features are what the last layer sees, of pictures and of rows") {
   }
 }
 
-TEST_CASE("evaluation counts each row once on any number of replicas") {
+TEST_CASE("Evaluation counts each row once on any number of replicas") {
   auto dataset = std::make_shared<TensorDataset>(pictures(17, 4));
   auto config = config_of("resnet20");
   auto spec = spec_of();
@@ -217,7 +217,7 @@ TEST_CASE("evaluation counts each row once on any number of replicas") {
     CHECK(value == doctest::Approx(of_two.at(name)).epsilon(1e-9));
 }
 
-TEST_CASE("it learns and is evaluated under every strategy, whichever its optimizer") {
+TEST_CASE("A classifier learns and is evaluated under every strategy and optimizer") {
   const std::vector<std::pair<std::string, std::string>> runs{
       {"central_storage replicas=2", "sgd"},
       {"parameter_server replicas=2", "sgd"},
@@ -255,7 +255,7 @@ TEST_CASE("it learns and is evaluated under every strategy, whichever its optimi
   }
 }
 
-TEST_CASE("a few pictures are learnt by heart, in every precision, from bytes and from floats") {
+TEST_CASE("A few pictures are memorised in every precision, from bytes and from floats") {
   for (const auto* precision : {"float32", "bfloat16"}) {
     auto config = config_of("resnet20");
     config.precision = precision;
@@ -275,7 +275,7 @@ TEST_CASE("a few pictures are learnt by heart, in every precision, from bytes an
   }
 }
 
-TEST_CASE("bytes are normalised as told, in either layout") {
+TEST_CASE("Bytes are normalised as configured in either layout") {
   const PictureNormaliser normalise({0.5, 0.25, 0.1}, {0.2, 0.5, 1}, 3);
   const auto rows = pictures(3, 1).at("picture");
   const auto mean = torch::tensor({0.5, 0.25, 0.1}, at::kDouble).view({1, 3, 1, 1});
@@ -315,7 +315,7 @@ TEST_CASE("NaN and labels out of range are refused by name before a weight chang
                   std::invalid_argument);
 }
 
-TEST_CASE("a configuration that cannot be meant is refused by field, value and rule") {
+TEST_CASE("An invalid classifier configuration is refused by field, value and rule") {
   const auto of = [](auto&& change) {
     auto config = config_of("resnet20");
     auto spec = spec_of();

@@ -34,7 +34,7 @@ FeatureStatistics statistics(const at::Tensor& rows, std::int64_t at_once) {
 
 } // namespace
 
-TEST_CASE("normal distributions that are known have the distance of the closed form") {
+TEST_CASE("The Frechet distance of known normal distributions equals its closed form") {
   const auto mean_a = normal({4}, 1), mean_b = normal({4}, 2);
   const double means = (mean_a - mean_b).pow(2).sum().item<double>();
   // For independent features, the standard deviations are subtracted.
@@ -59,7 +59,7 @@ TEST_CASE("normal distributions that are known have the distance of the closed f
         == doctest::Approx(frechet_distance(mean_a, c, mean_b, d)));
 }
 
-TEST_CASE("equal statistics are 0 apart, also where the covariance is singular") {
+TEST_CASE("Equal statistics have distance 0, also if the covariance is singular") {
   const auto mean = normal({6}, 1);
   for (const std::int64_t rank : {1, 3, 12}) {
     const auto c = covariance(6, 2, rank);
@@ -71,7 +71,7 @@ TEST_CASE("equal statistics are 0 apart, also where the covariance is singular")
                   std::invalid_argument);
 }
 
-TEST_CASE("statistics are those of all rows, in whatever portions they come") {
+TEST_CASE("Statistics equal those of all rows for any portion size") {
   const auto rows = normal({101, 5}, 7) * 3 + 100;
   for (const std::int64_t at_once : {1, 7, 101}) {
     const auto mine = statistics(rows, at_once);
@@ -86,7 +86,7 @@ TEST_CASE("statistics are those of all rows, in whatever portions they come") {
   CHECK_THROWS_AS(none.add(torch::full({2, 5}, NAN)), std::runtime_error);
 }
 
-TEST_CASE("samples of known distributions come near their distance") {
+TEST_CASE("The distance of samples approximates that of their distributions") {
   const auto a = normal({20000, 3}, 1);
   const auto b = normal({20000, 3}, 2) * 2 + 1;
   // 3 · (1 - 2)² + 3 · 1²
@@ -94,7 +94,7 @@ TEST_CASE("samples of known distributions come near their distance") {
         == doctest::Approx(6).epsilon(0.05));
 }
 
-TEST_CASE("replicas with uneven rows, none among them, get the statistics of all") {
+TEST_CASE("Replicas with uneven rows, also with none, get the statistics of all rows") {
   const auto rows = normal({12, 3}, 4), logits = normal({12, 6}, 5) * 2;
   const auto whole = statistics(rows, 12);
   ClassScore score;
@@ -123,7 +123,7 @@ TEST_CASE("replicas with uneven rows, none among them, get the statistics of all
   }
 }
 
-TEST_CASE("the class score is the number of classes at best and 1 at worst") {
+TEST_CASE("The class score is the number of classes at best and 1 at worst") {
   const auto sure = torch::eye(5, at::kDouble) * 1000; // one picture of each class, all certain
   ClassScore best, worst, between;
   best.add(sure.repeat({3, 1}));

@@ -75,8 +75,7 @@ TEST_CASE("Inception-v3 has torchvision's number of parameters and names") {
     CHECK(state.contains(name));
 }
 
-TEST_CASE(
-    "the auxiliary head is there in training alone, and what is dropped depends on the seed") {
+TEST_CASE("The auxiliary head exists only in training, and dropout depends on the seed") {
   Inception network(InceptionOptions{.classes = 7});
   network->eval();
   const auto small = pictures(1, kInceptionPixels, 1);
@@ -98,7 +97,7 @@ TEST_CASE(
   CHECK(torch::equal(first.auxiliary, other.auxiliary)); // no dropout before it
 }
 
-TEST_CASE("on torchvision's weights the networks compute torchvision's logits") {
+TEST_CASE("With torchvision's weights, the networks compute torchvision's logits") {
   const TemporaryFolder folder;
   const auto path = fixture(folder);
   if (!path) {

@@ -21,7 +21,7 @@ std::int64_t count(const ResNet& network) {
 
 } // namespace
 
-TEST_CASE("each depth has the published number of parameters") {
+TEST_CASE("Each depth has the published number of parameters") {
   // torchvision's resnet18 … resnet152, 1000 classes.
   const std::map<int, std::int64_t> published{
       {18, 11'689'512}, {34, 21'797'672}, {50, 25'557'032}, {101, 44'549'160}, {152, 60'192'808}};
@@ -30,7 +30,7 @@ TEST_CASE("each depth has the published number of parameters") {
   CHECK_THROWS_AS(ResNet(ResNetOptions{.depth = 51}), std::invalid_argument);
 }
 
-TEST_CASE("the networks for CIFAR have the number of parameters that their shapes give") {
+TEST_CASE("The networks for CIFAR have the number of parameters that their shapes imply") {
   // 3x3 convolutions of 16, 32 and 64 channels, n blocks each: He et al. (2016), table 6, say 0.27,
   // 0.46, 0.66, 0.85 and 1.7 million.
   for (const int depth : {20, 32, 44, 56, 110}) {
@@ -47,7 +47,7 @@ TEST_CASE("the networks for CIFAR have the number of parameters that their shape
         == 11'689'512 - 64 * 3 * (49 - 9));
 }
 
-TEST_CASE("small pictures keep their size through a small stem, and a way around has no weights") {
+TEST_CASE("Networks with a small stem accept small pictures, and their shortcuts have no weights") {
   ResNet network(ResNetOptions{.depth = 20, .classes = 10, .channels = 1});
   network->eval();
   CHECK(network->forward(torch::randn({2, 1, 28, 28})).sizes() == at::IntArrayRef({2, 10}));
@@ -65,7 +65,8 @@ TEST_CASE("small pictures keep their size through a small stem, and a way around
   CHECK(torch::equal(y, torch::cat({none, x.slice(2, 0, 4, 2).slice(3, 0, 4, 2), none}, 1)));
 }
 
-TEST_CASE("parameters and buffers have torchvision's names and the stride lies in the 3x3") {
+TEST_CASE(
+    "Parameters and buffers have torchvision's names, and the stride lies in the 3x3 convolution") {
   ResNet network;
   std::set<std::string> names;
   for (const auto& item : network->named_parameters())
@@ -84,7 +85,7 @@ TEST_CASE("parameters and buffers have torchvision's names and the stride lies i
   CHECK(named["layer2.0.conv2"]->as<torch::nn::Conv2d>()->options.stride()->at(0) == 2);
 }
 
-TEST_CASE("channels last changes the layout and nothing else") {
+TEST_CASE("The channels-last layout does not change the result") {
   for (const int depth : {18, 50}) {
     ResNet network(ResNetOptions{.depth = depth, .classes = 10});
     network->eval();
@@ -96,14 +97,14 @@ TEST_CASE("channels last changes the layout and nothing else") {
   }
 }
 
-TEST_CASE("with the last gamma zero a block is the identity at first") {
+TEST_CASE("With zero_last_gamma, the last gamma of a block starts at zero") {
   ResNet network(ResNetOptions{.depth = 50, .zero_last_gamma = true});
   for (const auto& item : network->named_parameters())
     if (item.key() == "layer1.1.bn3.weight" || item.key() == "layer1.1.bn2.weight")
       CHECK(item.value().abs().max().item<double>() == (item.key()[11] == '3' ? 0 : 1));
 }
 
-TEST_CASE("FusedSgd is LibTorch's SGD in fewer passes, and loads what that saved") {
+TEST_CASE("FusedSgd makes the steps of LibTorch's SGD") {
   for (const auto& options :
        {torch::optim::SGDOptions(0.1), torch::optim::SGDOptions(0.1).momentum(0.9),
         torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.01).nesterov(true)}) {

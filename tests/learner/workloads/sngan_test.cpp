@@ -60,7 +60,7 @@ struct AloneGan {
 
 } // namespace
 
-TEST_CASE("the hinge is 0 beyond 1, and the generator's loss has no hinge") {
+TEST_CASE("The critic's hinge loss is 0 beyond 1, and the generator's loss has no hinge") {
   const auto real = torch::tensor({2.0, 1.0, 0.5, -1.0});
   const auto fake = torch::tensor({-2.0, -1.0, 0.0, 3.0});
   CHECK(hinge_critic_loss(real, fake).item<double>()
@@ -68,7 +68,7 @@ TEST_CASE("the hinge is 0 beyond 1, and the generator's loss has no hinge") {
   CHECK(hinge_generator_loss(fake).item<double>() == doctest::Approx(0));
 }
 
-TEST_CASE("the power iteration finds the greatest singular value of layers that are there") {
+TEST_CASE("The power iteration finds the largest singular value of each layer") {
   torch::manual_seed(1);
   torch::nn::Sequential network(torch::nn::Conv2d(3, 5, 3), torch::nn::Flatten(),
                                 torch::nn::Linear(20, 7), torch::nn::ReLU());
@@ -98,7 +98,7 @@ TEST_CASE("the power iteration finds the greatest singular value of layers that 
   CHECK_THROWS_AS(SpectralNorm(*none, 1), std::invalid_argument);
 }
 
-TEST_CASE("one iteration goes before each training pass, and none without") {
+TEST_CASE("Each training pass makes one power iteration, and other passes make none") {
   torch::manual_seed(2);
   torch::nn::Linear layer(9, 8);
   SpectralNorm norm(*layer, 1);
@@ -113,7 +113,7 @@ TEST_CASE("one iteration goes before each training pass, and none without") {
   CHECK(layer->named_parameters()["weight"].grad().defined());
 }
 
-TEST_CASE("a conditional batch norm has the gain and the bias of each row's class") {
+TEST_CASE("A conditional batch norm applies the gain and bias of each row's class") {
   ConditionalBatchNorm norm(3, 2);
   torch::nn::BatchNorm2d plain(torch::nn::BatchNormOptions(3).affine(false));
   const at::NoGradGuard guard;
@@ -131,7 +131,7 @@ TEST_CASE("a conditional batch norm has the gain and the bias of each row's clas
   }
 }
 
-TEST_CASE("networks of 32, 64 and 128 pixels fit each other") {
+TEST_CASE("Generators and critics of 32, 64 and 128 pixels fit each other") {
   const at::NoGradGuard guard;
   auto random = at::make_generator<at::CPUGeneratorImpl>(1);
   for (const std::int64_t size : {32, 64, 128})
@@ -155,7 +155,7 @@ TEST_CASE("networks of 32, 64 and 128 pixels fit each other") {
     }
 }
 
-TEST_CASE("tapered networks of 32 pixels have twice the channels at half the size") {
+TEST_CASE("Tapered networks of 32 pixels have twice the channels at half the size") {
   const at::NoGradGuard guard;
   auto random = at::make_generator<at::CPUGeneratorImpl>(1);
   SnganShape shape{.size = 32, .latent = 4, .generator_channels = 2, .critic_channels = 3};
@@ -185,7 +185,7 @@ TEST_CASE("tapered networks of 32 pixels have twice the channels at half the siz
   }
 }
 
-TEST_CASE("both optimizers go by the strategy's rule") {
+TEST_CASE("Both optimizers work under every strategy") {
   auto spec = small_spec();
   spec.input =
       shared_batches([](std::uint64_t step) { return shaded_pictures(2 * kCriticRows, step); });
@@ -205,7 +205,7 @@ TEST_CASE("both optimizers go by the strategy's rule") {
   }
 }
 
-TEST_CASE("a GAN: 2 and 3 replicas on their parts of the batch learn as one on the whole") {
+TEST_CASE("GANs on 2 and 3 replicas with parts of the batch learn as one on the whole") {
   auto spec = small_spec();
   spec.input =
       shared_batches([](std::uint64_t step) { return shaded_pictures(2 * kCriticRows, step); });
@@ -224,7 +224,7 @@ TEST_CASE("a GAN: 2 and 3 replicas on their parts of the batch learn as one on t
     CHECK(same(train(replicas), whole, 1e-6));
 }
 
-TEST_CASE("a run saved and resumed goes on with the same bits") {
+TEST_CASE("A saved and resumed GAN continues bit for bit") {
   auto config = small_config();
   config.precision = "float32";
   AloneGan whole(config), first(config), second(config);
@@ -242,7 +242,7 @@ TEST_CASE("a run saved and resumed goes on with the same bits") {
   CHECK(expected.at("learning_rate") == doctest::Approx(2e-4 * 0.7)); // the fourth of 10 steps
 }
 
-TEST_CASE("each step function changes its own network's weights alone") {
+TEST_CASE("Each step function changes only the weights of its own network") {
   AloneGan alone(small_config());
   const auto batch = shaded_pictures(kCriticRows, 1);
   auto before = copy_of(alone.gan->parameters());
@@ -267,7 +267,7 @@ TEST_CASE("each step function changes its own network's weights alone") {
   CHECK(unchanged("critic."));
 }
 
-TEST_CASE("a timeline shows the steps of the critic and of the generator") {
+TEST_CASE("A timeline shows the steps of the critic and of the generator") {
   collectives::Timeline timeline(0);
   ReplicaContext context(ReplicaAssignment{.timeline = &timeline}, 1);
   const auto gan = make_sngan(small_config(), small_spec());
@@ -280,7 +280,7 @@ TEST_CASE("a timeline shows the steps of the critic and of the generator") {
   CHECK(shown == "optimizer critic optimizer critic optimizer generator ");
 }
 
-TEST_CASE("it learns which class is dark and which is bright") {
+TEST_CASE("A GAN learns which class is dark and which is bright") {
   auto config = small_config();
   config.precision = "float32";
   config.generator_channels = config.critic_channels = 8;
@@ -308,7 +308,7 @@ TEST_CASE("it learns which class is dark and which is bright") {
   CHECK(bright.mean().item<double>() - dark.mean().item<double>() > 60);
 }
 
-TEST_CASE("samples are measured against real shaded_pictures, alike on any number of replicas") {
+TEST_CASE("Samples are evaluated against real pictures, equally on any number of replicas") {
   auto config = small_config();
   config.evaluation_samples = 120; // three portions, the last of them smaller
   auto spec = small_spec();
@@ -346,7 +346,7 @@ TEST_CASE("samples are measured against real shaded_pictures, alike on any numbe
   CHECK(frechet_distance(real, real) < 1e-9);
 }
 
-TEST_CASE("samples lie in a grid row by row") {
+TEST_CASE("Samples are arranged in a grid row by row") {
   auto samples = torch::zeros({3, 3, 2, 4}, at::kByte);
   for (std::int64_t i = 0; i < 3; ++i)
     samples[i].fill_(i + 1);
@@ -359,7 +359,7 @@ TEST_CASE("samples lie in a grid row by row") {
   CHECK_THROWS_AS(picture_grid(samples, 0), std::invalid_argument);
 }
 
-TEST_CASE("what cannot be meant is refused by field, value and rule") {
+TEST_CASE("An invalid GAN configuration or batch is refused by field, value and rule") {
   const auto of = [](auto&& change) -> std::string {
     auto config = small_config();
     auto spec = small_spec();

@@ -33,7 +33,7 @@ TensorMap expert(std::uint64_t seed) {
 
 } // namespace
 
-TEST_CASE("a policy of continuous numbers and choices does what it was shown") {
+TEST_CASE("Behavioural cloning imitates continuous values and choices") {
   at::set_num_threads(1);
   const AgentPtr agent = make_bc_agent({.layers = {32, 32}, .learning_rate = 3e-3});
   ReplicaContext context(nullptr, 3);
@@ -54,7 +54,7 @@ TEST_CASE("a policy of continuous numbers and choices does what it was shown") {
   CHECK(difference.select(1, 1).eq(0).to(at::kFloat).mean().item<double>() > 0.9);
 }
 
-TEST_CASE("the gradient of the imitation is that of finite differences, in float64") {
+TEST_CASE("The gradient of the imitation loss matches finite differences in float64") {
   const AgentPtr agent =
       make_bc_agent({.layers = {5}, .learning_rate = 1e-12, .precision = "float64"});
   CHECK(check_gradient(*agent, mixed(), expert(5),
@@ -62,7 +62,7 @@ TEST_CASE("the gradient of the imitation is that of finite differences, in float
         >= 8);
 }
 
-TEST_CASE("a choice that is none is named with its row") {
+TEST_CASE("An invalid choice is refused, and the error names its row") {
   const AgentPtr agent = make_bc_agent({.layers = {5}});
   ReplicaContext context(nullptr, 3);
   const auto replica = agent->make_replica(mixed());
@@ -73,8 +73,8 @@ TEST_CASE("a choice that is none is named with its row") {
                        std::runtime_error);
 }
 
-TEST_CASE(
-    "TD3: its gradient is that of finite differences, with imitation it stays near the data") {
+TEST_CASE("TD3's gradient matches finite differences, and with imitation its policy stays near the "
+          "data") {
   const replay::TransitionSpec spec{.frame = {"state", env::ElementType::float32, {4}},
                                     .action_size = 2};
   Td3Config config{.policy_layers = {5},

@@ -7,7 +7,8 @@ using namespace troupe;
 using namespace troupe::learner;
 using namespace troupe::tests;
 
-TEST_CASE("updates of D4PG on a GPU, one by one and as a graph, give the parameters of the CPU's") {
+TEST_CASE(
+    "Updates of D4PG on a GPU, eager and as a graph, give the parameters that the CPU gives") {
   if (collectives::cuda_device_count() == 0) {
     MESSAGE("skipped: " << collectives::nccl_unavailable_reason());
     return;

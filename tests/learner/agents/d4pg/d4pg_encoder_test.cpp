@@ -55,7 +55,7 @@ struct Rig {
 
 } // namespace
 
-TEST_CASE("a shifted image is the naive one, for offsets within and beyond the image") {
+TEST_CASE("A shifted image equals a naive shift, for offsets within and beyond the image") {
   const ImageShape shape{2, 7, 9};
   const at::Tensor image = uniform({2, 7, 9}, 1, 0, 255.99).to(at::kByte);
   std::vector<std::uint8_t> scratch(static_cast<std::size_t>(shape.size()));
@@ -78,7 +78,7 @@ TEST_CASE("a shifted image is the naive one, for offsets within and beyond the i
     }
 }
 
-TEST_CASE("shifts are uniform over all offsets, differ between samples and follow the seed") {
+TEST_CASE("Shifts are uniform over all offsets and depend on the seed") {
   std::vector<Shift> shifts(9 * 9 * 200);
   Random random(5);
   draw_shifts(random, 4, shifts);
@@ -103,7 +103,7 @@ TEST_CASE("shifts are uniform over all offsets, differ between samples and follo
   CHECK(random.next() == next);
 }
 
-TEST_CASE("patches with the kernels give the features and gradients of LibTorch's convolutions") {
+TEST_CASE("The patch encoder gives the features and gradients of LibTorch's convolutions") {
   for (const Rig& rig : {Rig("stride4", {3, 40, 44}, 8, 11), Rig("stride4", {1, 64, 64}, 32, 3),
                          Rig("drq", {3, 21, 24}, 8, 9)}) {
     const auto exact = rig.run(*make_torch_encoder(rig.shape, at::kDouble), at::kDouble);
@@ -121,7 +121,7 @@ TEST_CASE("patches with the kernels give the features and gradients of LibTorch'
   }
 }
 
-TEST_CASE("the gradient of the convolutions is the finite difference") {
+TEST_CASE("The gradient of the convolutions matches finite differences") {
   const Rig rig("stride4", {2, 32, 32}, 4, 2);
   const auto encoder = make_torch_encoder(rig.shape, at::kDouble);
   const auto outcome = rig.run(*encoder, at::kDouble);
@@ -147,7 +147,7 @@ TEST_CASE("the gradient of the convolutions is the finite difference") {
   }
 }
 
-TEST_CASE("features do not depend on the number of threads") {
+TEST_CASE("Features do not depend on the number of threads") {
   const Rig rig("stride4", {3, 40, 40}, 8, 40);
   const int before = at::get_num_threads();
   at::set_num_threads(1);

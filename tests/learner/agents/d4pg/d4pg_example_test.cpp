@@ -9,7 +9,7 @@
 using namespace troupe::learner;
 using namespace troupe::tests;
 
-TEST_CASE("the README's example: learn, save, resume, act") {
+TEST_CASE("The README's example learns, saves, resumes and acts") {
   const troupe::TemporaryFolder folder;
   const auto path = folder / "learner.safetensors";
   const D4pgConfig config = small_config();

@@ -38,7 +38,7 @@ TensorMap bandit_batch(const at::Tensor& observation, const at::Tensor& wanted,
 
 } // namespace
 
-TEST_CASE("a bandit with reward -(a - 0.3)^2 is learned within 400 updates") {
+TEST_CASE("A bandit with reward -(a - 0.3)^2 is learned within 400 updates") {
   const replay::TransitionSpec spec = state_spec(1, 1);
   for (const char* precision : {"float32", "float64"}) {
     D4pgConfig config = toy_config();
@@ -53,7 +53,7 @@ TEST_CASE("a bandit with reward -(a - 0.3)^2 is learned within 400 updates") {
   }
 }
 
-TEST_CASE("the action wanted is a function of the state, and is learned from replayed states") {
+TEST_CASE("An action that depends on the state is learned") {
   const replay::TransitionSpec spec = state_spec(2, 1);
   const D4pgConfig config = toy_config();
   ReplicaContext context(nullptr, 1);
@@ -68,7 +68,7 @@ TEST_CASE("the action wanted is a function of the state, and is learned from rep
   CHECK(error.square().mean().sqrt().item<double>() < 0.15);
 }
 
-TEST_CASE("values of later steps reach the earlier ones through the target networks") {
+TEST_CASE("Values propagate to earlier states through the target networks") {
   // Two states: state 0 has no reward and leads to state 1, where the reward is 1 and the episode
   // ends. Q of state 0 is then the discount.
   const replay::TransitionSpec spec = state_spec(1, 1);
@@ -89,7 +89,7 @@ TEST_CASE("values of later steps reach the earlier ones through the target netwo
   CHECK(metrics["q_mean"] == doctest::Approx(0.75).epsilon(0.05)); // (0.5 + 1) / 2
 }
 
-TEST_CASE("pixels: the brightness says which action is wanted") {
+TEST_CASE("An action that depends on the brightness is learned from pixels") {
   const replay::TransitionSpec spec = pixel_spec(40, 1, 1);
   D4pgConfig config = toy_config();
   config.encoder_channels = 8;

@@ -25,7 +25,7 @@ TensorMap after_100_steps(const D4pgConfig& config, const replay::TransitionSpec
 
 } // namespace
 
-TEST_CASE("two replicas on half the batch equal one on the whole after 100 steps, in float64") {
+TEST_CASE("Two replicas on half the batch equal one on the whole after 100 steps in float64") {
   D4pgConfig states = small_config();
   states.precision = "float64";
   states.gradient_norm = 0.05; // clipping uses the averaged gradient

@@ -38,7 +38,7 @@ std::vector<TensorMap> train(const D4pgConfig& config, int replicas, int steps,
 
 } // namespace
 
-TEST_CASE("D4PG through central storage equals one replica on the whole batch, in float64") {
+TEST_CASE("D4PG with central storage equals one replica on the whole batch in float64") {
   D4pgConfig config = small_config();
   config.precision = "float64";
   config.gradient_norm = 0; // each replica would clip its own gradient

@@ -57,7 +57,7 @@ private:
 
 } // namespace
 
-TEST_CASE("targets follow each update that the parameters took, the other replicas' too") {
+TEST_CASE("Targets follow every update of the parameters, also those of other replicas") {
   const auto spec = state_spec(7, 2);
   struct Case {
     std::int64_t advanced;
@@ -91,7 +91,7 @@ TEST_CASE("targets follow each update that the parameters took, the other replic
   }
 }
 
-TEST_CASE("rows weighted by 1 learn as without weights, and priorities are the rows' own losses") {
+TEST_CASE("Rows of weight 1 learn as without weights, and priorities are the losses of the rows") {
   for (const Variant& v : variants()) {
     CAPTURE(v.name);
     ReplicaContext context(nullptr, 3);
@@ -123,7 +123,7 @@ TEST_CASE("rows weighted by 1 learn as without weights, and priorities are the r
   }
 }
 
-TEST_CASE("a step moves every parameter and reports finite metrics, for every kind of network") {
+TEST_CASE("Steps move every parameter and report finite metrics for every kind of network") {
   for (const Variant& v : variants()) {
     CAPTURE(v.name);
     ReplicaContext context(nullptr, 3);
@@ -147,7 +147,7 @@ TEST_CASE("a step moves every parameter and reports finite metrics, for every ki
   }
 }
 
-TEST_CASE("parameters have PyTorch's shapes and readable names") {
+TEST_CASE("Parameters have PyTorch's shapes and readable names") {
   const Variant v = variants()[3];
   ReplicaContext context(nullptr, 3);
   const auto replica = built(v.config, v.spec, context);
@@ -163,7 +163,7 @@ TEST_CASE("parameters have PyTorch's shapes and readable names") {
   CHECK(state.count("random.state") == 1);
 }
 
-TEST_CASE("a saved and loaded learner makes the same next ten updates, to the bit") {
+TEST_CASE("A saved and loaded learner makes the same next ten updates bit for bit") {
   for (const Variant& v : variants()) {
     CAPTURE(v.name);
     ReplicaContext context(nullptr, 3);
@@ -183,7 +183,7 @@ TEST_CASE("a saved and loaded learner makes the same next ten updates, to the bi
   }
 }
 
-TEST_CASE("loading what does not fit names the differences and changes nothing") {
+TEST_CASE("Loading a state that does not fit names the differences and changes nothing") {
   ReplicaContext context(nullptr, 3);
   const auto replica = built(small_config(), state_spec(7, 2), context);
   const TensorMap before = copied(replica->parameters());
@@ -202,7 +202,7 @@ TEST_CASE("loading what does not fit names the differences and changes nothing")
   CHECK(has(error_of([&] { replica->load(before, {}); }), "is missing"));
 }
 
-TEST_CASE("targets move by their share of the way, at their period") {
+TEST_CASE("Targets move by their share at each period") {
   for (const Variant& v : {variants()[0], variants()[3]}) {
     CAPTURE(v.name);
     D4pgConfig config = v.config;
@@ -230,7 +230,7 @@ TEST_CASE("targets move by their share of the way, at their period") {
   }
 }
 
-TEST_CASE("NaN and infinity in any tensor of a batch stop the update and are named") {
+TEST_CASE("NaN or infinity in any tensor of a batch stops the update and is named") {
   ReplicaContext context(nullptr, 3);
   const replay::TransitionSpec spec = state_spec(7, 2);
   const auto replica = built(small_config(), spec, context);
@@ -247,7 +247,7 @@ TEST_CASE("NaN and infinity in any tensor of a batch stop the update and are nam
   CHECK(equal(before, replica->parameters()));
 }
 
-TEST_CASE("a NaN among the parameters is found at the next loss and named") {
+TEST_CASE("A NaN among the parameters is found and named at the next loss") {
   ReplicaContext context(nullptr, 3);
   const replay::TransitionSpec spec = state_spec(7, 2);
   const auto replica = built(small_config(), spec, context);
@@ -258,7 +258,8 @@ TEST_CASE("a NaN among the parameters is found at the next loss and named") {
   CHECK(has(error, "update 1"));
 }
 
-TEST_CASE("a batch of another shape or type is refused with both shapes") {
+TEST_CASE(
+    "A batch with a missing tensor or another shape or type is refused by the tensor's name") {
   ReplicaContext context(nullptr, 3);
   const replay::TransitionSpec spec = state_spec(7, 2);
   const auto replica = built(small_config(), spec, context);
@@ -273,7 +274,7 @@ TEST_CASE("a batch of another shape or type is refused with both shapes") {
   CHECK(has(error_of([&] { replica->step_fn(context, batch); }), "'observation'"));
 }
 
-TEST_CASE("the acting policy is the learner's, alone or in a batch") {
+TEST_CASE("The acting policy equals the learner's policy, for one observation and for a batch") {
   for (const Variant& v : variants()) {
     CAPTURE(v.name);
     if (v.config.precision == "bfloat16")
@@ -312,7 +313,7 @@ TEST_CASE("the acting policy is the learner's, alone or in a batch") {
   }
 }
 
-TEST_CASE("the acting policy refuses a wrong count, NaN and wrong sizes") {
+TEST_CASE("The acting policy refuses wrong parameter counts, NaN and wrong sizes") {
   const replay::TransitionSpec spec = state_spec(7, 2);
   const auto policy = make_d4pg_agent(small_config())->make_policy(spec);
   std::vector<float> parameters(static_cast<std::size_t>(policy->parameter_count()), 0.1f);
@@ -332,7 +333,7 @@ TEST_CASE("the acting policy refuses a wrong count, NaN and wrong sizes") {
   CHECK_THROWS_AS(policy->act(bytes_of(observation), 2, actions), std::runtime_error);
 }
 
-TEST_CASE("the acting policy reads stacked frames wherever they lie") {
+TEST_CASE("The acting policy reads stacked frames from any addresses") {
   const replay::TransitionSpec spec = pixel_spec(40, 3, 2);
   const auto policy = make_d4pg_agent(small_config())->make_policy(spec);
   at::manual_seed(3);
@@ -354,7 +355,7 @@ TEST_CASE("the acting policy reads stacked frames wherever they lie") {
   CHECK(whole[0] != whole[2]);
 }
 
-TEST_CASE("pictures too small for the encoder and unknown encoders are refused") {
+TEST_CASE("Pictures too small for the encoder and unknown encoders are refused") {
   const auto refusal = [](const D4pgConfig& config, std::int64_t size) {
     return error_of([&] { make_d4pg_agent(config)->make_replica(pixel_spec(size, 3, 2)); });
   };

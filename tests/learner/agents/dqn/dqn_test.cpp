@@ -66,7 +66,7 @@ TensorMap chain(std::uint64_t seed) {
 
 } // namespace
 
-TEST_CASE("each part of Rainbow learns to give up a small reward for a later one") {
+TEST_CASE("Every variation of DQN learns to give up a small reward for a later one") {
   for (const Variation& variation : variations()) {
     CAPTURE(std::string(variation.name));
     at::set_num_threads(1);
@@ -92,7 +92,7 @@ TEST_CASE("each part of Rainbow learns to give up a small reward for a later one
   }
 }
 
-TEST_CASE("the gradient of every variation is that of finite differences, in float64") {
+TEST_CASE("The gradient of every variation of DQN matches finite differences in float64") {
   for (const Variation& variation : variations()) {
     CAPTURE(std::string(variation.name));
     at::set_num_threads(1);
@@ -109,7 +109,7 @@ TEST_CASE("the gradient of every variation is that of finite differences, in flo
   }
 }
 
-TEST_CASE("environments of a ladder explore less and less") {
+TEST_CASE("Exploration decreases along the ladder of environments") {
   DqnConfig config = small_dqn();
   config.epsilon = {.probability = {.start = 0.4, .end = 0.4}, .ladder = 7};
   const auto policy = make_dqn_agent(config)->make_policy(chooser());
@@ -134,7 +134,8 @@ TEST_CASE("environments of a ladder explore less and less") {
   CHECK(other[7] < 20);
 }
 
-TEST_CASE("pictures of MinAtar's and of Atari's size are taken, smaller ones refused by size") {
+TEST_CASE(
+    "Pictures of MinAtar's and Atari's size are accepted, and smaller ones are refused by size") {
   for (const auto& [encoder, size, least] : {std::tuple{"minatar", 10, 3}, {"nature", 84, 36}}) {
     CAPTURE(std::string(encoder));
     CHECK(least_picture(encoder) == least);
@@ -154,7 +155,7 @@ TEST_CASE("pictures of MinAtar's and of Atari's size are taken, smaller ones ref
   }
 }
 
-TEST_CASE("a batch whose action is no choice is refused with row, value and rule") {
+TEST_CASE("A batch with an invalid choice is refused, and the error names the row and value") {
   const AgentPtr agent = make_dqn_agent(small_dqn());
   ReplicaContext context(nullptr, 3);
   const auto replica = agent->make_replica(chooser());

@@ -43,7 +43,7 @@ bool moved(const TensorMap& before, const TensorMap& after, const std::string& p
 
 } // namespace
 
-TEST_CASE("DrQ-v2: the gradients of critics, encoder and policy are those of finite differences") {
+TEST_CASE("DrQ-v2: the gradients of critics, encoder and policy match finite differences") {
   for (const double noise : {0.0, 0.2})
     for (const char* encoder : {"drq", "stride4"}) {
       CAPTURE(noise);
@@ -67,7 +67,7 @@ TEST_CASE("DrQ-v2: the gradients of critics, encoder and policy are those of fin
     }
 }
 
-TEST_CASE("DrQ-v2: the critics' loss alone trains the encoder and their trunk") {
+TEST_CASE("DrQ-v2: only the critics' loss trains the encoder and the critics' trunk") {
   for (const bool of_critics : {false, true}) {
     CAPTURE(of_critics);
     Drqv2Config config = small_drqv2();
@@ -87,7 +87,7 @@ TEST_CASE("DrQ-v2: the critics' loss alone trains the encoder and their trunk") 
   }
 }
 
-TEST_CASE("DrQ-v2: the noise of updates falls with them as the schedule says") {
+TEST_CASE("DrQ-v2: the noise of updates decreases as scheduled") {
   Drqv2Config config = small_drqv2();
   config.shift_pixels = 0;
   config.noise = {{.start = 1, .end = 0, .steps = 10}};
@@ -113,7 +113,7 @@ TEST_CASE("DrQ-v2: the noise of updates falls with them as the schedule says") {
   CHECK_FALSE(draws_after(5));
 }
 
-TEST_CASE("DrQ-v2: a schedule of another pace than replay's is refused") {
+TEST_CASE("DrQ-v2: steps_per_update that does not match replay.samples_per_insert is refused") {
   const AgentKind& kind = *find_agent("drqv2");
   google::protobuf::DynamicMessageFactory factory;
   const auto& options = *factory.GetPrototype(kind.options); // batch 256, 8 steps per update
@@ -127,7 +127,7 @@ TEST_CASE("DrQ-v2: a schedule of another pace than replay's is refused") {
   CHECK(found[0].text == "is 8; it must be batch_size / replay.samples_per_insert, 2");
 }
 
-TEST_CASE("DrQ-v2 learns from pixels to point at a square, wherever it is shifted") {
+TEST_CASE("DrQ-v2: the position of a square is learned from shifted pixels") {
   Drqv2Config config = small_drqv2();
   config.precision = "float32";
   config.encoder_channels = 8;
@@ -161,7 +161,7 @@ TEST_CASE("DrQ-v2 learns from pixels to point at a square, wherever it is shifte
   CHECK(actions[1] == doctest::Approx(0.5).epsilon(0.3));
 }
 
-TEST_CASE("DrQ-v2 names pictures that its encoder or its shift does not fit") {
+TEST_CASE("DrQ-v2: pictures that do not fit the encoder or the shift are refused by key") {
   const AgentKind& kind = *find_agent("drqv2");
   google::protobuf::DynamicMessageFactory factory;
   const std::unique_ptr<google::protobuf::Message> options(

@@ -18,14 +18,14 @@ ImpalaConfig small_impala() {
 
 } // namespace
 
-TEST_CASE("IMPALA: a bandit's best action is learnt from the policy's own samples") {
+TEST_CASE("IMPALA: a bandit's best action is learned from the policy's own samples") {
   for (const std::int64_t choices : {0, 4}) {
     CAPTURE(choices);
     CHECK(bandit_error(make_impala_agent(small_impala()), choices, 600) < 0.15);
   }
 }
 
-TEST_CASE("IMPALA: what another policy would do often weighs no more than most_weight") {
+TEST_CASE("IMPALA: importance weights are at most most_weight") {
   Learning learning(make_impala_agent(small_impala()), 4);
   TensorMap batch = learning.batch(1);
   batch["first"].zero_();
@@ -37,7 +37,7 @@ TEST_CASE("IMPALA: what another policy would do often weighs no more than most_w
   CHECK(weight < 0.35);
 }
 
-TEST_CASE("IMPALA: steps that no action led to change nothing") {
+TEST_CASE("IMPALA: steps that follow no action change nothing") {
   Learning learning(make_impala_agent(small_impala()), 0);
   Learning other(make_impala_agent(small_impala()), 0);
   TensorMap batch = learning.batch(1);

@@ -92,7 +92,7 @@ void check_alike(const TensorMap& one, const TensorMap& other, double tolerance)
 
 } // namespace
 
-TEST_CASE("a captured update of every agent is the usual one") {
+TEST_CASE("A captured update of every agent equals the eager update") {
   for (const Setting& setting : settings()) {
     CAPTURE(setting.name);
     ReplicaContext context(nullptr, 3);
@@ -122,7 +122,7 @@ TEST_CASE("a captured update of every agent is the usual one") {
   }
 }
 
-TEST_CASE("captured updates continue from a saved state of the usual ones, and the reverse") {
+TEST_CASE("Captured updates continue from a state saved by eager updates, and vice versa") {
   for (const Setting& setting : settings()) {
     CAPTURE(setting.name);
     ReplicaContext context(nullptr, 3);
@@ -142,7 +142,7 @@ TEST_CASE("captured updates continue from a saved state of the usual ones, and t
   }
 }
 
-TEST_CASE("what is not finite changes no parameter and is named") {
+TEST_CASE("A value that is not finite is named and changes no parameter") {
   for (const Setting& setting : d4pg_settings()) {
     CAPTURE(setting.name);
     ReplicaContext context(nullptr, 3);
@@ -168,7 +168,7 @@ TEST_CASE("what is not finite changes no parameter and is named") {
   }
 }
 
-TEST_CASE("graphs are of GPUs") {
+TEST_CASE("CUDA graphs are available only on GPUs") {
   const std::string reason = StepGraph::unavailable_reason(at::kCPU);
   CHECK(reason == "CUDA graphs need a GPU, not cpu");
   CHECK(error_of([] { StepGraph(at::kCPU, [] {}); }) == reason);

@@ -28,7 +28,8 @@ AgentPtr wide_agent(const AgentKind& kind, const std::string& precision) {
 
 } // namespace
 
-TEST_CASE("products of bfloat16 learn as float32 ones do, and continue from a checkpoint") {
+TEST_CASE(
+    "Learning with bfloat16 products stays close to float32 and continues from a checkpoint") {
   int agents = 0;
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
@@ -61,7 +62,7 @@ TEST_CASE("products of bfloat16 learn as float32 ones do, and continue from a ch
   CHECK(agents >= 5);
 }
 
-TEST_CASE("copies in bfloat16 follow each step and each average") {
+TEST_CASE("bfloat16 copies follow each step and each target average") {
   ReplicaContext context(nullptr, 1);
   ParameterGroup group;
   ParameterLayout layout;

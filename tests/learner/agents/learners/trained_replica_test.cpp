@@ -61,7 +61,8 @@ bool stays(const AgentKind& kind, const TensorMap& state, const std::string& nam
 
 } // namespace
 
-TEST_CASE("resets: networks, targets and optimizers of every agent begin again, encoders stay") {
+TEST_CASE(
+    "Resets: every agent's networks, targets and optimizers are reset, and encoders are kept") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     const auto replica = resetting(kind, {.period = 4});
@@ -101,7 +102,7 @@ TEST_CASE("resets: networks, targets and optimizers of every agent begin again, 
   }
 }
 
-TEST_CASE("resets: last layers alone begin again, and none behind the last update") {
+TEST_CASE("Resets: only the last layers are reset, and none after the last update") {
   for (const char* name : {"td3", "dqn", "ppo"}) {
     CAPTURE(name);
     const AgentKind& kind = *find_agent(name);
@@ -127,7 +128,7 @@ TEST_CASE("resets: last layers alone begin again, and none behind the last updat
   }
 }
 
-TEST_CASE("resets: a resumed learner continues bit for bit, with the same networks") {
+TEST_CASE("Resets: a resumed learner continues bit for bit with the same networks") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     const auto run = [&](int restart_at) {
@@ -152,7 +153,7 @@ TEST_CASE("resets: a resumed learner continues bit for bit, with the same networ
   }
 }
 
-TEST_CASE("resets: replicas of different seeds begin again with equal networks") {
+TEST_CASE("Resets: replicas with different seeds are reset to equal networks") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     const replay::TransitionSpec spec = small_transitions(kind);
@@ -165,7 +166,7 @@ TEST_CASE("resets: replicas of different seeds begin again with equal networks")
   }
 }
 
-TEST_CASE("resets: a replica with networks of its own is refused by the key") {
+TEST_CASE("Resets: a replica that manages its own networks is refused by key") {
   const AgentKind& kind = agent_kinds().front();
   const auto strange = [&]() -> std::unique_ptr<Replica> {
     return std::make_unique<FedReplica>(small_agent(kind)->make_replica(small_transitions(kind)),
@@ -181,7 +182,7 @@ TEST_CASE("resets: a replica with networks of its own is refused by the key") {
                        doctest::Contains("learner.resets.period is 7"), std::invalid_argument);
 }
 
-TEST_CASE("resets: keys that contradict each other are named") {
+TEST_CASE("Resets: contradictory keys are named") {
   TrainingConfig config;
   config.resets = {.period = 100, .last_update = 100};
   CHECK(config.problems().empty());
@@ -194,7 +195,7 @@ TEST_CASE("resets: keys that contradict each other are named") {
   CHECK(config.problems()[0].text.find("is 100; it must be at least") == 0);
 }
 
-TEST_CASE("diagnoses: every agent's metrics have them, and its parameters are as without") {
+TEST_CASE("Diagnostics: every agent reports them, and its parameters do not depend on them") {
   const auto names = TrainingConfig::diagnoses();
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
@@ -234,7 +235,7 @@ TEST_CASE("diagnoses: every agent's metrics have them, and its parameters are as
   }
 }
 
-TEST_CASE("diagnoses: a critic's gradient and its dead units are measured") {
+TEST_CASE("Diagnostics: a critic's gradient norm and dormant units are measured") {
   const AgentKind& kind = *find_agent("td3");
   const auto replica = resetting(kind, {}, 1);
   ReplicaContext context(nullptr, 3);
@@ -253,7 +254,8 @@ TEST_CASE("diagnoses: a critic's gradient and its dead units are measured") {
   CHECK(metrics.at("feature_rank") >= 1);
 }
 
-TEST_CASE("values: an agent that learns them tells them, and updates go on as if it had not") {
+TEST_CASE("Action values: every agent with a value function reports them, and its updates do not "
+          "depend on them") {
   const std::set<std::string> learn_them = {"d4pg", "dqn", "drqv2", "mrq", "sac", "td3"};
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
@@ -281,7 +283,7 @@ TEST_CASE("values: an agent that learns them tells them, and updates go on as if
   }
 }
 
-TEST_CASE("values: they are in the units of returns") {
+TEST_CASE("Action values: they are in the units of returns") {
   const auto learnt = [](const char* name, const std::string& more) {
     const AgentKind& kind = *find_agent(name);
     const AgentPtr agent = small_agent(kind, more);

@@ -27,7 +27,7 @@ struct Fixture {
 
 } // namespace
 
-TEST_CASE("the critics' gradient is that of their loss by finite differences") {
+TEST_CASE("The gradient of the twin critic's loss matches finite differences") {
   Fixture f;
   const auto loss = [&] {
     return f.critic.backward(f.state, f.action, f.target, f.weight, 0.5).item<double>();
@@ -48,7 +48,7 @@ TEST_CASE("the critics' gradient is that of their loss by finite differences") {
   }
 }
 
-TEST_CASE("the action's gradient is that of the mean value by finite differences") {
+TEST_CASE("The action gradient of the mean value matches finite differences") {
   Fixture f;
   for (const bool smaller : {false, true}) {
     CAPTURE(smaller);
@@ -69,7 +69,8 @@ TEST_CASE("the action's gradient is that of the mean value by finite differences
   }
 }
 
-TEST_CASE("the target value is the smaller one, and the errors are both critics' mean") {
+TEST_CASE("The target value is the smaller critic's value, and the errors are averaged over both "
+          "critics") {
   Fixture f;
   f.critic.backward(f.state, f.action, f.target, f.weight, 1);
   const at::Tensor errors = f.critic.errors().clone();

@@ -48,7 +48,7 @@ std::unique_ptr<Replica> fresh(const Agent& agent, const replay::TransitionSpec&
 
 } // namespace
 
-TEST_CASE("MR.Q: a reward is shared by two bins so that their mean is the reward") {
+TEST_CASE("MR.Q: a reward is encoded in two bins whose mean is the reward") {
   const at::Tensor reward = at::tensor({0.0, 1.0, -3.7, 500.0, 1e9}, at::kDouble);
   const at::Tensor shares = two_hot(reward);
   CHECK(shares.sizes() == at::IntArrayRef({5, kRewardBins}));
@@ -62,7 +62,7 @@ TEST_CASE("MR.Q: a reward is shared by two bins so that their mean is the reward
   CHECK(means[4].item<double>() == doctest::Approx(std::expm1(10.0))); // the last bin
 }
 
-TEST_CASE("MR.Q: returns end with the episode and with what a termination leaves of it") {
+TEST_CASE("MR.Q: returns stop at a time limit and at a termination") {
   TensorMap batch;
   batch["reward"] = at::tensor({1.0, 2.0, 4.0, 8.0}).view({1, 4});
   batch["discount"] = at::ones({1, 4}, at::kDouble);
@@ -83,7 +83,8 @@ TEST_CASE("MR.Q: returns end with the episode and with what a termination leaves
   CHECK(returns(3) == std::vector<double>{0, 1, 0});
 }
 
-TEST_CASE("MR.Q: the gradients of encoder, critics and policy are finite differences, in float64") {
+TEST_CASE(
+    "MR.Q: the gradients of encoder, critics and policy match finite differences in float64") {
   MrqConfig config = small_mrq();
   config.precision = "float64";
   config.weight_decay = 0;
@@ -104,7 +105,7 @@ TEST_CASE("MR.Q: the gradients of encoder, critics and policy are finite differe
   CHECK(check_gradient(*agent, of_pixels(*agent), pictures, loss_of) > 40);
 }
 
-TEST_CASE("MR.Q: what lies behind the end of an episode counts in no loss") {
+TEST_CASE("MR.Q: steps after the end of an episode count in no loss") {
   MrqConfig config = small_mrq();
   config.features.termination_weight = 0.1;
   const AgentPtr agent = make_mrq_agent(config);
@@ -134,7 +135,7 @@ TEST_CASE("MR.Q: what lies behind the end of an episode counts in no loss") {
   CHECK(after("discount", 1) == before);
 }
 
-TEST_CASE("MR.Q: the encoder of values and all targets change at the end of each period alone") {
+TEST_CASE("MR.Q: the value encoder and all targets change only at the end of each period") {
   MrqConfig config = small_mrq();
   config.period = 3;
   const AgentPtr agent = make_mrq_agent(config);
@@ -174,7 +175,8 @@ TEST_CASE("MR.Q: the encoder of values and all targets change at the end of each
   }
 }
 
-TEST_CASE("MR.Q: the reward's scale is the mean size of the rewards, earlier periods count less") {
+TEST_CASE(
+    "MR.Q: the reward scale is the mean absolute reward, with less weight on earlier periods") {
   MrqConfig config = small_mrq();
   config.period = 2;
   config.scale_rewards = true;
@@ -202,7 +204,8 @@ TEST_CASE("MR.Q: the reward's scale is the mean size of the rewards, earlier per
     CHECK(plain->step_fn(context, batch).at("reward_scale") == 1);
 }
 
-TEST_CASE("MR.Q: norms have no parameters, weights begin as for ReLU and biases at 0") {
+TEST_CASE(
+    "MR.Q: norms have no parameters, weights are initialised for ReLU, and biases start at 0") {
   MrqConfig config = small_mrq();
   config.policy_layers = {200, 100};
   const AgentPtr agent = make_mrq_agent(config);
@@ -218,7 +221,7 @@ TEST_CASE("MR.Q: norms have no parameters, weights begin as for ReLU and biases 
   CHECK(largest > 0.99 * bound);
 }
 
-TEST_CASE("MR.Q: the best action of a bandit is learned, from states and from pixels") {
+TEST_CASE("MR.Q: the best action of a bandit is learned from states and from pixels") {
   for (const bool pixels : {false, true}) {
     CAPTURE(pixels);
     MrqConfig config = small_mrq();

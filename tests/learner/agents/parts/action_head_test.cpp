@@ -43,7 +43,7 @@ double log_density(const std::vector<float>& action) {
 
 } // namespace
 
-TEST_CASE("a mixed action's probability is the product of its numbers'") {
+TEST_CASE("The probability of a mixed action is the product of those of its components") {
   const ActionHead head(mixed_actions());
   CHECK(head.outputs() == 8);
   CHECK(head.continuous() == 3);
@@ -61,7 +61,7 @@ TEST_CASE("a mixed action's probability is the product of its numbers'") {
         == doctest::Approx(choices + normal));
 }
 
-TEST_CASE("drawn actions have the probability that is told, and occur as often") {
+TEST_CASE("Drawn actions have the reported probability and the matching frequency") {
   const ActionHead head(mixed_actions());
   ActingRandom random{std::mt19937_64(5)};
   std::map<std::pair<int, int>, int> seen;
@@ -82,7 +82,7 @@ TEST_CASE("drawn actions have the probability that is told, and occur as often")
   CHECK(std::sqrt(square / kDraws) == doctest::Approx(std::exp(-1)).epsilon(0.02));
 }
 
-TEST_CASE("the best action: the most probable choices, means within their range") {
+TEST_CASE("The best action has the most probable choices and the means clipped to their range") {
   const ActionHead head(mixed_actions());
   std::vector<float> action(5);
   head.best(kHeadOutputs.data(), action.data());

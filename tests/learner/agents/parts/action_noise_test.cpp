@@ -79,7 +79,7 @@ double action_distance(const std::vector<float>& a, const std::vector<float>& b)
 
 } // namespace
 
-TEST_CASE("Ornstein and Uhlenbeck's noise begins small and grows to its schedule's deviation") {
+TEST_CASE("Ornstein-Uhlenbeck noise starts small and grows to the scheduled deviation") {
   NoisyLanes lanes(4000);
   const auto noise = lanes.make(noise_of("ornstein_uhlenbeck", 0.1, 0.05, 100));
   const auto greedy = lanes.greedy();
@@ -102,7 +102,7 @@ TEST_CASE("Ornstein and Uhlenbeck's noise begins small and grows to its schedule
   CHECK(action_distance(lanes.explored(*noise, true), greedy) < 0.06); // a new episode
 }
 
-TEST_CASE("with parameter noise an episode's action is a function of the observation") {
+TEST_CASE("With parameter noise, the action within an episode is a function of the observation") {
   NoisyLanes lanes(3);
   const auto noise = lanes.make(noise_of("parameters", 0.2, 0.2));
   const auto one = lanes.explored(*noise, true);
@@ -119,7 +119,7 @@ TEST_CASE("with parameter noise an episode's action is a function of the observa
   CHECK(action_distance(lanes.explored(*noise, false), other) < 1e-6);
 }
 
-TEST_CASE("the scale of parameter noise adapts to the scheduled distance of the actions") {
+TEST_CASE("The scale of parameter noise adapts to the scheduled distance of the actions") {
   for (const double wanted : {0.05, 0.3}) {
     CAPTURE(wanted);
     NoisyLanes lanes(50);
@@ -138,7 +138,7 @@ TEST_CASE("the scale of parameter noise adapts to the scheduled distance of the 
   }
 }
 
-TEST_CASE("noise continues from its saved state bit for bit") {
+TEST_CASE("Action noise continues from its saved state bit for bit") {
   for (const std::string kind : {"gaussian", "ornstein_uhlenbeck", "parameters"}) {
     CAPTURE(kind);
     NoisyLanes lanes(3);
@@ -162,7 +162,7 @@ TEST_CASE("noise continues from its saved state bit for bit") {
   }
 }
 
-TEST_CASE("an actor of an agent that explores so continues from its saved state") {
+TEST_CASE("A collector with correlated noise continues from its saved state") {
   for (const AgentKind& kind : agent_kinds()) {
     if (kind.options->FindFieldByName("noise_reversion") == nullptr)
       continue;
@@ -211,7 +211,7 @@ TEST_CASE("an actor of an agent that explores so continues from its saved state"
   }
 }
 
-TEST_CASE("a key of another kind of noise is refused by name") {
+TEST_CASE("A key of another kind of noise is refused by name") {
   ActionNoiseConfig config = noise_of("parameters", 0.2, 0.2);
   CHECK(config.problems("agent").empty());
   config.reversion = 0.3;
@@ -224,7 +224,8 @@ TEST_CASE("a key of another kind of noise is refused by name") {
   CHECK_THROWS_WITH_AS(lanes.make(config), doctest::Contains("pink"), std::invalid_argument);
 }
 
-TEST_CASE("held noise stays for steps drawn by their inverse squares, until the episode ends") {
+TEST_CASE("Held noise lasts for steps drawn in inverse proportion to their square and ends with "
+          "the episode") {
   constexpr std::size_t kRows = 3000;
   NoisyLanes lanes(kRows);
   ActionNoiseConfig config = noise_of("gaussian", 0.05, 0.05);
@@ -253,7 +254,7 @@ TEST_CASE("held noise stays for steps drawn by their inverse squares, until the 
   CHECK(shares[4] == 0);
 }
 
-TEST_CASE("held noise continues from its saved state") {
+TEST_CASE("Held noise continues from its saved state") {
   NoisyLanes lanes(40);
   ActionNoiseConfig config = noise_of("gaussian", 0.1, 0.1);
   config.scale.hold = 100;
@@ -275,7 +276,7 @@ TEST_CASE("held noise continues from its saved state") {
                        std::invalid_argument);
 }
 
-TEST_CASE("held choices: a random one is repeated, others are the policy's") {
+TEST_CASE("Held random choices are repeated, and other choices are the policy's") {
   constexpr std::size_t kRows = 2000;
   NoisyLanes lanes(kRows);
   EpsilonConfig config{.probability = {.start = 0.5, .end = 0.5}, .hold = 3};

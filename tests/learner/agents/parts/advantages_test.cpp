@@ -20,7 +20,7 @@ TensorMap twelve_steps() {
 
 } // namespace
 
-TEST_CASE("advantages are the sums of their definition, within their episode") {
+TEST_CASE("Generalized advantage estimates match their definition within each episode") {
   constexpr double kDiscount = 0.9;
   constexpr double kLambda = 0.8;
   const TensorMap batch = twelve_steps();
@@ -55,7 +55,7 @@ TEST_CASE("advantages are the sums of their definition, within their episode") {
   CHECK(steps > 60);
 }
 
-TEST_CASE("V-trace is the sum of its definition, with equal policies it is the return") {
+TEST_CASE("V-trace matches its definition and equals the return for equal policies") {
   constexpr double kDiscount = 0.9;
   const TensorMap batch = twelve_steps();
   const at::Tensor values = uniform({9, 13}, 8).to(at::kDouble);
@@ -115,7 +115,7 @@ TEST_CASE("V-trace is the sum of its definition, with equal policies it is the r
   }
 }
 
-TEST_CASE("normalised advantages have mean 0 and deviation 1 over the steps that count") {
+TEST_CASE("Normalised advantages have mean 0 and deviation 1 over the steps that count") {
   const at::Tensor counts = at::tensor({1.0, 0.0, 1.0, 1.0});
   const at::Tensor got = normalised(at::tensor({2.0, 900.0, 4.0, 6.0}), counts);
   CHECK(got[0].item<double>() == doctest::Approx(-1.2247449));

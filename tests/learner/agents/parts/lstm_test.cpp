@@ -25,7 +25,7 @@ struct Cells {
 
 } // namespace
 
-TEST_CASE("cells compute what LibTorch's compute") {
+TEST_CASE("The LSTM computes the same as LibTorch's") {
   const Cells cells;
   const at::Tensor x = uniform({3, 7, 5}, 1);
   const at::Tensor state = uniform({3, 2 * kSize}, 2);
@@ -48,7 +48,7 @@ TEST_CASE("cells compute what LibTorch's compute") {
   CHECK((got.state - at::cat({hidden[0], cell[0]}, 1)).abs().max().item<double>() < 1e-6);
 }
 
-TEST_CASE("cells forget where an episode begins") {
+TEST_CASE("The LSTM state is reset where an episode begins") {
   const Cells cells;
   const at::Tensor x = uniform({2, 7, 5}, 1);
   const at::Tensor state = uniform({2, 2 * kSize}, 2);

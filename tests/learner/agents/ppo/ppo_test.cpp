@@ -22,7 +22,7 @@ PpoConfig small_ppo() {
 
 } // namespace
 
-TEST_CASE("PPO: a bandit's best action is learnt from the policy's own samples") {
+TEST_CASE("PPO: a bandit's best action is learned from the policy's own samples") {
   PpoConfig config = small_ppo();
   config.entropy = 0.001;
   for (const std::int64_t choices : {0, 4}) {
@@ -31,7 +31,7 @@ TEST_CASE("PPO: a bandit's best action is learnt from the policy's own samples")
   }
 }
 
-TEST_CASE("PPO: samples have the probabilities that are stored with them") {
+TEST_CASE("PPO: stored log probabilities match the frequencies of the samples") {
   for (const std::int64_t choices : {0, 4}) {
     CAPTURE(choices);
     Learning learning(make_ppo_agent(small_ppo()), choices);
@@ -84,7 +84,7 @@ TEST_CASE("PPO: ratios beyond the clip have no gradient") {
   }
 }
 
-TEST_CASE("PPO: the age of the parameters that acted is told, choices out of range are refused") {
+TEST_CASE("PPO: the age of the acting parameters is reported, and invalid choices are refused") {
   Learning learning(make_ppo_agent(small_ppo()), 4);
   TensorMap batch = learning.batch(1);
   batch[kVersionColumn] = at::full({kLanes, kRollout}, -3, at::kLong);
@@ -98,7 +98,7 @@ TEST_CASE("PPO: the age of the parameters that acted is told, choices out of ran
                        doctest::Contains(kLogProbability), std::invalid_argument);
 }
 
-TEST_CASE("PPO: steps that no action led to change nothing") {
+TEST_CASE("PPO: steps that follow no action change nothing") {
   Learning learning(make_ppo_agent(small_ppo()), 0);
   Learning other(make_ppo_agent(small_ppo()), 0);
   TensorMap batch = learning.batch(1);
@@ -113,7 +113,7 @@ TEST_CASE("PPO: steps that no action led to change nothing") {
   CHECK(equal(copied(learning.replica->parameters()), copied(other.replica->parameters())));
 }
 
-TEST_CASE("PPO and IMPALA: the gradient is that of finite differences, in float64") {
+TEST_CASE("PPO and IMPALA: the gradient matches finite differences in float64") {
   PpoConfig ppo = small_ppo();
   ppo.epochs = ppo.minibatches = 1;
   ppo.normalise_advantages = false;

@@ -37,7 +37,7 @@ TensorMap sequences(const Agent& agent, std::uint64_t seed, std::int64_t batch =
 
 } // namespace
 
-TEST_CASE("R2D2: targets are n-step sums that end with the sequence and the episode") {
+TEST_CASE("R2D2: targets are n-step sums that stop at the end of the sequence and of the episode") {
   TensorMap batch;
   batch["reward"] = at::tensor({1.0, 2.0, 4.0, 8.0}).view({1, 4});
   batch["discount"] = at::tensor({1.0, 1.0, 1.0, 1.0}).view({1, 4});
@@ -57,7 +57,7 @@ TEST_CASE("R2D2: targets are n-step sums that end with the sequence and the epis
   CHECK(targets(3) == std::vector<double>{2, 2, 30, 33});
 }
 
-TEST_CASE("R2D2: the gradient is that of finite differences, in float64") {
+TEST_CASE("R2D2: the gradient matches finite differences in float64") {
   for (const bool rescale : {true, false})
     for (const std::int64_t burn_in : {0, 2}) {
       CAPTURE(rescale);
@@ -80,8 +80,7 @@ TEST_CASE("R2D2: the gradient is that of finite differences, in float64") {
     }
 }
 
-TEST_CASE(
-    "R2D2: a burn-in brings the state up to date, and only its steps before an episode count") {
+TEST_CASE("R2D2: a burn-in updates the recurrent state unless an episode begins after it") {
   const AgentPtr agent = make_r2d2_agent(small_r2d2());
   const auto loss = [&](const TensorMap& batch) {
     ReplicaContext context(nullptr, 3);
@@ -115,7 +114,7 @@ TEST_CASE(
   CHECK(loss(other) == alone);
 }
 
-TEST_CASE("R2D2: what was shown at the beginning is remembered until it is asked for") {
+TEST_CASE("R2D2: a cue from the first step is remembered until the choice that depends on it") {
   R2d2Config config = small_r2d2();
   config.burn_in = 0;
   const AgentPtr agent = make_r2d2_agent(config);
@@ -153,7 +152,8 @@ TEST_CASE("R2D2: what was shown at the beginning is remembered until it is asked
   CHECK(state.back() == 3); // the last choice, plus 1
 }
 
-TEST_CASE("R2D2: along recorded steps the recorded choice is remembered in place of the best one") {
+TEST_CASE(
+    "R2D2: along recorded steps, the memory holds the recorded choice instead of the best one") {
   const AgentPtr agent = make_r2d2_agent(small_r2d2());
   const replay::TransitionSpec spec = remembering(*agent);
   ReplicaContext context(nullptr, 3);
@@ -183,7 +183,7 @@ TEST_CASE("R2D2: along recorded steps the recorded choice is remembered in place
     }
 }
 
-TEST_CASE("R2D2: sequences have priorities between their mean and their largest error") {
+TEST_CASE("R2D2: the priority of a sequence lies between its mean and its largest error") {
   for (const double share : {0.0, 0.9, 1.0}) {
     R2d2Config config = small_r2d2();
     config.largest_share = share;

@@ -48,7 +48,8 @@ double off_sphere(const TensorMap& parameters) {
 
 } // namespace
 
-TEST_CASE("spherical SAC: the gradients of critics and policy are finite differences, in float64") {
+TEST_CASE(
+    "Spherical SAC: the gradients of critics and policy match finite differences in float64") {
   for (const int critics : {1, 2}) {
     SacConfig config = spherical(critics);
     config.precision = "float64";
@@ -65,7 +66,7 @@ TEST_CASE("spherical SAC: the gradients of critics and policy are finite differe
   }
 }
 
-TEST_CASE("spherical SAC: weights have the length 1 after each update") {
+TEST_CASE("Spherical SAC: weights have length 1 after each update") {
   SacConfig config = spherical();
   config.critic_learning_rate = config.policy_learning_rate = 0.05;
   ReplicaContext context(nullptr, 4);
@@ -81,7 +82,7 @@ TEST_CASE("spherical SAC: weights have the length 1 after each update") {
   }
 }
 
-TEST_CASE("spherical SAC: it continues bit for bit after a restart, with scale and schedule") {
+TEST_CASE("Spherical SAC: a restarted learner continues bit for bit, with its scale and schedule") {
   const AgentPtr agent = make_sac_agent(spherical());
   const LearningRateSchedule falling{.shape = ScheduleShape::polynomial, .total_steps = 10};
   const auto learn = [&](int restart_at) {
@@ -106,7 +107,7 @@ TEST_CASE("spherical SAC: it continues bit for bit after a restart, with scale a
   CHECK(equal(whole, learn(7)));
 }
 
-TEST_CASE("spherical SAC: returns lie within the atoms in units of the scale") {
+TEST_CASE("Spherical SAC: the return scale grows until returns lie within the atoms") {
   ReplicaContext context(nullptr, 4);
   const auto replica = built_spherical(*make_sac_agent(spherical()), context);
   const auto scale_after = [&](double reward, double discount) {
@@ -123,7 +124,7 @@ TEST_CASE("spherical SAC: returns lie within the atoms in units of the scale") {
   CHECK(scale_after(1, 1) == doctest::Approx(200)); // as if the discount were 0.999
 }
 
-TEST_CASE("spherical SAC: replicas on shares of the batch stay equal") {
+TEST_CASE("Spherical SAC: replicas on shares of the batch stay equal") {
   const AgentPtr agent = make_sac_agent(spherical());
   at::set_num_threads(1);
   Replicas run(
@@ -132,7 +133,7 @@ TEST_CASE("spherical SAC: replicas on shares of the batch stay equal") {
   CHECK(equal(copied(run.replica(0).parameters()), copied(run.replica(1).parameters())));
 }
 
-TEST_CASE("spherical SAC: the best action of a bandit is learned") {
+TEST_CASE("Spherical SAC: the best action of a bandit is learned") {
   SacConfig config = spherical(1);
   config.policy_layers = config.critic_layers = {24};
   config.atoms = 51;
@@ -164,7 +165,7 @@ TEST_CASE("spherical SAC: the best action of a bandit is learned") {
   CHECK((actions - 0.3).square().mean().sqrt().item<double>() < 0.2);
 }
 
-TEST_CASE("spherical SAC: networks without blocks and weight decay are refused by key") {
+TEST_CASE("Spherical SAC: networks without blocks and weight decay are refused by key") {
   const AgentKind kind = *std::find_if(agent_kinds().begin(), agent_kinds().end(),
                                        [](const AgentKind& one) { return one.name == "sac"; });
   google::protobuf::DynamicMessageFactory factory;

@@ -72,7 +72,7 @@ double after_ten(const Options& options, at::ScalarType type) {
 
 } // namespace
 
-TEST_CASE("the fused Adam and AdamW make LibTorch's steps, with decay, groups and late gradients") {
+TEST_CASE("The fused Adam and AdamW make LibTorch's steps, with decay, groups and late gradients") {
   using torch::optim::AdamOptions;
   using torch::optim::AdamWOptions;
   for (const bool amsgrad : {false, true})
@@ -88,7 +88,7 @@ TEST_CASE("the fused Adam and AdamW make LibTorch's steps, with decay, groups an
     }
 }
 
-TEST_CASE("the fused Adam follows its param group's learning rate, and leaves rate 0 alone") {
+TEST_CASE("The fused Adam follows its param group's learning rate and changes nothing at rate 0") {
   Model model(at::kFloat);
   const auto fused = optimizer_of<FusedTorchAdam>(model, torch::optim::AdamOptions(0.1));
   steps(*fused, model, 0, 4);
@@ -100,7 +100,7 @@ TEST_CASE("the fused Adam follows its param group's learning rate, and leaves ra
   CHECK_FALSE(model.weight.detach().equal(weight));
 }
 
-TEST_CASE("what torch::optim::AdamW saved goes on in the fused one") {
+TEST_CASE("A state saved by torch::optim::AdamW continues in the fused AdamW") {
   const auto options = torch::optim::AdamWOptions(0.02).weight_decay(0.1);
   Model theirs(at::kDouble), ours(at::kDouble);
   const auto plain = optimizer_of<torch::optim::AdamW>(theirs, options);

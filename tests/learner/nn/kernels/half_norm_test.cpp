@@ -20,8 +20,8 @@ std::uint16_t* halves_of(const at::Tensor& tensor) {
 
 } // namespace
 
-TEST_CASE(
-    "A norm of a bfloat16 product has the bits of its separate steps, and so does its gradient") {
+TEST_CASE("The norm of a bfloat16 product and its gradient equal those of the separate steps bit "
+          "for bit") {
   for (const char* name : {"avx512", "avx2", "baseline"})
     for (const std::int64_t n : {1, 7, 16, 45})
       for (const AfterNorm after :
@@ -66,7 +66,7 @@ TEST_CASE(
       }
 }
 
-TEST_CASE("A network that joins products and norms has the bits of one that does not") {
+TEST_CASE("A network that fuses products and norms equals one that does not, bit for bit") {
   ParameterLayout layout;
   Mlp mlp(40, {{"a", 64, Activation::norm_elu},
                {"b", 48, Activation::norm_relu},

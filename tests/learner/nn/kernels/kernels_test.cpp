@@ -39,7 +39,7 @@ float* data(at::Tensor& t) {
 
 } // namespace
 
-TEST_CASE("every kernel table multiplies as the textbook does, in every shape and orientation") {
+TEST_CASE("Every kernel table multiplies matrices correctly in every shape and orientation") {
   struct Case {
     std::int64_t m, n, k;
   };
@@ -81,7 +81,7 @@ TEST_CASE("every kernel table multiplies as the textbook does, in every shape an
         }
 }
 
-TEST_CASE("rows of a product do not depend on how many are computed together") {
+TEST_CASE("The rows of a product do not depend on how many are computed together") {
   const KernelTable& table = kernel_table();
   const at::Tensor a = uniform({40, 300}, 1);
   const at::Tensor b = uniform({300, 70}, 2);
@@ -96,7 +96,8 @@ TEST_CASE("rows of a product do not depend on how many are computed together") {
   CHECK(at::equal(whole, parts));
 }
 
-TEST_CASE("a layer's products by blocks have the bits of one product, and of several threads") {
+TEST_CASE(
+    "A layer's blocked product equals a single product bit for bit, with any number of threads") {
   const KernelTable& table = kernel_table();
   const int before = at::get_num_threads();
   for (const auto& [m, k, n] : std::vector<std::array<std::int64_t, 3>>{
@@ -125,7 +126,7 @@ TEST_CASE("a layer's products by blocks have the bits of one product, and of sev
   at::set_num_threads(before);
 }
 
-TEST_CASE("activations agree with LibTorch in double, keep NaN and stay finite far out") {
+TEST_CASE("Activations agree with LibTorch in double, also far from zero, and keep NaN") {
   at::Tensor x = uniform({1003}, 5, -12, 12);
   x[0] = 200;
   x[1] = -200;
@@ -158,7 +159,7 @@ TEST_CASE("activations agree with LibTorch in double, keep NaN and stay finite f
   }
 }
 
-TEST_CASE("sum of squares and averaging agree with LibTorch in double") {
+TEST_CASE("Sum of squares and averaging agree with LibTorch in double") {
   const at::Tensor x = uniform({10007}, 6);
   const at::Tensor y = uniform({10007}, 7);
   for (const KernelTable* table : tables()) {
@@ -172,7 +173,7 @@ TEST_CASE("sum of squares and averaging agree with LibTorch in double") {
   }
 }
 
-TEST_CASE("the fused Adam with weight decay makes the steps of torch::optim::AdamW") {
+TEST_CASE("The fused Adam with weight decay makes the steps of torch::optim::AdamW") {
   for (const auto type : {at::kFloat, at::kDouble}) {
     at::Tensor mine = uniform({1003}, 8).to(type);
     at::Tensor theirs = mine.clone();
@@ -191,7 +192,7 @@ TEST_CASE("the fused Adam with weight decay makes the steps of torch::optim::Ada
   }
 }
 
-TEST_CASE("the fused Adam makes the steps of torch::optim::Adam") {
+TEST_CASE("The fused Adam makes the steps of torch::optim::Adam") {
   at::Tensor mine = uniform({1003}, 8);
   at::Tensor theirs = mine.clone();
   mine.mutable_grad() = at::zeros_like(mine);
@@ -271,7 +272,7 @@ void check_derivatives(Mlp mlp, double size = 1) {
   CHECK(largest_difference(narrow_tape.extra_gradient, extra_gradient) < 3e-5 * size);
 }
 
-TEST_CASE("a network's hand-written derivatives are the finite differences, with the extra input") {
+TEST_CASE("A network's derivatives match finite differences, also with the extra input") {
   check_derivatives(Mlp(5,
                         {{"a", 9, Activation::norm_tanh},
                          {"b", 8, Activation::elu},
@@ -287,14 +288,14 @@ TEST_CASE("a network's hand-written derivatives are the finite differences, with
                     20);
 }
 
-TEST_CASE("so are those of residual blocks") {
+TEST_CASE("The derivatives of residual blocks match finite differences") {
   check_derivatives(Mlp(5, residual_layers(6, 2, 3), 0, 2), 20);
   auto behind_a_trunk = residual_layers(4, 1, 3);
   behind_a_trunk.insert(behind_a_trunk.begin(), {"trunk", 7, Activation::norm_tanh});
   check_derivatives(Mlp(5, behind_a_trunk, 1, 2), 20);
 }
 
-TEST_CASE("a residual block is what SimBa says") {
+TEST_CASE("A residual block computes what SimBa defines") {
   Mlp mlp(3, residual_layers(4, 1, 2));
   ParameterLayout layout;
   mlp.declare(layout, "net");
@@ -316,7 +317,7 @@ TEST_CASE("a residual block is what SimBa says") {
   CHECK(largest_difference(mlp.forward(p, x, {}, tape, workspace), expected) < 1e-12);
 }
 
-TEST_CASE("every kernel table rounds to bfloat16 as LibTorch does, and back") {
+TEST_CASE("Every kernel table rounds to bfloat16 and back as LibTorch does") {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const KernelTable* table : tables())
     for (const std::int64_t columns : {1, 7, 16, 37}) {
@@ -340,7 +341,7 @@ TEST_CASE("every kernel table rounds to bfloat16 as LibTorch does, and back") {
     }
 }
 
-TEST_CASE("a network whose products are of bfloat16 is the float32 one within its rounding") {
+TEST_CASE("A network with bfloat16 products equals the float32 network within rounding") {
   ParameterLayout layout;
   Mlp mlp(40, {{"a", 64, Activation::norm_elu}, {"b", 48, Activation::relu}, {"c", 3}});
   mlp.declare(layout, "net");
@@ -374,7 +375,7 @@ TEST_CASE("a network whose products are of bfloat16 is the float32 one within it
   CHECK(at::equal(pass(halves, 24).gradient, pass({}, 24).gradient));
 }
 
-TEST_CASE("an exact layer multiplies in its parameters' type") {
+TEST_CASE("An exact layer has no bfloat16 weights") {
   ParameterLayout layout;
   Mlp mlp(64, {{.name = "a", .outputs = 64, .exact = true}, {.name = "b", .outputs = 64}});
   mlp.declare(layout, "net");

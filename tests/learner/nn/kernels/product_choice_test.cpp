@@ -56,7 +56,7 @@ std::vector<at::Tensor> products(std::int64_t rows, std::int64_t inputs, std::in
 
 } // namespace
 
-TEST_CASE("A shape goes to the implementation that was faster for the most similar shape") {
+TEST_CASE("A shape uses the implementation that was faster for the most similar shape") {
   const ProductChoice choice({timing(Product::forward, 256, 256, 256, 0.5),
                               timing(Product::forward, 256, 256, 1, 2),
                               timing(Product::forward, 1, 256, 256, 2),
@@ -89,7 +89,7 @@ TEST_CASE("Both implementations compute the same products") {
   at::set_num_threads(threads);
 }
 
-TEST_CASE("Timings are measured once for a kind of machine, and again if the file is damaged") {
+TEST_CASE("Timings are measured once per kind of machine, and again if the file is damaged") {
   const TemporaryFolder folder;
   const auto file = folder / "cache" / "products.txt";
   const ProductChoice measured = ProductChoice::load(file);
@@ -115,7 +115,7 @@ TEST_CASE("Timings are measured once for a kind of machine, and again if the fil
   }
 }
 
-TEST_CASE("Timings that cannot be kept are measured by each process") {
+TEST_CASE("Timings that cannot be saved are measured by each process") {
   const TemporaryFolder folder;
   std::ofstream(folder / "file") << "no folder";
   CHECK(!ProductChoice::load(folder / "file" / "products.txt").timings().empty());
