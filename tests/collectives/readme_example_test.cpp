@@ -33,7 +33,7 @@ std::vector<at::Tensor> three_ranks_as_threads() {
 } // namespace
 // [example]
 
-TEST_CASE("the example of the README: three ranks as threads, each with the mean of all") {
+TEST_CASE("The README's example gives each of three ranks the mean of all") {
   for (const auto& result : three_ranks_as_threads())
     CHECK(torch::equal(result, torch::ones({4})));
 }

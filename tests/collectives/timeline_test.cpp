@@ -24,7 +24,7 @@ nlohmann::json read_trace(const std::filesystem::path& path) {
 
 } // namespace
 
-TEST_CASE("a full timeline drops its oldest spans and counts them") {
+TEST_CASE("A full timeline drops its oldest spans and counts them") {
   Timeline timeline(0, 2);
   const auto start = Clock::now();
   for (int i = 0; i < 5; ++i)
@@ -36,7 +36,7 @@ TEST_CASE("a full timeline drops its oldest spans and counts them") {
   CHECK(timeline.dropped() == 3);
 }
 
-TEST_CASE("a stopped timeline records nothing and starts again without earlier spans") {
+TEST_CASE("A stopped timeline records nothing and restarts without earlier spans") {
   Timeline timeline(0);
   timeline.add("before", -1, {}, {});
   timeline.stop();
@@ -54,7 +54,7 @@ TEST_CASE("a stopped timeline records nothing and starts again without earlier s
   CHECK_THROWS_AS(timeline.start(0), std::invalid_argument);
 }
 
-TEST_CASE("a span ends once, at its end or before, and a null timeline records nothing") {
+TEST_CASE("A span ends once, explicitly or with its scope, and a null timeline records nothing") {
   Timeline timeline(0);
   {
     Timeline::Span moved(&timeline, "outer");
@@ -71,7 +71,7 @@ TEST_CASE("a span ends once, at its end or before, and a null timeline records n
   CHECK(events[0].end <= events[1].end);
 }
 
-TEST_CASE("the clock offsets of threads, which share one clock, are zero within their error") {
+TEST_CASE("Clock offsets between threads are zero within their error") {
   const auto errors = on_ranks(Means::threads, 3, [](Communicator& communicator) {
     const auto offsets = measure_clock_offsets(communicator, 8);
     if (offsets.size() != 3 || offsets[0].ahead.count() != 0)
@@ -83,7 +83,7 @@ TEST_CASE("the clock offsets of threads, which share one clock, are zero within 
   CHECK(all_empty(errors));
 }
 
-TEST_CASE("the trace of several ranks is one file of Chrome's format, in one time") {
+TEST_CASE("The trace of several ranks is one file in Chrome's format on one clock") {
   const TemporaryFolder folder;
   const auto path = folder / "timeline.json";
   const auto start = Clock::now();
@@ -113,7 +113,7 @@ TEST_CASE("the trace of several ranks is one file of Chrome's format, in one tim
   CHECK(names == 3);
 }
 
-TEST_CASE("a timeline of one rank needs no communicator, and a folder that is not there is named") {
+TEST_CASE("A timeline of one rank needs no communicator, and a missing folder is named") {
   Timeline timeline(0);
   timeline.add("step", -1, Clock::now(), Clock::now());
   const TemporaryFolder folder;

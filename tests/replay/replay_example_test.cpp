@@ -10,7 +10,7 @@ namespace troupe::replay {
 namespace {
 
 // The worked example of replay/README.md.
-TEST_CASE("an environment's steps become batches of n-step transitions") {
+TEST_CASE("An environment's steps become batches of n-step transitions") {
   const TransitionSpec spec{.frame = {"pixels", env::ElementType::uint8, {3, 84, 84}},
                             .stack = 3,
                             .action_size = 2,
@@ -47,7 +47,7 @@ TEST_CASE("an environment's steps become batches of n-step transitions") {
   CHECK(answered);
 }
 
-TEST_CASE("steps of any columns become sequences that overlap") {
+TEST_CASE("Steps with any columns become overlapping sequences") {
   Writer writer({.columns = {{"pixels", env::ElementType::uint8, {3, 8, 8}},
                              {"action", env::ElementType::float32, {6}}},
                  .items = "sequences of 80, burn-in 20"},

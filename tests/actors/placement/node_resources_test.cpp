@@ -32,7 +32,7 @@ void add_gpu(const fs::path& root, int minor, const std::string& address, int nu
 
 } // namespace
 
-TEST_CASE("A set of processors is written as taskset writes it, and reads back") {
+TEST_CASE("Core sets are formatted and parsed in taskset's notation") {
   for (const char* text : {"0", "0-3,8", "0,1", "5,7,9-12", "65535"}) {
     CAPTURE(text);
     CHECK(core_set_text(parse_core_set(text)) == text);
@@ -50,7 +50,7 @@ TEST_CASE("A set of processors is written as taskset writes it, and reads back")
   CHECK_THROWS_AS(parse_core_set(many), std::invalid_argument);
 }
 
-TEST_CASE("Bytes are written with the unit that suits them") {
+TEST_CASE("Byte counts are formatted with a suitable unit") {
   CHECK(bytes_text(0) == "0 B");
   CHECK(bytes_text(1023) == "1023 B");
   CHECK(bytes_text(1536) == "1.5 KiB");
@@ -58,8 +58,7 @@ TEST_CASE("Bytes are written with the unit that suits them") {
   CHECK(bytes_text(std::int64_t{16} << 30) == "16 GiB");
 }
 
-TEST_CASE(
-    "A host's processors come by NUMA node, and those this process may not use are left out") {
+TEST_CASE("A host's processors are listed by NUMA node without those this process may not use") {
   const TemporaryFolder root;
   describe_host(root.path());
   const NodeResources all = resources_of_host({.root = root.path()});
@@ -73,7 +72,7 @@ TEST_CASE(
   CHECK(some.numa[0].cores == CoreSet{1, 4});
 }
 
-TEST_CASE("A control group's limits hold for processors and memory") {
+TEST_CASE("A control group's limits apply to processors and memory") {
   const TemporaryFolder root;
   describe_host(root.path());
   put(root / "sys/fs/cgroup/cpu.max", "250000 100000\n");
@@ -88,7 +87,7 @@ TEST_CASE("A control group's limits hold for processors and memory") {
   CHECK(unlimited.memory_bytes == 16384 * 1024);
 }
 
-TEST_CASE("GPUs are those with a device here, in the bus's order, on their NUMA nodes") {
+TEST_CASE("Only GPUs with a device file are listed, in bus order and on their NUMA nodes") {
   const TemporaryFolder root;
   describe_host(root.path());
   add_gpu(root.path(), 1, "0000:81:00.0", 1);
@@ -108,7 +107,7 @@ TEST_CASE("GPUs are those with a device here, in the bus's order, on their NUMA 
   CHECK(gpus_of(seen("0,7,1")).size() == 1); // as in CUDA, an invalid index ends the list
 }
 
-TEST_CASE("What a host tells wrongly is no limit") {
+TEST_CASE("Malformed system files set no limit") {
   const TemporaryFolder root;
   put(root / "sys/devices/system/node/online", "?\n");
   put(root / "sys/devices/system/cpu/online", "0-2\n");
@@ -119,14 +118,14 @@ TEST_CASE("What a host tells wrongly is no limit") {
   CHECK(host.memory_bytes == 0);
 }
 
-TEST_CASE("This host has a name, processors and memory") {
+TEST_CASE("This host reports a name, processors and memory") {
   const NodeResources host = resources_of_this_host();
   CHECK_FALSE(host.name.empty());
   CHECK_FALSE(cores_of(host).empty());
   CHECK(host.memory_bytes > 0);
 }
 
-TEST_CASE("Fewer processors than there are come from as few NUMA nodes as will do") {
+TEST_CASE("A limited number of processors comes from as few NUMA nodes as possible") {
   NodeResources node{.numa = {{.cores = {0, 1}, .gpus = {0}}, {.cores = {2, 3}, .gpus = {1}}}};
   limit_resources(node, 3, 1);
   CHECK(cores_of(node) == CoreSet{0, 1, 2});

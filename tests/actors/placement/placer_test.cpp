@@ -43,7 +43,7 @@ void check_exclusive(const Placer& placer) {
 
 } // namespace
 
-TEST_CASE("A role is spread over nodes that are alike, the first one first") {
+TEST_CASE("A role is spread over identical nodes in their order") {
   Placer placer({{"environment", {.cores = 2}}});
   for (const char* name : {"a", "b", "c"})
     placer.add_node(node(name, 8));
@@ -58,7 +58,7 @@ TEST_CASE("A role is spread over nodes that are alike, the first one first") {
   CHECK(core_set_text(cores_of(placer.free("c"))) == "2-7");
 }
 
-TEST_CASE("A larger node gets no more of a role than another while that has room") {
+TEST_CASE("A larger node gets no more replicas of a role while another node has room") {
   Placer placer({{"environment", {.cores = 1}}});
   placer.add_node(node("large", 16));
   placer.add_node(node("small", 4));
@@ -67,7 +67,7 @@ TEST_CASE("A larger node gets no more of a role than another while that has room
   CHECK(home(placer, "environment", 3) == "small"); // although it is then a quarter full
 }
 
-TEST_CASE("Who is to be together with a role comes after it, to where it is") {
+TEST_CASE("A role that must be together with another is placed after it and on its node") {
   Placer placer({{"replay", {.cores = 1, .pack = true}},
                  {"environment", {.cores = 3, .together = {"replay"}}}});
   placer.add_node(node("a", 8));
@@ -78,7 +78,7 @@ TEST_CASE("Who is to be together with a role comes after it, to where it is") {
   CHECK(has(placer.place("environment", 2).problem, "the nearest, a, has 1 of 8 cores free"));
 }
 
-TEST_CASE("Of nodes with as many of a role, the least used one gets the next") {
+TEST_CASE("Of nodes with equally many replicas of a role, the least used one gets the next") {
   Placer placer({{"environment", {.cores = 1}}, {"replay", {.cores = 4}}});
   placer.add_node(node("a", 8));
   placer.add_node(node("b", 8));
@@ -87,7 +87,7 @@ TEST_CASE("Of nodes with as many of a role, the least used one gets the next") {
   CHECK(home(placer, "environment", 0) == "b");
 }
 
-TEST_CASE("Packed replicas share a node while there is room") {
+TEST_CASE("Packed replicas share a node while it has room") {
   Placer placer({{"learner", {.cores = 2, .pack = true}}});
   placer.add_node(node("a", 4));
   placer.add_node(node("b", 8));
@@ -97,7 +97,7 @@ TEST_CASE("Packed replicas share a node while there is room") {
   CHECK(home(placer, "learner", 2) == "b");
 }
 
-TEST_CASE("Each learner has a GPU of its own, with the cores that are near it") {
+TEST_CASE("Each learner gets its own GPU and cores near it") {
   Placer placer({{"learner", {.cores = 3, .gpus = 1, .pack = true}}});
   placer.add_node(
       {.name = "g",
@@ -119,7 +119,7 @@ TEST_CASE("Each learner has a GPU of its own, with the cores that are near it") 
   check_exclusive(placer);
 }
 
-TEST_CASE("What needs no GPU leaves nodes with free ones to others") {
+TEST_CASE("A role without GPUs prefers nodes without free GPUs") {
   Placer placer({{"environment", {.cores = 1}}, {"learner", {.gpus = 1}}});
   placer.add_node(node("gpu", 4, 1));
   placer.add_node(node("cpu", 4));
@@ -131,7 +131,8 @@ TEST_CASE("What needs no GPU leaves nodes with free ones to others") {
   CHECK(home(placer, "environment", 4) == "gpu");
 }
 
-TEST_CASE("Cores are within one NUMA node where they fit, of the one that is fullest then") {
+TEST_CASE(
+    "Cores come from the fullest NUMA node that has room for all of them, or else from several") {
   Placer placer({{"a", {.cores = 3}}, {"b", {.cores = 2}}, {"wide", {.cores = 6}}});
   placer.add_node({.name = "n", .numa = {{.cores = range(0, 4)}, {.cores = range(4, 4)}}});
   CHECK(placer.place("a", 0));
@@ -147,7 +148,8 @@ TEST_CASE("Cores are within one NUMA node where they fit, of the one that is ful
   check_exclusive(placer);
 }
 
-TEST_CASE("Small roles fill a NUMA node before they begin another, those with a GPU beside it") {
+TEST_CASE(
+    "Small roles fill one NUMA node before the next, and a role with a GPU runs beside its GPU") {
   Placer placer({{"a", {.cores = 1}}, {"learner", {.cores = 2, .gpus = 1}}});
   placer.add_node({.name = "n",
                    .numa = {{.cores = range(0, 4)},
@@ -161,7 +163,7 @@ TEST_CASE("Small roles fill a NUMA node before they begin another, those with a 
   CHECK(placer.find("learner", 0)->cores == CoreSet{8, 9});
 }
 
-TEST_CASE("A GPU's own NUMA node gives the cores it has, another the rest") {
+TEST_CASE("A GPU's NUMA node supplies the cores that it has, and another node the rest") {
   Placer placer({{"learner", {.cores = 3, .gpus = 1}}});
   placer.add_node(
       {.name = "n", .numa = {{.cores = range(0, 2)}, {.cores = range(2, 2), .gpus = {0}}}});
@@ -170,7 +172,7 @@ TEST_CASE("A GPU's own NUMA node gives the cores it has, another the rest") {
   CHECK(placer.find("learner", 0)->gpus == std::vector<int>{0});
 }
 
-TEST_CASE("Rules decide where a role may be: together, apart, GPUs, labels, names") {
+TEST_CASE("Placement rules for together, apart, GPUs, labels and names are obeyed") {
   Placer placer({{"replay", {.cores = 1, .apart = {"replay"}}},
                  {"environment", {.cores = 1, .together = {"replay"}}},
                  {"learner", {.cores = 1, .apart = {"environment"}, .on_gpu_node = true}},
@@ -202,7 +204,7 @@ TEST_CASE("Rules decide where a role may be: together, apart, GPUs, labels, name
   CHECK(home(placer, "parameter_server", 1) == "cpu-1");
 }
 
-TEST_CASE("Apart holds for whoever comes second") {
+TEST_CASE("An apart rule also applies to the role that is placed second") {
   Placer placer({{"learner", {.apart = {"environment"}}}, {"environment", RoleNeeds()}});
   placer.add_node(node("a", 4));
   CHECK(placer.place("learner", 0));
@@ -211,9 +213,8 @@ TEST_CASE("Apart holds for whoever comes second") {
   CHECK(has(problem, "has learner, which it must be apart from"));
 }
 
-TEST_CASE(
-    "An impossible demand is refused with what it needs, the nearest node, what that lacks and "
-    "a way out") {
+TEST_CASE("An impossible demand is refused with its needs, the nearest node, what that node lacks "
+          "and a remedy") {
   Placer placer({{"learner", {.cores = 8, .gpus = 1, .memory_bytes = 16 * kGiB}},
                  {"evaluator", {.on_labels = {{"zone", "x"}}, .on_nodes = {"b"}}}});
   CHECK(has(placer.place("learner", 0).problem, "there is no node yet; start one"));
@@ -236,7 +237,7 @@ TEST_CASE(
             "has 0 of 3 cores free; add nodes, set oversubscribe: true, or change role"));
 }
 
-TEST_CASE("All are placed or none, and those that are hardest to place come first") {
+TEST_CASE("All roles are placed or none, and the hardest to place come first") {
   std::map<std::string, RoleNeeds> roles = {{"environment", {.cores = 1}},
                                             {"learner", {.cores = 4, .gpus = 1}},
                                             {"replay", {.cores = 3}}};
@@ -254,7 +255,7 @@ TEST_CASE("All are placed or none, and those that are hardest to place come firs
   CHECK(cores_of(small.free("a")).size() == 8);
 }
 
-TEST_CASE("Where spreading leaves holes that are too small, roles are packed") {
+TEST_CASE("Roles are packed where spreading would leave gaps that are too small") {
   Placer placer({{"learner", {.cores = 2, .gpus = 1}}, {"replay", {.cores = 4}}});
   placer.add_node(node("a", 5, 2));
   placer.add_node(node("b", 5, 2));
@@ -263,7 +264,7 @@ TEST_CASE("Where spreading leaves holes that are too small, roles are packed") {
   CHECK(home(placer, "replay", 0) == "b");
 }
 
-TEST_CASE("With oversubscribe the least used cores are shared, GPUs and memory are not") {
+TEST_CASE("With oversubscribe, the least used cores are shared, but GPUs and memory are not") {
   Placer placer(
       {{"environment", {.cores = 2}}, {"learner", {.cores = 8, .gpus = 1, .memory_bytes = kGiB}}},
       true);
@@ -279,7 +280,7 @@ TEST_CASE("With oversubscribe the least used cores are shared, GPUs and memory a
             "has 0 of 1 GPU free and has 0 B of 1 GiB of memory free"));
 }
 
-TEST_CASE("When a node dies, what was there is placed on others, and on it again when it is back") {
+TEST_CASE("Processes of a dead node are placed on other nodes, or on it when it returns") {
   Placer placer({{"environment", {.cores = 2}}, {"replay", {.cores = 2}}});
   placer.add_node(node("a", 4));
   placer.add_node(node("b", 4));
@@ -302,7 +303,7 @@ TEST_CASE("When a node dies, what was there is placed on others, and on it again
   check_exclusive(placer);
 }
 
-TEST_CASE("What has a place keeps it, and what is released is free again") {
+TEST_CASE("A placed process keeps its place, and a released place is free again") {
   Placer placer({{"environment", {.cores = 2, .memory_bytes = kGiB}}});
   placer.add_node(node("a", 2, 0, kGiB));
   const auto first = placer.place("environment", 0);
@@ -335,7 +336,7 @@ TEST_CASE("The same calls give the same places") {
   CHECK(run() == once);
 }
 
-TEST_CASE("Wrong needs, roles and nodes are refused") {
+TEST_CASE("Invalid needs, roles and nodes are refused") {
   CHECK_THROWS_AS(Placer({{"a", {.cores = -1}}}), std::invalid_argument);
   CHECK_THROWS_AS(Placer({{"a", {.together = {"b"}}}}), std::invalid_argument);
   CHECK_THROWS_AS(Placer({{"a", {.together = {"a"}}}}), std::invalid_argument);
@@ -355,7 +356,7 @@ TEST_CASE("Wrong needs, roles and nodes are refused") {
   CHECK(placer.remove_node("m").empty());
 }
 
-TEST_CASE("Without cores of its own a process is pinned to none") {
+TEST_CASE("A process that needs no cores is pinned to none") {
   Placer placer({{"evaluator", {.cores = 0}}});
   placer.add_node(node("a", 1));
   CHECK(placer.place("evaluator", 0));
@@ -363,7 +364,7 @@ TEST_CASE("Without cores of its own a process is pinned to none") {
   CHECK(placer.find("evaluator", 1)->cores.empty());
 }
 
-TEST_CASE("A thousand nodes have their processes placed, and lose them, in no order's time") {
+TEST_CASE("Thousands of processes are placed on a thousand nodes and placed again when nodes die") {
   Placer placer({{"environment", {.cores = 8}}, {"replay", {.cores = 4, .apart = {"replay"}}}});
   for (int i = 0; i < 1000; ++i)
     placer.add_node(node(std::string("n") + std::to_string(i), 64));

@@ -24,7 +24,7 @@ caf::message over_the_wire(caf::actor_system& system, const T& value) {
 }
 
 TEST_CASE_FIXTURE(tests::ActorFixture,
-                  "encoded numbers survive the wire, also those that CAF corrupts") {
+                  "Encoded numbers survive the wire, including values that CAF corrupts") {
   wire::EvaluationResult numbers;
   for (const double value : {1.5, std::numeric_limits<double>::infinity(), std::nan(""), 5e-324})
     numbers.add_returns(value);
@@ -40,7 +40,7 @@ TEST_CASE_FIXTURE(tests::ActorFixture,
   CHECK(back.returns(3) == 5e-324);
 }
 
-TEST_CASE_FIXTURE(tests::ActorFixture, "a fault keeps its text over the wire") {
+TEST_CASE_FIXTURE(tests::ActorFixture, "A fault keeps its text over the wire") {
   const caf::message in = over_the_wire(
       system, caf::make_error(Fault::failed, std::string("model cheetah is unstable")));
 
@@ -50,14 +50,14 @@ TEST_CASE_FIXTURE(tests::ActorFixture, "a fault keeps its text over the wire") {
         != std::string::npos);
 }
 
-TEST_CASE("bytes that are no such message are refused with their number and the expected type") {
+TEST_CASE("Bytes that do not decode are refused with their count and the expected type") {
   CHECK_THROWS_WITH_AS(
       decode<wire::EnvironmentReport>(ProtoBytes{"\xff\xff\xff"}),
       doctest::Contains("3 bytes that are not a troupe.actors.wire.EnvironmentReport"),
       std::runtime_error);
 }
 
-TEST_CASE("roles are found by name, others refused with the list") {
+TEST_CASE("Roles are found by name, and an unknown name is refused with the list") {
   for (const Role role :
        {Role::replay, Role::parameter_server, Role::learner, Role::environment, Role::evaluator})
     CHECK(role_named(role_name(role)) == role);

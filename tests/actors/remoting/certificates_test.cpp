@@ -26,7 +26,7 @@ std::string complaint(const fs::path& folder, WallClock::time_point now = kNow) 
   return "";
 }
 
-TEST_CASE("a deployment's keys are made once, for their owner alone") {
+TEST_CASE("A deployment's keys are created once and are readable only by their owner") {
   const TemporaryFolder scratch;
   const fs::path folder = scratch / "a" / "keys";
   make_cluster_keys(folder, kNow);
@@ -49,7 +49,7 @@ TEST_CASE("a deployment's keys are made once, for their owner alone") {
   CHECK_EQ(read_text(folder / "node.pem"), node);
 }
 
-TEST_CASE("a full disk leaves no part of a set of keys, and with room again they are made") {
+TEST_CASE("A full disk leaves no partial set of keys, and a retry with free space succeeds") {
   const TemporaryFolder scratch;
   for (const rlim_t bytes : {0UL, 60UL, 100UL, 600UL}) { // the first write fails, or a later one
     CAPTURE(bytes);
@@ -76,7 +76,7 @@ TEST_CASE("a full disk leaves no part of a set of keys, and with room again they
   CHECK_EQ(complaint(scratch / "keys"), "");
 }
 
-TEST_CASE("what a node is given suffices it and holds no secret of the authority") {
+TEST_CASE("A node needs only files that hold no secret of the authority") {
   const TemporaryFolder scratch;
   make_cluster_keys(scratch / "made", kNow);
   fs::create_directory(scratch / "node");
@@ -87,7 +87,7 @@ TEST_CASE("what a node is given suffices it and holds no secret of the authority
                        std::invalid_argument);
 }
 
-TEST_CASE("a certificate is good for its time alone, and for its authority's nodes") {
+TEST_CASE("A certificate is valid only within its period and under its own authority") {
   const SignedKey authority = make_authority(kNow, hours(100));
   const SignedKey other = make_authority(kNow, hours(100));
   const SignedKey node = make_node(authority, kNow, hours(10));
@@ -111,7 +111,7 @@ TEST_CASE("a certificate is good for its time alone, and for its authority's nod
                   std::invalid_argument);
 }
 
-TEST_CASE("a folder that is not right is refused with its file and the way out") {
+TEST_CASE("An invalid key folder is refused, and the error names the file and a remedy") {
   const TemporaryFolder scratch;
   const fs::path folder = scratch / "keys";
   CHECK(complaint(folder).find("troupe keys cluster") != std::string::npos);
@@ -135,7 +135,8 @@ TEST_CASE("a folder that is not right is refused with its file and the way out")
   CHECK(complaint(folder).find("node.pem") != std::string::npos);
 }
 
-TEST_CASE("a rotation changes all but the authority, and the old pair stays good for its grace") {
+TEST_CASE("A rotation keeps the authority by default, and the old pair stays valid for its grace "
+          "period") {
   const TemporaryFolder scratch;
   const fs::path folder = scratch / "keys";
   make_cluster_keys(folder, kNow);
@@ -163,7 +164,7 @@ TEST_CASE("a rotation changes all but the authority, and the old pair stays good
   CHECK_EQ(again.wire.retired.size(), 2);
 }
 
-TEST_CASE("what is told of the keys holds no secret") {
+TEST_CASE("The description of a deployment's keys contains no secret") {
   const TemporaryFolder scratch;
   const fs::path folder = scratch / "keys";
   make_cluster_keys(folder, kNow);

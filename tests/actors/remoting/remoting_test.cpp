@@ -115,7 +115,7 @@ void check_served(Server& server, const std::shared_ptr<const ClusterKeys>& keys
   CHECK_EQ(asked(honest, actor, "hello").bytes, "hello");
 }
 
-TEST_CASE("nodes of one deployment reach each other's actors") {
+TEST_CASE("Nodes of one deployment reach each other's actors") {
   const auto keys = keys_of();
   Server server(keys);
   Side node({.keys = keys});
@@ -128,7 +128,7 @@ TEST_CASE("nodes of one deployment reach each other's actors") {
                        doctest::Contains("another protocol"), std::runtime_error);
 }
 
-TEST_CASE("many nodes at once are served") {
+TEST_CASE("Many concurrent nodes are served") {
   const auto keys = keys_of();
   Server server(keys);
   std::vector<std::unique_ptr<Side>> nodes;
@@ -144,7 +144,7 @@ TEST_CASE("many nodes at once are served") {
     }
 }
 
-TEST_CASE("without keys actors are published and reached on the loopback interface alone") {
+TEST_CASE("Without keys, actors are published and reached only on the loopback interface") {
   Side side({});
   std::atomic<int> heard = 0;
   const auto actor = side.system.spawn(echo, &heard);
@@ -160,7 +160,7 @@ TEST_CASE("without keys actors are published and reached on the loopback interfa
   caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
 }
 
-TEST_CASE("without keys another user's process is refused before it is read, at either end") {
+TEST_CASE("Without keys, each side refuses another user's process before it reads any data") {
   if (::geteuid() != 0) {
     MESSAGE("skipped: only root can act as another user");
     return;
@@ -191,7 +191,7 @@ TEST_CASE("without keys another user's process is refused before it is read, at 
   CHECK_EQ(server.heard, 1);
 }
 
-TEST_CASE("a reserved port is taken by nothing else until an actor is published there") {
+TEST_CASE("A reserved port cannot be taken before an actor is published there") {
   for (const auto& keys : {std::shared_ptr<const ClusterKeys>(), keys_of()}) {
     CAPTURE(keys != nullptr);
     Side side({.keys = keys});
@@ -207,7 +207,7 @@ TEST_CASE("a reserved port is taken by nothing else until an actor is published 
   }
 }
 
-TEST_CASE("with keys an actor is published off the loopback interface") {
+TEST_CASE("With keys, an actor can be published off the loopback interface") {
   const auto keys = keys_of();
   Side side({.keys = keys});
   std::atomic<int> heard = 0;
@@ -219,7 +219,7 @@ TEST_CASE("with keys an actor is published off the loopback interface") {
   caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
 }
 
-TEST_CASE("a port in use, and one where nobody listens, are told with their cause") {
+TEST_CASE("A port in use and a closed port are reported with their causes") {
   const auto keys = keys_of();
   Server server(keys);
   Side side({.keys = keys});
@@ -236,7 +236,8 @@ TEST_CASE("a port in use, and one where nobody listens, are told with their caus
   caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
 }
 
-TEST_CASE("strangers are refused with a reason, told of once, and honest nodes do not notice") {
+TEST_CASE("Unauthenticated peers are refused with a reason and logged once, and honest nodes are "
+          "unaffected") {
   const auto keys = keys_of();
   Server server(keys);
   const auto port = server.port;
@@ -278,7 +279,7 @@ TEST_CASE("strangers are refused with a reason, told of once, and honest nodes d
   CHECK_EQ(server.heard, 1);
 }
 
-TEST_CASE("a node without keys, and one that speaks plainly, get nowhere") {
+TEST_CASE("A peer without keys, without a certificate or with an old TLS version is refused") {
   const auto keys = keys_of();
   Server server(keys, milliseconds(500));
   Side plain({});
@@ -317,7 +318,7 @@ TEST_CASE("a node without keys, and one that speaks plainly, get nowhere") {
   CHECK_EQ(server.told.all().size(), 1);
 }
 
-TEST_CASE("a head may have as many connections as the system lets it") {
+TEST_CASE("A head raises its descriptor limit to the maximum that the system allows") {
   rlimit limit{};
   REQUIRE_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   rlimit low = limit;
@@ -330,7 +331,7 @@ TEST_CASE("a head may have as many connections as the system lets it") {
   REQUIRE_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-TEST_CASE("a message that is announced too long is refused before there is room for it") {
+TEST_CASE("A message whose announced length is too large is refused before memory is allocated") {
   // Without keys, any process of the host can reach CAF's own parser.
   Server server(nullptr);
   const auto memory = resident_bytes();
@@ -352,7 +353,7 @@ TEST_CASE("a message that is announced too long is refused before there is room 
   check_served(server, nullptr);
 }
 
-TEST_CASE("garbage at a port without keys, silence and broken connections harm nobody") {
+TEST_CASE("Without keys, garbage, silence and broken connections do not disturb other clients") {
   Server server(nullptr);
   std::vector<collectives::Socket> strangers;
   for (const std::string& words :
@@ -369,7 +370,7 @@ TEST_CASE("garbage at a port without keys, silence and broken connections harm n
   CHECK_EQ(server.heard, 1);
 }
 
-TEST_CASE("a node that speaks another version of the protocol is told apart") {
+TEST_CASE("A peer with another version of the protocol is reported as such") {
   const auto keys = keys_of();
   const auto listener = collectives::listen_at("127.0.0.1", 0);
   const TlsContext context(*keys);
@@ -386,7 +387,7 @@ TEST_CASE("a node that speaks another version of the protocol is told apart") {
   CHECK(has(refusal(node, collectives::port_of(listener)), "another version of the protocol"));
 }
 
-TEST_CASE("garbage and oversized records are refused") {
+TEST_CASE("Garbage and oversized records are refused") {
   const auto keys = keys_of();
   Server server(keys);
   const std::vector<std::string> attacks{
@@ -408,7 +409,7 @@ TEST_CASE("garbage and oversized records are refused") {
   CHECK_EQ(server.told.all().size(), 1);
 }
 
-TEST_CASE("a silent peer, and one that says a byte and no more, are closed in time") {
+TEST_CASE("A peer that sends nothing or a single byte is disconnected at the deadline") {
   const auto keys = keys_of();
   Server server(keys, milliseconds(300));
   const auto silent = connected_to(server.port);
@@ -420,7 +421,7 @@ TEST_CASE("a silent peer, and one that says a byte and no more, are closed in ti
   CHECK_EQ(server.side.remoting.strangers(), 2);
 }
 
-TEST_CASE("half-open connections are bounded, and honest nodes get in between them") {
+TEST_CASE("Half-open connections are bounded, and honest nodes still connect") {
   const auto keys = keys_of();
   Server server(keys, hours(1), 32); // with a deadline too long to help
   const std::size_t before = resident_bytes();
@@ -440,7 +441,7 @@ TEST_CASE("half-open connections are bounded, and honest nodes get in between th
   CHECK_EQ(server.told.all().size(), 1);
 }
 
-TEST_CASE("what was recorded between honest nodes cannot be replayed") {
+TEST_CASE("Recorded traffic between honest nodes cannot be replayed") {
   const auto keys = keys_of();
   Server server(keys);
   Relay relay(server.port);
@@ -458,7 +459,7 @@ TEST_CASE("what was recorded between honest nodes cannot be replayed") {
   CHECK_EQ(server.heard, 1);
 }
 
-TEST_CASE("a connection that breaks off in the handshake, anywhere, harms nobody") {
+TEST_CASE("A connection cut at any point of the handshake does not disturb other connections") {
   const auto keys = keys_of();
   Server server(keys);
   std::int64_t count = 0;
@@ -472,7 +473,7 @@ TEST_CASE("a connection that breaks off in the handshake, anywhere, harms nobody
   check_served(server, keys);
 }
 
-TEST_CASE("a falsified record ends the connection and delivers nothing") {
+TEST_CASE("A falsified record closes the connection and delivers nothing") {
   const auto keys = keys_of();
   Server server(keys);
   Relay relay(server.port);
@@ -491,7 +492,7 @@ TEST_CASE("a falsified record ends the connection and delivers nothing") {
   check_served(server, keys);
 }
 
-TEST_CASE("heart-beats keep a quiet connection, and a frozen peer's is dropped") {
+TEST_CASE("Heartbeats keep a quiet connection open, and a frozen peer is disconnected") {
   const auto keys = keys_of();
   Server server(keys, seconds(5), 256, seconds(3));
   Relay relay(server.port);

@@ -27,7 +27,7 @@ void overwrite(const fs::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-TEST_CASE("a file comes back as it was written") {
+TEST_CASE("A file is read back unchanged") {
   const TemporaryFolder folder;
   write_file(folder / "state", some_bytes());
   CHECK((read_file(folder / "state")
@@ -35,7 +35,7 @@ TEST_CASE("a file comes back as it was written") {
   CHECK_FALSE(fs::exists(folder / "state.partial"));
 }
 
-TEST_CASE("a file cut short or changed by one bit is refused by name") {
+TEST_CASE("A truncated file and a file with a flipped bit are refused") {
   const TemporaryFolder folder;
   const fs::path path = folder / "state";
   write_file(path, some_bytes());
@@ -59,7 +59,7 @@ ino_t inode_of(const fs::path& path) {
   return status.st_ino;
 }
 
-TEST_CASE("a reserved file is written in turn into the space of two files") {
+TEST_CASE("A reserved file alternates between the space of two files") {
   const TemporaryFolder folder;
   const fs::path path = folder / "state", spare = folder / "state.spare";
   auto bytes = some_bytes();
@@ -84,7 +84,7 @@ TEST_CASE("a reserved file is written in turn into the space of two files") {
   CHECK_NOTHROW(remove_reserved_file(path));
 }
 
-TEST_CASE("a full disk is reported and leaves the old file as it was") {
+TEST_CASE("A full disk is reported and leaves the old file unchanged") {
   if (!fs::exists("/dev/full")) {
     MESSAGE("skipped: no /dev/full here");
     return;
@@ -98,7 +98,7 @@ TEST_CASE("a full disk is reported and leaves the old file as it was") {
   CHECK((read_file(path) == some_bytes())); // parentheses hide LibTorch's operator<< from doctest
 }
 
-TEST_CASE("the latest checkpoint is the complete one with the most updates") {
+TEST_CASE("The latest checkpoint is the complete one with the most updates") {
   const TemporaryFolder folder;
   CHECK(latest_checkpoint(folder.path()).empty());
   for (const char* name : {"900", "1000", "2000", "junk", ".3000.partial"})
@@ -108,8 +108,8 @@ TEST_CASE("the latest checkpoint is the complete one with the most updates") {
   CHECK(latest_checkpoint(folder.path()) == folder / "checkpoints" / "1000");
 }
 
-TEST_CASE(
-    "a manifest that is foreign, of another version or names a file of another size is refused") {
+TEST_CASE("A manifest that is foreign, has another version or names a file of the wrong size is "
+          "refused") {
   const TemporaryFolder folder;
   const fs::path manifest = folder / "manifest.json";
   CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("not a complete checkpoint"),

@@ -93,7 +93,7 @@ struct ProcessTopology {
   }
 };
 
-TEST_CASE("a learner whose group is gone keeps its state for the restart") {
+TEST_CASE("A learner that lost its group keeps its state for the restart") {
   ProcessTopology place;
   const auto living = place.system.spawn<caf::detached>(learner_actor, [&] {
     auto options = place.options(5);
@@ -120,7 +120,7 @@ TEST_CASE("a learner whose group is gone keeps its state for the restart") {
     place.self->send_exit(one, caf::exit_reason::user_shutdown);
 }
 
-TEST_CASE("a learner whose group is gone dies as lost when nobody comes for it") {
+TEST_CASE("A learner that lost its group ends as lost after the stranded period") {
   for (const bool with_folder : {true, false}) {
     ProcessTopology place;
     auto options = place.options(3);
@@ -135,7 +135,7 @@ TEST_CASE("a learner whose group is gone dies as lost when nobody comes for it")
   }
 }
 
-TEST_CASE("learning rates that a replica does not follow are refused") {
+TEST_CASE("A learning-rate schedule that a replica does not follow is refused") {
   ProcessTopology place;
   auto options = place.options(3);
   options.learning_rates = {.warmup_steps = 5};
@@ -144,7 +144,7 @@ TEST_CASE("learning rates that a replica does not follow are refused") {
         != std::string::npos);
 }
 
-TEST_CASE("a checkpoint's part is the state of the moment when it was asked for") {
+TEST_CASE("A checkpoint part holds the state at the time of the request") {
   ProcessTopology place;
   const auto learner = place.system.spawn<caf::detached>(learner_actor, place.options(1000));
   place.self->send(learner, grant_atom_v, std::int64_t{10});
@@ -160,7 +160,7 @@ TEST_CASE("a checkpoint's part is the state of the moment when it was asked for"
   place.self->send_exit(learner, caf::exit_reason::user_shutdown);
 }
 
-TEST_CASE("a learner that cannot write goes on and says what failed") {
+TEST_CASE("A learner that cannot write continues and reports the failure") {
   ProcessTopology place;
   std::ofstream(place.folder / "learner") << "no folder";
   const auto learner = place.system.spawn<caf::detached>(learner_actor, place.options(1'000'000));
@@ -181,7 +181,8 @@ TEST_CASE("a learner that cannot write goes on and says what failed") {
   place.self->send_exit(learner, caf::exit_reason::user_shutdown);
 }
 
-TEST_CASE("a replica that a checkpoint has no part for takes another's, but its own randomness") {
+TEST_CASE("A replica without a part in the checkpoint loads another's state but keeps its own "
+          "random state") {
   const TemporaryFolder folder;
   write_learner({.folder = folder.path(),
                  .snapshot = false,
@@ -201,7 +202,7 @@ TEST_CASE("a replica that a checkpoint has no part for takes another's, but its 
                        doctest::Contains("learner.safetensors"), std::exception);
 }
 
-TEST_CASE("an incarnation that writes its snapshot late leaves its successor's alone") {
+TEST_CASE("A late snapshot of an earlier incarnation does not replace its successor's") {
   const TemporaryFolder folder;
   const auto snapshot = [&](std::int64_t updates, std::uint64_t incarnation, int replica = 0) {
     write_learner({.folder = folder.path(),
@@ -236,7 +237,7 @@ TEST_CASE("an incarnation that writes its snapshot late leaves its successor's a
   CHECK(names() == Names{"1400"});
 }
 
-TEST_CASE("the name of a new snapshot is on the disk before the old one is removed") {
+TEST_CASE("A new snapshot's name is flushed to disk before the old snapshot is removed") {
   const TemporaryFolder folder;
   const auto snapshot = [&](std::int64_t updates) {
     write_learner({.folder = folder.path(),

@@ -31,7 +31,8 @@ private:
 
 } // namespace
 
-TEST_CASE("an evaluation has the replica's metrics, and its pictures by row, where wanted") {
+TEST_CASE(
+    "An evaluation contains the replica's metrics and, on request, its pictures in row order") {
   learner::ReplicaContext context(nullptr, 1);
   Painter painter(at::arange(12, at::kByte).view({3, 1, 4}));
   CHECK(evaluated(painter, context, false).pictures().empty());
@@ -44,7 +45,7 @@ TEST_CASE("an evaluation has the replica's metrics, and its pictures by row, whe
   CHECK(made.pictures(0).rgb() == std::string("\0\4\10\1\5\11\2\6\12\3\7\13", 12));
 }
 
-TEST_CASE("a picture of another type or shape is named") {
+TEST_CASE("A picture of the wrong type or shape is refused, and the error names it") {
   learner::ReplicaContext context(nullptr, 1);
   for (const at::Tensor& picture : {at::zeros({3, 2, 2}), at::zeros({2, 2, 3}, at::kByte)}) {
     Painter painter(picture);

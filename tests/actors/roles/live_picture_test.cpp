@@ -59,7 +59,7 @@ int colours(const wire::LivePicture& picture) {
   return static_cast<int>(all.size());
 }
 
-TEST_CASE("a live picture shows the scene, or the frame that the agent sees") {
+TEST_CASE("A live picture shows the scene or the frame that the agent sees") {
   Watched watched({.task = "cartpole_balance",
                    .pixels = env::PixelOptions{.height = 20, .width = 30},
                    .frame_stack = 1});
@@ -92,7 +92,7 @@ TEST_CASE("a live picture shows the scene, or the frame that the agent sees") {
   CHECK(has(watched.refused(false, -1), "environment=-1"));
 }
 
-TEST_CASE("a live picture of a grey frame has three equal channels") {
+TEST_CASE("A live picture of a grey frame has three equal channels") {
   Watched watched({.task = "cartpole_balance",
                    .pixels = env::PixelOptions{.height = 20, .width = 30, .grey = true}});
   watched.play(1);
@@ -103,7 +103,7 @@ TEST_CASE("a live picture of a grey frame has three equal channels") {
   CHECK(colours(frame) > 5);
 }
 
-TEST_CASE("a live picture of a game shows its board, and one of numbers is refused") {
+TEST_CASE("A live picture of a game shows its board, and numeric observations are refused") {
   Watched game({.task = "MinAtar/SpaceInvaders-v1"});
   game.play(2);
   const auto board = game.look(false);

@@ -26,7 +26,7 @@ struct ParameterFixture : tests::ActorFixture {
 
 TEST_CASE_FIXTURE(
     ParameterFixture,
-    "who subscribes late gets the newest parameters at once, and later ones as they come") {
+    "A late subscriber gets the newest parameters at once and later ones as they arrive") {
   self->send(parameters, publish_atom_v, version(1));
   self->send(parameters, publish_atom_v, version(2));
   self->send(parameters, subscribe_atom_v, caf::actor(self));
@@ -35,7 +35,7 @@ TEST_CASE_FIXTURE(
   CHECK(received() == std::vector<std::uint64_t>{3});
 }
 
-TEST_CASE_FIXTURE(ParameterFixture, "older parameters never replace newer ones") {
+TEST_CASE_FIXTURE(ParameterFixture, "Older parameters never replace newer ones") {
   self->send(parameters, subscribe_atom_v, caf::actor(self));
   for (const std::uint64_t number : {5U, 4U, 6U})
     self->send(parameters, publish_atom_v, version(number));

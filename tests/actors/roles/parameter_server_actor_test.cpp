@@ -32,7 +32,7 @@ at::Tensor train(const std::string& endpoint, int steps) {
 
 TEST_CASE_FIXTURE(
     tests::ActorFixture,
-    "a parameter server actor serves learners, reports, saves, and continues from that") {
+    "A parameter server actor serves learners, reports, saves and continues from the saved file") {
   const TemporaryFolder folder;
   const auto path = (folder / "servers").string();
   const auto context = std::make_shared<env::wire::Context>();
@@ -59,7 +59,7 @@ TEST_CASE_FIXTURE(
 
 TEST_CASE_FIXTURE(
     tests::ActorFixture,
-    "a parameter server that comes back continues from its snapshot, one of a new run does not") {
+    "A restarted parameter server continues from its snapshot, but one of a new run does not") {
   const TemporaryFolder folder;
   const auto context = std::make_shared<env::wire::Context>();
   learner::ParameterServerHostOptions options;

@@ -4,7 +4,7 @@
 
 using troupe::actors::PolicyTurns;
 
-TEST_CASE("environments play whole sequences, then wait for what was learned from them") {
+TEST_CASE("Environments play whole sequences, then wait for the parameters learned from them") {
   PolicyTurns turns(10, 8, 4); // 8 sequences of 10 steps over 4 environments: two each
   CHECK(turns.waits(0));       // until the first parameters arrive
   turns.published();
@@ -20,7 +20,7 @@ TEST_CASE("environments play whole sequences, then wait for what was learned fro
   CHECK(turns.waits(60));
 }
 
-TEST_CASE("environments that do not divide a batch make more than it needs") {
+TEST_CASE("Environments that do not divide a batch play more sequences than it needs") {
   PolicyTurns turns(10, 8, 3); // three sequences each
   turns.published();
   CHECK(turns.begins(0));
@@ -28,7 +28,7 @@ TEST_CASE("environments that do not divide a batch make more than it needs") {
   CHECK(turns.waits(30));
 }
 
-TEST_CASE("waiting environments play on when others leave, and make up for them") {
+TEST_CASE("Waiting environments continue when others leave, and play the missing sequences") {
   PolicyTurns turns(10, 8, 8);
   turns.published();
   CHECK(turns.begins(0));
@@ -40,7 +40,7 @@ TEST_CASE("waiting environments play on when others leave, and make up for them"
   CHECK(turns.waits(30));
 }
 
-TEST_CASE("environments of other agents never wait") {
+TEST_CASE("Environments of agents that do not require the newest policy never wait") {
   PolicyTurns turns(0, 8, 4);
   CHECK_FALSE(turns.waits(0));
   CHECK_FALSE(turns.begins(0));

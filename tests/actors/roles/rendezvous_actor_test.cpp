@@ -58,7 +58,8 @@ struct RendezvousFixture : tests::ActorFixture {
   }
 };
 
-TEST_CASE_FIXTURE(RendezvousFixture, "who waits for keys is answered when the last of them comes") {
+TEST_CASE_FIXTURE(RendezvousFixture,
+                  "A request that waits for keys is answered when the last key is set") {
   auto value = waiting(request(Request::GET, {"a"}));
   auto both = waiting(request(Request::WAIT, {"a", "b"}));
   answer(Request::SET, std::vector<std::string>{"a"}, "one");
@@ -71,7 +72,9 @@ TEST_CASE_FIXTURE(RendezvousFixture, "who waits for keys is answered when the la
   CHECK(answer(Request::GET, std::vector<std::string>{"b"}).value() == "3");
 }
 
-TEST_CASE_FIXTURE(RendezvousFixture, "who waits longer than its patience is told for what") {
+TEST_CASE_FIXTURE(
+    RendezvousFixture,
+    "A request that exceeds its patience fails, and the error names the missing key") {
   auto pending = waiting(request(Request::WAIT, {"a", "b"}));
   answer(Request::SET, std::vector<std::string>{"a"}, "one");
   scheduler.clock().advance_time(std::chrono::milliseconds(999));
@@ -87,7 +90,7 @@ TEST_CASE_FIXTURE(RendezvousFixture, "who waits longer than its patience is told
   CHECK(answer(Request::COUNT, std::vector<std::string>{}).number() == 2);
 }
 
-TEST_CASE_FIXTURE(RendezvousFixture, "who waits when the learners are gone is told so") {
+TEST_CASE_FIXTURE(RendezvousFixture, "A waiting request fails when the learners end") {
   auto pending = waiting(request(Request::GET, {"a"}));
   end();
   std::string why;
@@ -97,7 +100,7 @@ TEST_CASE_FIXTURE(RendezvousFixture, "who waits when the learners are gone is to
 }
 
 TEST_CASE_FIXTURE(RendezvousFixture,
-                  "what is no request, or too much, is refused and changes nothing") {
+                  "Invalid and oversized requests are refused and change nothing") {
   CHECK(refusal({"garbage"}).find("StoreRequest") != std::string::npos);
   CHECK(refusal(request(Request::SET, {})).find("0 keys") != std::string::npos);
   CHECK(refusal(request(Request::GET, {"a", "b"})).find("2 keys") != std::string::npos);
@@ -118,7 +121,7 @@ TEST_CASE_FIXTURE(RendezvousFixture,
   CHECK(answer(Request::GET, std::vector<std::string>{"n"}).value() == "9223372036854775807");
 }
 
-TEST_CASE_FIXTURE(RendezvousFixture, "so many may wait, and no more") {
+TEST_CASE_FIXTURE(RendezvousFixture, "The number of waiting requests is limited") {
   const auto asked = request(Request::GET, {"never"});
   for (int i = 0; i < 4096; ++i)
     self->request(store, caf::infinite, store_atom_v, asked);
@@ -153,7 +156,8 @@ struct StoreFixture {
   }
 };
 
-TEST_CASE_FIXTURE(StoreFixture, "a store by messages answers as c10d's do") {
+TEST_CASE_FIXTURE(StoreFixture,
+                  "A message-based store gives the same answers as c10d's HashStore") {
   const auto talk = [](const c10::intrusive_ptr<c10d::Store>& asked) {
     std::vector<std::string> said;
     const auto note = [&](const std::string& what) { said.push_back(what); };
@@ -179,7 +183,8 @@ TEST_CASE_FIXTURE(StoreFixture, "a store by messages answers as c10d's do") {
   CHECK(talk(client()) == talk(c10::make_intrusive<c10d::HashStore>()));
 }
 
-TEST_CASE_FIXTURE(StoreFixture, "one waits for what another says, under prefixes of their own") {
+TEST_CASE_FIXTURE(StoreFixture,
+                  "A client waits for a key that another client sets under the same prefix") {
   auto got = std::async(std::launch::async, [this] {
     return c10::make_intrusive<c10d::PrefixStore>("group", client())->get_to_str("address");
   });
@@ -188,7 +193,7 @@ TEST_CASE_FIXTURE(StoreFixture, "one waits for what another says, under prefixes
   CHECK(got.get() == "here");
 }
 
-TEST_CASE_FIXTURE(StoreFixture, "what does not come, and who does not belong, is an error") {
+TEST_CASE_FIXTURE(StoreFixture, "A missing key and a client of another incarnation cause errors") {
   CHECK_THROWS_WITH_AS(client("life 1", std::chrono::milliseconds(1))->get("never"),
                        doctest::Contains("rendezvous, GET never: nobody said \"never\" in time"),
                        std::runtime_error);

@@ -56,7 +56,7 @@ struct ReplayFixture : tests::ActorFixture {
 };
 
 TEST_CASE_FIXTURE(ReplayFixture,
-                  "a sample asked too early is answered by the insert that makes it possible") {
+                  "An early sample request is answered by the insertion that makes it possible") {
   auto pending = self->request(replay, caf::infinite, sample_atom_v, std::uint32_t{0},
                                std::uint64_t{0}, std::uint32_t{1});
   deliver_all();
@@ -69,7 +69,7 @@ TEST_CASE_FIXTURE(ReplayFixture,
 }
 
 TEST_CASE_FIXTURE(ReplayFixture,
-                  "an insert too far ahead waits for samples, and opening the shard lets it in") {
+                  "An insertion too far ahead waits for samples, and opening the shard admits it") {
   ask<done_atom>(replay, insert_atom_v, items(2));
   ask<done_atom>(replay, insert_atom_v, items(8)); // its first item is allowed, so all of it is
   auto pending = self->request(replay, caf::infinite, insert_atom_v, items(1));
@@ -85,7 +85,7 @@ TEST_CASE_FIXTURE(ReplayFixture,
   pending.receive([](done_atom) {}, [this](caf::error& e) { FAIL(explain(system, e)); });
 }
 
-TEST_CASE_FIXTURE(ReplayFixture, "a stopping shard answers those who wait for a sample") {
+TEST_CASE_FIXTURE(ReplayFixture, "A stopping shard answers waiting sample requests with a fault") {
   auto pending = self->request(replay, caf::infinite, sample_atom_v, std::uint32_t{0},
                                std::uint64_t{0}, std::uint32_t{1});
   deliver_all();
@@ -97,8 +97,7 @@ TEST_CASE_FIXTURE(ReplayFixture, "a stopping shard answers those who wait for a 
                   [](caf::error& e) { CHECK((e == Fault::stopping)); });
 }
 
-TEST_CASE_FIXTURE(ReplayFixture,
-                  "asking for nothing, or as a replica that is not there, is refused") {
+TEST_CASE_FIXTURE(ReplayFixture, "Empty sample requests and unknown replicas are refused") {
   for (const auto& [replica, rows] : {std::pair{0U, 0U}, std::pair{2U, 1U}}) {
     auto pending =
         self->request(replay, caf::infinite, sample_atom_v, replica, std::uint64_t{0}, rows);
@@ -112,7 +111,7 @@ struct InTurn : ReplayFixture {
   InTurn() : ReplayFixture(true) {}
 };
 
-TEST_CASE("in a deterministic run two replicas get the same samples whoever asks first") {
+TEST_CASE("In a deterministic run, two replicas get the same samples in any order of requests") {
   std::vector<std::uint64_t> keys[2];
   for (const bool second_first : {false, true}) {
     InTurn fixture;
@@ -150,7 +149,7 @@ struct Prioritized : ReplayFixture {
   }
 };
 
-TEST_CASE("priorities reach the table, wrong ones are answered with what is wrong") {
+TEST_CASE("Priorities reach the table, and invalid priorities are refused with the reason") {
   Prioritized fixture;
   fixture.ask<done_atom>(fixture.replay, insert_atom_v, fixture.items(50));
   fixture.ask<done_atom>(fixture.replay, update_atom_v, std::uint32_t{0}, std::uint64_t{0},
@@ -179,7 +178,8 @@ TEST_CASE("priorities reach the table, wrong ones are answered with what is wron
                   });
 }
 
-TEST_CASE("in a deterministic run priorities come between the samples of one number and the next") {
+TEST_CASE("In a deterministic run, the priorities of one sample number are applied before the next "
+          "samples") {
   Prioritized fixture(true);
   fixture.ask<done_atom>(fixture.replay, insert_atom_v, fixture.items(50));
   const auto ask_sample = [&](std::uint32_t replica, std::uint64_t number) {
@@ -268,7 +268,7 @@ struct Written {
   }
 };
 
-TEST_CASE_FIXTURE(Written, "a shard that comes back has what its newest sound snapshot has") {
+TEST_CASE_FIXTURE(Written, "A restarted shard restores its newest valid snapshot") {
   replay::Writer writer = replay::transition_writer(kStates, 1);
   begin_episode(writer);
   const auto items = [&](int count) {
@@ -314,7 +314,7 @@ TEST_CASE_FIXTURE(Written, "a shard that comes back has what its newest sound sn
   end(another_run);
 }
 
-TEST_CASE_FIXTURE(Written, "a shard that is restored and dies comes back with what was restored") {
+TEST_CASE_FIXTURE(Written, "A shard that dies after a restore restarts with the restored items") {
   replay::Writer writer = replay::transition_writer(kStates, 1);
   begin_episode(writer);
   const float action = 0.5F;
@@ -336,7 +336,7 @@ TEST_CASE_FIXTURE(Written, "a shard that is restored and dies comes back with wh
   end(second);
 }
 
-TEST_CASE_FIXTURE(ReplayFixture, "clients of a run's shard cannot change its limiter") {
+TEST_CASE_FIXTURE(ReplayFixture, "Clients of a run's shard cannot change its rate limiter") {
   const auto context = std::make_shared<env::wire::Context>();
   const ReplayActor served =
       system.spawn(replay_actor, ReplayOptions{.table = {.limiter = {.min_items = 2}},
@@ -354,7 +354,9 @@ TEST_CASE_FIXTURE(ReplayFixture, "clients of a run's shard cannot change its lim
   deliver_all();
 }
 
-TEST_CASE_FIXTURE(ReplayFixture, "a limiter changed while the shard runs answers those it held") {
+TEST_CASE_FIXTURE(
+    ReplayFixture,
+    "A changed rate limiter of a running shard answers the requests that it now allows") {
   auto pending = self->request(replay, caf::infinite, sample_atom_v, std::uint32_t{0},
                                std::uint64_t{0}, std::uint32_t{1});
   ask<done_atom>(replay, insert_atom_v, items(1)); // of two

@@ -36,7 +36,7 @@ public:
   void load(const learner::TensorMap&, const learner::TensorMap&) override {}
 };
 
-TEST_CASE("a histogram counts every finite value once and keeps the moments") {
+TEST_CASE("A histogram counts every finite value once and keeps the moments") {
   Histogram made(-1, 1, 4);
   for (const double value : {-1.0, -0.5, 0.0, 0.49, 1.0, 7.0, -7.0, kNaN})
     made.add(value);
@@ -57,7 +57,8 @@ TEST_CASE("a histogram counts every finite value once and keeps the moments") {
   CHECK_THROWS_AS(Histogram(1, 1), std::invalid_argument);
 }
 
-TEST_CASE("bins span the values, also of one value, of none and of the greatest numbers") {
+TEST_CASE(
+    "Histogram bins span the values, including a single value, no values and extreme values") {
   const std::vector<double> one{5, 5, 5}, none{kNaN};
   CHECK(learner::histogram_of(one).count == 3);
   CHECK(learner::histogram_of(one).low < 5);
@@ -68,7 +69,8 @@ TEST_CASE("bins span the values, also of one value, of none and of the greatest 
   CHECK(wide.counts == std::vector<std::int64_t>{1, 1});
 }
 
-TEST_CASE("histograms of a learner are of its layers and mean gradients, without targets") {
+TEST_CASE(
+    "A learner's histograms cover its layers and mean gradients but not its target networks") {
   TwoLayers replica;
   const auto made = learner_histograms(replica).histograms();
   REQUIRE(made.size() == 3);
@@ -83,7 +85,7 @@ TEST_CASE("histograms of a learner are of its layers and mean gradients, without
   CHECK(histogram_of(made.at("gradient_means/a.weight")).maximum == 0.25);
 }
 
-TEST_CASE("histograms of actions have a bin for each choice or bins from -1 to 1") {
+TEST_CASE("Action histograms have one bin for each choice or bins from -1 to 1") {
   replay::TransitionSpec numbers;
   numbers.action_size = 2;
   ActionHistograms continuous(numbers);
@@ -110,7 +112,7 @@ TEST_CASE("histograms of actions have a bin for each choice or bins from -1 to 1
   CHECK(together.take().histograms().at("actions").count() == 80);
 }
 
-TEST_CASE("a histogram from another process is checked") {
+TEST_CASE("A histogram from another process is validated") {
   wire::Histogram hostile;
   CHECK_THROWS_WITH_AS(histogram_of(hostile), doctest::Contains("0 bins"), std::invalid_argument);
   hostile.mutable_counts()->Resize(1000, 1);
@@ -121,7 +123,7 @@ TEST_CASE("a histogram from another process is checked") {
   CHECK_THROWS_AS(histogram_of(hostile), std::invalid_argument);
 }
 
-TEST_CASE("a run of ten thousand evaluations writes histograms at a few hundred of them") {
+TEST_CASE("A run of ten thousand evaluations writes histograms for a few hundred of them") {
   std::int64_t written = 0, late = 0;
   for (std::int64_t call = 0; call < 10'000; ++call) {
     written += DistributionReports::counts(call) ? 1 : 0;

@@ -16,7 +16,7 @@ wire::SpansOrder order(wire::SpansOrder::What what, std::int64_t capacity = 0,
   return made;
 }
 
-TEST_CASE("spans are kept between start and take, those of stages and those of calls") {
+TEST_CASE("Spans of stages and of calls are kept between start and take") {
   SpanRecorder recorder;
   Stopwatch watch(recorder.timeline());
   watch.lap("learner.wait"); // no recording is active yet
@@ -41,7 +41,7 @@ TEST_CASE("spans are kept between start and take, those of stages and those of c
   CHECK(watch.seconds().size() == 2);
 }
 
-TEST_CASE("a learner stops recording after the updates that were ordered") {
+TEST_CASE("A learner stops recording after the requested number of updates") {
   SpanRecorder recorder;
   recorder.note_update(); // without a recording
   recorder.answer(order(wire::SpansOrder::START, 100, 2));
@@ -57,7 +57,8 @@ TEST_CASE("a learner stops recording after the updates that were ordered") {
   CHECK_FALSE(recorder.answer(order(wire::SpansOrder::STOP)).recording());
 }
 
-TEST_CASE("spans are bounded whatever an order says, and lost ones are counted") {
+TEST_CASE(
+    "The number of spans is bounded for any requested capacity, and dropped spans are counted") {
   SpanRecorder recorder;
   for (const std::int64_t capacity : {std::int64_t{-5}, INT64_MAX}) {
     recorder.answer(order(wire::SpansOrder::START, capacity));

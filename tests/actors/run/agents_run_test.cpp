@@ -36,7 +36,7 @@ RunConfig small_with(const learner::AgentKind& kind, std::int64_t environment_st
 
 } // namespace
 
-TEST_CASE("every agent: a deterministic run that was resumed equals one that was not") {
+TEST_CASE("A resumed deterministic run of any agent equals an uninterrupted one") {
   for (const learner::AgentKind& kind : learner::agent_kinds()) {
     CAPTURE(kind.name);
     const TemporaryFolder whole, parts;
@@ -54,7 +54,7 @@ TEST_CASE("every agent: a deterministic run that was resumed equals one that was
   }
 }
 
-TEST_CASE("a critic is compared with the returns of evaluations, which changes no parameter") {
+TEST_CASE("A critic is compared with evaluation returns without changing any parameter") {
   for (const bool in_rounds : {true, false}) {
     CAPTURE(in_rounds);
     RunConfig config = small_with(*learner::find_agent("td3"), 1200);
@@ -91,8 +91,7 @@ TEST_CASE("a critic is compared with the returns of evaluations, which changes n
   }
 }
 
-TEST_CASE(
-    "pixels and states together: a deterministic run that was resumed equals one that was not") {
+TEST_CASE("A resumed deterministic run with pixels and states equals an uninterrupted one") {
   const learner::AgentKind& kind = *learner::find_agent("ppo");
   const auto both = [&](std::int64_t steps) {
     RunConfig config = small_with(kind, steps);
@@ -130,7 +129,7 @@ RunConfig with_hindsight(std::int64_t environment_steps) {
 
 } // namespace
 
-TEST_CASE("hindsight: a deterministic run that was resumed equals one that was not") {
+TEST_CASE("A resumed deterministic run with hindsight equals an uninterrupted one") {
   const TemporaryFolder whole, parts;
   const RunResult a = play(with_hindsight(1200), whole.path());
   REQUIRE(a.error == "");
@@ -146,7 +145,7 @@ TEST_CASE("hindsight: a deterministic run that was resumed equals one that was n
   check_equal(a.checkpoint, b.checkpoint, "optimizer.safetensors");
 }
 
-TEST_CASE("hindsight: with two replicas and a free run") {
+TEST_CASE("A free run with hindsight and two replicas completes") {
   const TemporaryFolder folder;
   RunConfig config = with_hindsight(1200);
   config.deterministic = false;
@@ -157,7 +156,7 @@ TEST_CASE("hindsight: with two replicas and a free run") {
   CHECK(result.progress.updates > 10);
 }
 
-TEST_CASE("hindsight: what does not fit is refused by name") {
+TEST_CASE("Options that hindsight does not support are refused, and the error names them") {
   const TemporaryFolder folder;
   const auto refused = [&](auto change, const char* words) {
     RunConfig config = with_hindsight(800);
@@ -185,7 +184,7 @@ TEST_CASE("hindsight: what does not fit is refused by name") {
       "sequences");
 }
 
-TEST_CASE("the newest policy plays every sample of an agent that asks for it") {
+TEST_CASE("The newest policy plays every sample of an agent that requires it") {
   const learner::AgentKind& kind = *learner::find_agent("ppo");
   REQUIRE(learner::small_agent(kind)->storage().newest_policy);
   for (const int environments : {3, 4, 8, 20}) { // per actor, of two; a batch has 16 sequences
@@ -210,7 +209,8 @@ TEST_CASE("the newest policy plays every sample of an agent that asks for it") {
   }
 }
 
-TEST_CASE("every agent: two replicas, priorities and a parameter server") {
+TEST_CASE("Every agent trains with two replicas and with a parameter server, off-policy agents "
+          "with priorities") {
   for (const learner::AgentKind& kind : learner::agent_kinds()) {
     CAPTURE(kind.name);
     for (const char* strategy : {"multi_worker", "parameter_server"}) {
@@ -231,7 +231,8 @@ TEST_CASE("every agent: two replicas, priorities and a parameter server") {
   }
 }
 
-TEST_CASE("each item is used once: a free run uses all, through evaluations and a resumption") {
+TEST_CASE(
+    "A free run of an on-policy agent uses each item once across evaluations and a resumption") {
   const learner::AgentKind& kind = *learner::find_agent("ppo");
   const TemporaryFolder folder;
   RunConfig config = small_with(kind, 4000);
@@ -253,7 +254,7 @@ TEST_CASE("each item is used once: a free run uses all, through evaluations and 
   CHECK(used(whole) > before + 20);
 }
 
-TEST_CASE("keys that an agent decides are refused by name") {
+TEST_CASE("Keys that the agent determines are refused, and the error names them") {
   const auto refused = [](const char* key, auto change) {
     RunConfig config = small_with(*learner::find_agent("ppo"), 1000);
     change(config);

@@ -11,7 +11,7 @@
 using namespace troupe;
 using replay::TemporaryKeys;
 
-TEST_CASE("A run's log says that its store's keys are not renewed while copies still succeed") {
+TEST_CASE("A run logs a failed renewal of its store's keys while copies still succeed") {
   const TemporaryFolder folder;
   const replay::Moto moto(folder);
   if (!moto.runs())

@@ -62,7 +62,7 @@ Options options_of(const wire::EpisodesReport& report) {
 
 } // namespace
 
-TEST_CASE("a companion gets the episodes, and its options hold from the next episodes on") {
+TEST_CASE("A companion receives the episodes, and its options apply from the next episodes") {
   const TemporaryFolder folder;
   const auto reports = std::make_shared<Reports>();
   const RunResult result = play(with(reports, lengthen, 1600), folder.path());
@@ -86,7 +86,7 @@ TEST_CASE("a companion gets the episodes, and its options hold from the next epi
   CHECK(options_of(reports->all.back()) == Options{"max_episode_steps=30"});
 }
 
-TEST_CASE("a deterministic run with a companion that was interrupted equals one that was not") {
+TEST_CASE("A resumed deterministic run with a companion equals an uninterrupted one") {
   const TemporaryFolder whole, parts;
   const auto reports = std::make_shared<Reports>();
   const auto resumed = std::make_shared<Reports>();
@@ -107,7 +107,7 @@ TEST_CASE("a deterministic run with a companion that was interrupted equals one 
                        doctest::Contains("companion is not given"), std::invalid_argument);
 }
 
-TEST_CASE("options that the task refuses end the run with the task's words") {
+TEST_CASE("Options that the task refuses end the run with the task's error") {
   for (const bool deterministic : {true, false}) {
     const TemporaryFolder folder;
     RunConfig config = with(
@@ -123,7 +123,7 @@ TEST_CASE("options that the task refuses end the run with the task's words") {
   }
 }
 
-TEST_CASE("a companion that fails ends the run with its reason") {
+TEST_CASE("A companion's failure ends the run with its reason") {
   const TemporaryFolder folder;
   RunConfig config = with(
       std::make_shared<Reports>(),
@@ -140,7 +140,7 @@ TEST_CASE("a companion that fails ends the run with its reason") {
   CHECK(result.error.find("the lesson plan is lost") != std::string::npos);
 }
 
-TEST_CASE("a companion is refused where it could not reach the environments") {
+TEST_CASE("A companion that could not reach the environments is refused") {
   RunConfig config = with(std::make_shared<Reports>(), lengthen, 100);
   CHECK_NOTHROW(check_run(config, false));
   CHECK_THROWS_WITH_AS(check_run(config, true), doctest::Contains("leave --processes out"),

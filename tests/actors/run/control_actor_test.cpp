@@ -80,7 +80,7 @@ wire::ControlRequest scale(const std::string& role, int count) {
   return request;
 }
 
-TEST_CASE("what cannot grow while a run goes on is refused with the reason and the way out") {
+TEST_CASE("Unsupported scaling of a live run is refused with the reason and a remedy") {
   const RunConfig config;
   RunConfig deterministic, on_data, sharded;
   sharded.replay.shards = 3;
@@ -108,7 +108,8 @@ TEST_CASE("what cannot grow while a run goes on is refused with the reason and t
   }
 }
 
-TEST_CASE("a restart is of the processes that were named, and names those there are when none is") {
+TEST_CASE("A restart covers the selected processes, and a selection without any is refused with "
+          "the list of processes") {
   const auto chosen = [](const std::string& role, const std::string& node) {
     wire::ControlRequest::Restart wanted;
     wanted.set_role(role);
@@ -141,8 +142,9 @@ TEST_CASE("a restart is of the processes that were named, and names those there 
   CHECK_THROWS_AS(restart_order(deterministic, {}, three_processes()), std::invalid_argument);
 }
 
-TEST_CASE_FIXTURE(ControlFixture,
-                  "status is answered without the head, with what each one waits for") {
+TEST_CASE_FIXTURE(
+    ControlFixture,
+    "A status request is answered without the head and lists what each process waits for") {
   wire::HeadReport head;
   head.set_phase("training");
   head.set_waits("waiting for a learner");
@@ -171,7 +173,7 @@ TEST_CASE_FIXTURE(ControlFixture,
 }
 
 TEST_CASE_FIXTURE(ControlFixture,
-                  "garbage, nothing, and what is meant for another head are refused") {
+                  "Garbage, empty requests and requests for another head are refused") {
   wire::ControlRequest other, nothing;
   other.set_folder("/runs/b");
   other.set_stop(true);
@@ -186,7 +188,7 @@ TEST_CASE_FIXTURE(ControlFixture,
 }
 
 TEST_CASE_FIXTURE(ControlFixture,
-                  "a request that changes the run must name it; one for its status need not") {
+                  "A request that changes the run must name it, but a status request need not") {
   wire::ControlRequest stop, restart, status, pause, checkpoint, grow = scale("environment", 3);
   stop.set_stop(true);
   pause.set_pause(false);
@@ -203,7 +205,8 @@ TEST_CASE_FIXTURE(ControlFixture,
   CHECK(answer(encode(status)).refusal.empty());
 }
 
-TEST_CASE("a rate limiter is not changed where there is none or numbers would be others") {
+TEST_CASE("A rate limiter change is refused for invalid values, deterministic runs and runs "
+          "without a limiter") {
   RunConfig config, deterministic, on_data, recorded, once;
   for (RunConfig* one : {&config, &deterministic, &recorded, &once})
     one->agent = learner::make_d4pg_agent({.batch_size = 64});
@@ -236,7 +239,7 @@ TEST_CASE("a rate limiter is not changed where there is none or numbers would be
   }
 }
 
-TEST_CASE_FIXTURE(ControlFixture, "a timeline is of 1 to 1000 updates of a run that trains") {
+TEST_CASE_FIXTURE(ControlFixture, "A timeline covers 1 to 1000 updates of a training run") {
   wire::ControlRequest request;
   request.set_folder("/runs/a");
   request.set_timeline(10);
@@ -255,7 +258,9 @@ TEST_CASE_FIXTURE(ControlFixture, "a timeline is of 1 to 1000 updates of a run t
   CHECK_FALSE(self->has_next_message());
 }
 
-TEST_CASE_FIXTURE(ControlFixture, "the head is asked to stop at once and asked for the rest") {
+TEST_CASE_FIXTURE(
+    ControlFixture,
+    "A stop request reaches the head at once, and other requests wait for the head's answer") {
   wire::ControlRequest request;
   request.set_folder("/runs/a");
   request.set_stop(true);

@@ -128,7 +128,8 @@ double largest_difference(const RunResult& a, const RunResult& b) {
 
 } // namespace
 
-TEST_CASE("a run on data evaluates at each period, ends at its last update and says what it saw") {
+TEST_CASE("A run on data evaluates at each period, ends at its last update and reports metrics and "
+          "pictures") {
   auto config = on_data(250);
   config.evaluation.period = 100;
   const TemporaryFolder folder;
@@ -153,7 +154,7 @@ TEST_CASE("a run on data evaluates at each period, ends at its last update and s
   CHECK(picture.rgb == expected);
 }
 
-TEST_CASE("replicas on their parts of the data end where one on all of it ends") {
+TEST_CASE("Replicas that share the data learn what one replica learns from all of it") {
   const TemporaryFolder one, three;
   const auto a = play(on_data(100), one.path());
   const auto b = play(on_data(100, 3), three.path());
@@ -163,7 +164,7 @@ TEST_CASE("replicas on their parts of the data end where one on all of it ends")
   CHECK(largest_difference(a, b) < 1e-5);
 }
 
-TEST_CASE("a run on data that was interrupted and resumed equals one that was not") {
+TEST_CASE("A resumed run on data equals an uninterrupted one") {
   const TemporaryFolder whole, parts;
   const auto a = play(on_data(120, 2), whole.path());
   REQUIRE(a.error == "");
@@ -177,7 +178,7 @@ TEST_CASE("a run on data that was interrupted and resumed equals one that was no
   CHECK(a.evaluation.metrics == b.evaluation.metrics);
 }
 
-TEST_CASE("a run on data that is stopped has a checkpoint and says that it was interrupted") {
+TEST_CASE("A stopped run on data writes a checkpoint and reports that it was interrupted") {
   auto config = on_data(1'000'000'000);
   const TemporaryFolder folder;
   Watched watched;
@@ -189,7 +190,7 @@ TEST_CASE("a run on data that is stopped has a checkpoint and says that it was i
   CHECK(watched.evaluations.empty());
 }
 
-TEST_CASE("checkpoints are written while a run on data goes on") {
+TEST_CASE("A run on data continues while checkpoints are written") {
   auto config = on_data(3000);
   config.checkpoint.minutes = 1e-9;
   config.checkpoint.keep = 1000;
@@ -204,7 +205,7 @@ TEST_CASE("checkpoints are written while a run on data goes on") {
   CHECK(result.progress.updates == 3000);
 }
 
-TEST_CASE("parameter servers hold what a run on data learns, and their run ends") {
+TEST_CASE("A run on data with parameter servers ends and saves the servers' state") {
   auto config = on_data(150, 2);
   config.learner.strategy = "parameter_server max_staleness=4";
   const TemporaryFolder folder;
@@ -216,7 +217,7 @@ TEST_CASE("parameter servers hold what a run on data learns, and their run ends"
   CHECK(std::filesystem::exists(result.checkpoint / "servers" / "shard-0.safetensors"));
 }
 
-TEST_CASE("what goes wrong with the data of one replica ends the run with its words") {
+TEST_CASE("A data error in one replica ends the run with its message") {
   const TemporaryFolder folder;
   CHECK(play(on_data(100, 2, {.ends_after = 30}), folder.path()).error.find("the data ended after")
         != std::string::npos);

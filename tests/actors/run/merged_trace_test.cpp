@@ -65,7 +65,7 @@ nlohmann::json checked_trace(const std::string& text) {
   return trace;
 }
 
-TEST_CASE("a merged trace has the time of the learner, by one clock, with nested spans") {
+TEST_CASE("A merged trace uses one clock, covers the learner's time and nests spans") {
   const MergedTrace made = merged_trace(three());
   CHECK(made.processes == 3);
   CHECK(made.nanoseconds == 10'001);
@@ -90,7 +90,7 @@ TEST_CASE("a merged trace has the time of the learner, by one clock, with nested
   CHECK(spans.at("3 wait").at("dur") == 10.001);
 }
 
-TEST_CASE("a trace without spans, or of processes without any, is one still") {
+TEST_CASE("A trace without spans, or of processes without spans, is valid") {
   checked_trace(merged_trace({}).text);
   TraceProcess silent{.name = "replay 0"};
   const MergedTrace made = merged_trace({silent});
@@ -99,7 +99,7 @@ TEST_CASE("a trace without spans, or of processes without any, is one still") {
   CHECK(made.nanoseconds == 0);
 }
 
-TEST_CASE("round trips bound the offset of a clock from both sides") {
+TEST_CASE("Round trips bound a clock offset from both sides") {
   ClockBounds clock;
   CHECK(clock.error() == 0);
   clock.add(100, 1150, 200); // the other clock is ahead by 950 to 1050

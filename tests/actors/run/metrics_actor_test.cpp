@@ -50,7 +50,7 @@ struct MetricsFixture : tests::ActorFixture {
   }
 };
 
-TEST_CASE("a few actors are asked every time, of a thousand each in turn") {
+TEST_CASE("A few actors are polled every time, and a thousand actors in turn") {
   MetricsFixture few(3);
   few.pass(4);
   CHECK(few.asked == std::vector<int>(3, 4));
@@ -61,7 +61,7 @@ TEST_CASE("a few actors are asked every time, of a thousand each in turn") {
   CHECK(many.asked == std::vector<int>(1000, 1));
 }
 
-TEST_CASE("who asks for all reports gets those of all, however many there are") {
+TEST_CASE("A request for all reports covers every actor, however many there are") {
   MetricsFixture many(1000);
   const auto update = many.ask<UpdatePtr>(many.metrics, report_atom_v);
   CHECK(many.times_asked() == 1000);

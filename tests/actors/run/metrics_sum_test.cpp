@@ -22,7 +22,7 @@ wire::EnvironmentReport environment(int actor, std::uint64_t incarnation, std::i
   return report;
 }
 
-TEST_CASE("the rates of a resumed run are those since it was") {
+TEST_CASE("A resumed run's rates count only progress since the resumption") {
   wire::RunState before;
   before.set_environment_steps(460'000);
   before.set_updates(57'000);
@@ -49,7 +49,7 @@ TEST_CASE("the rates of a resumed run are those since it was") {
   CHECK(then.session_seconds == 1);
 }
 
-TEST_CASE("rates are means over ten seconds: a run that moves in bursts does not look stuck") {
+TEST_CASE("Rates are averaged over ten seconds, so that bursts do not look like stalls") {
   MetricsSum sum({});
   wire::LearnerReport learner;
   Progress now;
@@ -66,7 +66,7 @@ TEST_CASE("rates are means over ten seconds: a run that moves in bursts does not
   CHECK(now.updates_per_second == 0); // stuck
 }
 
-TEST_CASE("failed spills add up over shards, and a shard that restarts adds to its earlier ones") {
+TEST_CASE("Failed spills are summed over shards and over a shard's restarts") {
   MetricsSum sum({});
   const auto add = [&](int number, std::int64_t failed) {
     wire::ShardReport shard;
@@ -82,7 +82,7 @@ TEST_CASE("failed spills add up over shards, and a shard that restarts adds to i
   CHECK(add(0, 4) == 11);
 }
 
-TEST_CASE("totals add up over actors, and a report that comes twice counts once") {
+TEST_CASE("Totals are summed over actors, and a repeated report counts once") {
   MetricsSum sum({});
   for (int i = 0; i < 2; ++i) {
     sum.add(environment(0, 0, 10));
@@ -95,7 +95,7 @@ TEST_CASE("totals add up over actors, and a report that comes twice counts once"
   CHECK(now.seconds.at("environment.step") == doctest::Approx(1.0));
 }
 
-TEST_CASE("the steps of an actor that died stay in the sum beside those of its successor") {
+TEST_CASE("The steps of a dead actor stay in the sum beside those of its successor") {
   MetricsSum sum({});
   sum.add(environment(0, 0, 100, 7));
   sum.add(environment(0, 1, 5, 50));
@@ -107,7 +107,7 @@ TEST_CASE("the steps of an actor that died stay in the sum beside those of its s
   CHECK(now.parameter_lag == doctest::Approx(10)); // the successor's: 60 - 50
 }
 
-TEST_CASE("a resumed run counts on from its checkpoint") {
+TEST_CASE("A resumed run's counters continue from its checkpoint") {
   wire::RunState before;
   before.set_agent_steps(1000);
   before.set_environment_steps(4000);
@@ -122,7 +122,7 @@ TEST_CASE("a resumed run counts on from its checkpoint") {
   CHECK(now.training_seconds == doctest::Approx(63));
 }
 
-TEST_CASE("processor seconds are those of each process once, of the head's since the run began") {
+TEST_CASE("Processor seconds count each process once, and the head's only since the run began") {
   const auto time = [](std::uint64_t process, double seconds) {
     wire::ProcessTime made;
     made.set_process(process);
@@ -148,7 +148,7 @@ TEST_CASE("processor seconds are those of each process once, of the head's since
   CHECK(sum.state(now).processor_seconds() == doctest::Approx(1024));
 }
 
-TEST_CASE("pauses do not count as training, and before the first episode the return is NaN") {
+TEST_CASE("Pauses do not count as training time, and the return is NaN before the first episode") {
   MetricsSum sum({});
   CHECK(sum.progress(5.0, false).training_seconds == 0);
   CHECK(std::isnan(sum.progress(1.0, true).episode_return));
@@ -168,7 +168,8 @@ wire::ParameterServerReport server(int shard, std::uint64_t incarnation, std::in
   return report;
 }
 
-TEST_CASE("staleness and rates are means over the gradients of the last stretch, drops are a sum") {
+TEST_CASE("Staleness and rates are averaged over the latest gradients, and dropped gradients are "
+          "summed") {
   MetricsSum sum({});
   CHECK_FALSE(sum.progress(1.0, true).learner.contains("staleness_mean")); // there are no servers
   sum.add(server(0, 0, 10, 5, 10));
@@ -187,7 +188,7 @@ TEST_CASE("staleness and rates are means over the gradients of the last stretch,
   CHECK(now.learner.at("dropped_gradients") == 6);
 }
 
-TEST_CASE("the episode return is the mean of the last ten") {
+TEST_CASE("The episode return is the mean of the last ten episodes") {
   MetricsSum sum({});
   auto report = environment(0, 0, 1);
   for (int i = 1; i <= 12; ++i) {
@@ -200,7 +201,7 @@ TEST_CASE("the episode return is the mean of the last ten") {
   CHECK(now.episode_return == doctest::Approx((3 + 12) / 2.0));
 }
 
-TEST_CASE("an actor that left counts with what it did, not with the age of its parameters") {
+TEST_CASE("An actor that left still counts in the totals but not in the parameter lag") {
   MetricsSum sum({});
   sum.add(environment(0, 0, 100, 50));
   sum.add(environment(1, 0, 20, 10));
@@ -215,7 +216,7 @@ TEST_CASE("an actor that left counts with what it did, not with the age of its p
   CHECK(sum.progress(1, true).parameter_lag == doctest::Approx(5));
 }
 
-TEST_CASE("what each one waits for: alike actors in one line, the newest life of each") {
+TEST_CASE("Waiting reports group identical actors and use each actor's newest incarnation") {
   MetricsSum sum({});
   const auto add = [&](int actor, std::uint64_t incarnation, const std::string& waiting) {
     auto report = environment(actor, incarnation, 1);
@@ -251,7 +252,8 @@ TEST_CASE("what each one waits for: alike actors in one line, the newest life of
   CHECK(progress.shards[0].waiting == "1 samples of 32 wait");
 }
 
-TEST_CASE("the sums of a head go on in its successor, whose own time counts from its start") {
+TEST_CASE("A successor continues its predecessor's sums and counts its own processor time from its "
+          "start") {
   wire::RunState before;
   before.set_environment_steps(1000);
   wire::ProcessTime own;

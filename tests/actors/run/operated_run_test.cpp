@@ -71,7 +71,8 @@ std::string refused(const std::function<void()>& action) {
   return {};
 }
 
-TEST_CASE("a run of threads records a timeline of all its actors and changes its rate limiter") {
+TEST_CASE(
+    "A single-process run records a timeline of all its actors and changes its rate limiter") {
   auto config = small(2'000'000'000);
   config.deterministic = false;
   const TemporaryFolder folder;
@@ -125,7 +126,8 @@ TEST_CASE("a run of threads records a timeline of all its actors and changes its
   CHECK(live.end(true).error == "");
 }
 
-TEST_CASE("a live run shows the scene and what its agent sees, and training goes on") {
+TEST_CASE(
+    "A live run shows its scene, refuses pictures that it cannot show and continues training") {
   auto config = small(2'000'000'000);
   config.deterministic = false;
   config.actors.environments_per_actor = 2;
@@ -158,7 +160,7 @@ TEST_CASE("a live run shows the scene and what its agent sees, and training goes
   CHECK(live.end(true).error == "");
 }
 
-TEST_CASE("a deterministic run is paused between rounds and gives the same bits") {
+TEST_CASE("A pause between rounds does not change the result of a deterministic run") {
   const TemporaryFolder whole, held;
   const RunResult a = play(small(6000), whole.path());
   OperatedRun live(small(6000), held.path());

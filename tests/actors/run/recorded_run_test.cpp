@@ -59,8 +59,7 @@ bool learns_from_records(const learner::Agent& agent) {
 
 } // namespace
 
-TEST_CASE(
-    "every agent of transitions learns from recorded episodes, exactly so after a resumption") {
+TEST_CASE("Every agent of transitions learns from recorded episodes and resumes exactly") {
   for (const learner::AgentKind& kind : learner::agent_kinds()) {
     CAPTURE(kind.name);
     if (!kind.states || !learns_from_records(*learner::small_agent(kind)))
@@ -81,8 +80,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "recorded episodes: free runs with two replicas, priorities and evaluations end in time") {
+TEST_CASE("Free runs on recorded episodes with two replicas, priorities and evaluations end at "
+          "their last update") {
   const Recorded recorded(0);
   const TemporaryFolder folder;
   RunConfig config = recorded.run(*learner::find_agent("td3"), 300);
@@ -102,7 +101,7 @@ TEST_CASE(
   CHECK(all.progress.updates == 400);
 }
 
-TEST_CASE("what does not fit a recording is refused by its key or folder") {
+TEST_CASE("Settings that do not fit a recording are refused") {
   const Recorded recorded(0);
   const TemporaryFolder folder;
   RunConfig config = recorded.run(*learner::find_agent("td3"), 10);

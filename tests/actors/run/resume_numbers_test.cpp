@@ -43,7 +43,7 @@ RunResult go_on(const RunConfig& config, const fs::path& folder, const fs::path&
   return run(config, folder, checkpoint, {}, callbacks, stop);
 }
 
-TEST_CASE("a run goes on with more and with fewer shards, with all its items and counters") {
+TEST_CASE("A run resumes with more or fewer shards and keeps all its items and counters") {
   const TemporaryFolder folder;
   auto config = free_run(6000);
   config.actors.environments_per_actor = 3;
@@ -74,7 +74,7 @@ TEST_CASE("a run goes on with more and with fewer shards, with all its items and
   CHECK(last.progress.replay_items > three.progress.replay_items);
 }
 
-TEST_CASE("a deterministic run with other shards keeps its items, too, and repeats to the bit") {
+TEST_CASE("A deterministic run that resumes with another number of shards repeats bit for bit") {
   const TemporaryFolder folder, first, second;
   auto config = small(3000);
   config.actors.environments_per_actor = 3; // a multiple of both numbers of shards
@@ -89,7 +89,7 @@ TEST_CASE("a deterministic run with other shards keeps its items, too, and repea
   check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
 }
 
-TEST_CASE("a run goes on with any number of learner replicas") {
+TEST_CASE("A run resumes with any number of learner replicas") {
   const TemporaryFolder folder;
   auto config = free_run(3000);
   RunResult before = play(config, folder.path());
@@ -105,7 +105,7 @@ TEST_CASE("a run goes on with any number of learner replicas") {
   }
 }
 
-TEST_CASE("environment actors that come, go and come again insert under names of their own") {
+TEST_CASE("Environment actors that leave and return insert under their own names") {
   const TemporaryFolder folder;
   auto config = free_run(4000);
   config.replay.shards = 1; // each shard needs an environment that inserts into it
@@ -133,7 +133,7 @@ TEST_CASE("environment actors that come, go and come again insert under names of
   CHECK(heard.has("4 of 4 environment actors start new episodes"));
 }
 
-TEST_CASE("what a deterministic run cannot follow is refused before it begins") {
+TEST_CASE("Changes that a deterministic run cannot follow are refused before it begins") {
   const TemporaryFolder folder;
   auto config = small(2400);
   const RunResult half = play(config, folder.path());
@@ -147,7 +147,8 @@ TEST_CASE("what a deterministic run cannot follow is refused before it begins") 
   CHECK_THROWS_AS(play(config, folder.path(), half.checkpoint), std::invalid_argument);
 }
 
-TEST_CASE("of a deterministic run the checkpoint of the best evaluation stays, exactly as it was") {
+TEST_CASE("A deterministic run keeps the checkpoint of its best evaluation with the evaluated "
+          "parameters") {
   const TemporaryFolder folder;
   auto config = small(11'000); // does not end with an evaluation, which the last one would replace
   config.evaluation.period = 2000;
@@ -179,7 +180,7 @@ TEST_CASE("of a deterministic run the checkpoint of the best evaluation stays, e
   }
 }
 
-TEST_CASE("a checkpoint that cannot be written costs a line, and the run goes on") {
+TEST_CASE("A checkpoint that cannot be written is logged, and the run continues") {
   const TemporaryFolder folder;
   auto config = free_run(20'000);
   config.checkpoint.minutes = 0.002;

@@ -27,7 +27,8 @@ Progress at_steps(std::int64_t environment_steps) {
   return now;
 }
 
-TEST_CASE("learners get updates once there are enough items, a second ahead of those made") {
+TEST_CASE(
+    "Learners are granted updates once there are enough items, about one second's worth ahead") {
   const auto config = schedule_config();
   RunSchedule schedule(config, {});
   struct Row {
@@ -45,7 +46,8 @@ TEST_CASE("learners get updates once there are enough items, a second ahead of t
   }
 }
 
-TEST_CASE("a slow learner gets few updates ahead, which end soon after the time limit") {
+TEST_CASE(
+    "A slow learner is granted few updates ahead, so that it ends soon after the time limit") {
   const auto config = schedule_config();
   RunSchedule schedule(config, {});
   Progress now;
@@ -61,7 +63,7 @@ TEST_CASE("a slow learner gets few updates ahead, which end soon after the time 
   CHECK(schedule.extend_updates(now) == 60 + 40);
 }
 
-TEST_CASE("on data no learner goes beyond the next evaluation or the end") {
+TEST_CASE("On data, no learner passes the next evaluation or the end") {
   auto config = schedule_config();
   config.workload = [] { return nullptr; };
   config.evaluation.period = 50;
@@ -81,7 +83,8 @@ TEST_CASE("on data no learner goes beyond the next evaluation or the end") {
   CHECK_FALSE(schedule.evaluation_due(now));
 }
 
-TEST_CASE("with recorded episodes updates are granted to the end, evaluations do not stop them") {
+TEST_CASE("With recorded episodes, the updates of a free run are granted past evaluations up to "
+          "the end") {
   auto config = schedule_config();
   config.recording = "episodes";
   config.actors.environment = 0;
@@ -110,7 +113,8 @@ TEST_CASE("with recorded episodes updates are granted to the end, evaluations do
   }
 }
 
-TEST_CASE("a run on data that resumes with another period evaluates at its next multiple") {
+TEST_CASE(
+    "A run on data that resumes with another evaluation period evaluates at its next multiple") {
   auto config = schedule_config();
   config.workload = [] { return nullptr; };
   config.evaluation.period = 40;
@@ -125,7 +129,7 @@ TEST_CASE("a run on data that resumes with another period evaluates at its next 
   CHECK(schedule.evaluation_due(now));
 }
 
-TEST_CASE("environments share the remaining steps, then each may make all of them") {
+TEST_CASE("Environments share the remaining steps, after which each may take all of them") {
   const auto config = schedule_config();
   RunSchedule schedule(config, {});
   CHECK(schedule.lanes() == 6);
@@ -142,7 +146,7 @@ TEST_CASE("environments share the remaining steps, then each may make all of the
   CHECK(schedule.steps(0, at_steps(4800)) == 3000);
 }
 
-TEST_CASE("a changed rate limiter is kept by a checkpoint until its keys change") {
+TEST_CASE("A checkpoint keeps a changed rate limiter until its keys change") {
   auto config = schedule_config();
   RunSchedule schedule(config, {});
   CHECK_FALSE(schedule.ratio());
@@ -159,7 +163,7 @@ TEST_CASE("a changed rate limiter is kept by a checkpoint until its keys change"
   CHECK_FALSE(RunSchedule(config, saved).ratio());
 }
 
-TEST_CASE("a scaled run has other shares, and resumes as it was scaled") {
+TEST_CASE("A scaled run has new shares and resumes at its scaled size") {
   const auto config = schedule_config();
   RunSchedule schedule(config, {});
   schedule.scale(4);
@@ -174,7 +178,7 @@ TEST_CASE("a scaled run has other shares, and resumes as it was scaled") {
   CHECK(RunSchedule(other, state).count(Role::environment) == 3);
 }
 
-TEST_CASE("rounds grant updates by the items that are complete") {
+TEST_CASE("Rounds grant updates for the items that are complete") {
   auto config = schedule_config();
   config.deterministic = true;
   RunSchedule schedule(config, {});
@@ -195,7 +199,7 @@ TEST_CASE("rounds grant updates by the items that are complete") {
   CHECK(resumed.begin_round() == 8);
 }
 
-TEST_CASE("with hindsight rounds grant updates by the items that there are") {
+TEST_CASE("With hindsight, rounds grant updates for the items that exist") {
   auto config = schedule_config();
   config.deterministic = true;
   config.replay.hindsight.goals = 4;
@@ -209,7 +213,7 @@ TEST_CASE("with hindsight rounds grant updates by the items that there are") {
   CHECK(schedule.finish_round(now) == 20); // 8/32 of the items beyond the first 100
 }
 
-TEST_CASE("evaluations come at multiples of their period, steps and minutes end a run") {
+TEST_CASE("Evaluations occur at multiples of their period, and steps or minutes end a run") {
   auto config = schedule_config();
   config.stop.minutes = 2;
   RunSchedule schedule(config, {});
@@ -225,7 +229,7 @@ TEST_CASE("evaluations come at multiples of their period, steps and minutes end 
   CHECK(schedule.complete(late));
 }
 
-TEST_CASE("a pause is over when training begins") {
+TEST_CASE("A pause ends when training begins") {
   const auto config = schedule_config();
   RunSchedule schedule(config, {});
   CHECK(schedule.paused());

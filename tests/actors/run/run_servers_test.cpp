@@ -47,8 +47,7 @@ void check_equal_servers(const fs::path& a, const fs::path& b, int servers) {
   }
 }
 
-TEST_CASE("a deterministic run with servers that was interrupted and resumed equals one that was "
-          "not") {
+TEST_CASE("A resumed deterministic run with parameter servers equals an uninterrupted one") {
   struct Case {
     const char* strategy;
     int replicas, servers;
@@ -76,7 +75,7 @@ TEST_CASE("a deterministic run with servers that was interrupted and resumed equ
   }
 }
 
-TEST_CASE("asynchronous servers have every bit back after a resumption, and the run goes on") {
+TEST_CASE("Asynchronous servers restore every bit on resumption, and the run continues") {
   auto config = with_servers(4000, "parameter_server max_staleness=20", 3, 2);
   config.deterministic = false;
   const TemporaryFolder folder;
@@ -99,7 +98,8 @@ TEST_CASE("asynchronous servers have every bit back after a resumption, and the 
   CHECK(fs::exists(more.checkpoint / "servers" / "shard-2.safetensors"));
 }
 
-TEST_CASE("what shards of one number saved, shards of another number hold bit for bit") {
+TEST_CASE(
+    "State saved by one number of parameter servers is restored bit for bit by another number") {
   auto config = with_servers(2400, "central_storage", 2, 3);
   const TemporaryFolder folder, other;
   const RunResult first = play(config, folder.path());
@@ -129,7 +129,7 @@ TEST_CASE("what shards of one number saved, shards of another number hold bit fo
   }
 }
 
-TEST_CASE("backup workers and sync groups pause for a checkpoint without waiting in vain") {
+TEST_CASE("Backup workers and sync groups pause for a checkpoint without deadlock") {
   for (const char* strategy : {"backup_workers backup_workers=1", "sync_groups sync_groups=3"}) {
     CAPTURE(strategy);
     auto config = with_servers(12'000, strategy, 3);
@@ -151,7 +151,7 @@ TEST_CASE("backup workers and sync groups pause for a checkpoint without waiting
   }
 }
 
-TEST_CASE("the part of a parameter server that is cut short, changed or gone is named") {
+TEST_CASE("A truncated, changed or missing part of a parameter server is named") {
   const auto config = with_servers(2000, "central_storage", 1, 2);
   const TemporaryFolder folder;
   const RunResult result = play(config, folder.path());
@@ -176,8 +176,8 @@ TEST_CASE("the part of a parameter server that is cut short, changed or gone is 
   CHECK(resumed() == "");
 }
 
-TEST_CASE("servers that a checkpoint lacks, or that nobody would ask, are refused with the way "
-          "out") {
+TEST_CASE(
+    "Parameter servers that a checkpoint lacks or a run does not use are refused with a remedy") {
   const TemporaryFolder plain, served;
   const RunResult without = play(small(2000), plain.path());
   REQUIRE(without.error == "");

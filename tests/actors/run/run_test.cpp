@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST_CASE("a deterministic run repeated gives the same parameters bit for bit") {
+TEST_CASE("A repeated deterministic run gives the same parameters bit for bit") {
   const TemporaryFolder first, second;
   const RunResult a = play(small(4000), first.path());
   const RunResult b = play(small(4000), second.path());
@@ -29,7 +29,7 @@ TEST_CASE("a deterministic run repeated gives the same parameters bit for bit") 
   CHECK(a.evaluation.returns == b.evaluation.returns);
 }
 
-TEST_CASE("a run tells the distributions of actions and of each layer at its evaluations") {
+TEST_CASE("A run reports the distributions of actions and of each layer at its evaluations") {
   auto config = small(4000);
   config.evaluation.period = 1500;
   config.evaluation.episodes = 1;
@@ -59,7 +59,7 @@ TEST_CASE("a run tells the distributions of actions and of each layer at its eva
   CHECK(gradients == layers);
 }
 
-TEST_CASE("a deterministic run gives the same parameters for any number of environment threads") {
+TEST_CASE("A deterministic run gives the same parameters with any number of environment threads") {
   auto config = small(6000);
   config.actors.environments_per_actor = 3;
   const TemporaryFolder first, second;
@@ -73,7 +73,7 @@ TEST_CASE("a deterministic run gives the same parameters for any number of envir
   CHECK(a.progress.updates == b.progress.updates);
 }
 
-TEST_CASE("a deterministic run that was interrupted and resumed equals one that was not") {
+TEST_CASE("A resumed deterministic run equals an uninterrupted one") {
   const TemporaryFolder whole, parts;
   const RunResult a = play(small(4000), whole.path());
   const RunResult half = play(small(2400), parts.path());
@@ -88,7 +88,7 @@ TEST_CASE("a deterministic run that was interrupted and resumed equals one that 
   check_equal(a.checkpoint, b.checkpoint, "optimizer.safetensors");
 }
 
-TEST_CASE("compression changes no bit of a deterministic run, also of one that was resumed") {
+TEST_CASE("Compression changes no bit of a deterministic run, even across a resumption") {
   const TemporaryFolder plain, encoded;
   const RunResult a = play(small(4000), plain.path());
   auto config = small(2400);
@@ -102,7 +102,7 @@ TEST_CASE("compression changes no bit of a deterministic run, also of one that w
   check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
 }
 
-TEST_CASE("a run of which most steps lie on disk computes what one in memory does") {
+TEST_CASE("A run with most steps on disk gives the same result as one in memory") {
   auto config = small(3200);
   config.environment.pixels = env::PixelOptions{.height = 64, .width = 64, .grey = true};
   config.environment.frame_stack = 3;
@@ -121,7 +121,7 @@ TEST_CASE("a run of which most steps lie on disk computes what one in memory doe
   check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
 }
 
-TEST_CASE("a run with a full spill disk logs how many chunks it could not write") {
+TEST_CASE("A run with a full spill disk logs how many chunks it could not write") {
   auto config = small(3200);
   config.environment.pixels = env::PixelOptions{.height = 64, .width = 64, .grey = true};
   config.environment.frame_stack = 3;
@@ -145,7 +145,7 @@ TEST_CASE("a run with a full spill disk logs how many chunks it could not write"
   CHECK(warnings.find("max_disk_bytes is 50000") != std::string::npos);
 }
 
-TEST_CASE("a free run goes on while its checkpoints are written, each after the one before") {
+TEST_CASE("A free run continues while its checkpoints are written one after another") {
   auto config = small(40'000);
   config.deterministic = false;
   config.checkpoint.minutes = 0.002;
@@ -170,7 +170,7 @@ TEST_CASE("a free run goes on while its checkpoints are written, each after the 
   CHECK(more.error == "");
 }
 
-TEST_CASE("two replicas of a deterministic run make the same updates twice") {
+TEST_CASE("Two replicas of a deterministic run repeat the same updates") {
   auto config = small(3000);
   config.learner.replicas = 2;
   const TemporaryFolder first, second;
@@ -181,8 +181,7 @@ TEST_CASE("two replicas of a deterministic run make the same updates twice") {
   check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
 }
 
-TEST_CASE(
-    "a free run trains, counts, evaluates and leaves a checkpoint that resumes with its items") {
+TEST_CASE("A free run trains, evaluates and writes a checkpoint that resumes with its items") {
   auto config = small(6000);
   config.deterministic = false;
   config.evaluation.period = 2000;
@@ -214,7 +213,7 @@ TEST_CASE(
   CHECK(more.progress.replay_items > result.progress.replay_items);
 }
 
-TEST_CASE("a run ends whose environment actors do not divide among its shards") {
+TEST_CASE("A run whose environment actors do not divide evenly among its shards completes") {
   RunConfig config = small(6000);
   config.deterministic = false;
   config.actors.environment = 3; // the first shard gets the items of two actors, the second of one
@@ -234,7 +233,7 @@ RunConfig small_prioritized(std::int64_t environment_steps) {
   return config;
 }
 
-TEST_CASE("a deterministic run with priorities repeats bit for bit, also when interrupted") {
+TEST_CASE("A deterministic run with priorities repeats bit for bit, even when interrupted") {
   const TemporaryFolder first, second, parts;
   const RunResult a = play(small_prioritized(4000), first.path());
   const RunResult b = play(small_prioritized(4000), second.path());
@@ -266,7 +265,7 @@ TEST_CASE("a deterministic run with priorities repeats bit for bit, also when in
   CHECK_FALSE(same); // priorities matter
 }
 
-TEST_CASE("two replicas with priorities make the same updates twice") {
+TEST_CASE("Two replicas with priorities repeat the same updates") {
   auto config = small_prioritized(3000);
   config.learner.replicas = 2;
   const TemporaryFolder first, second;
@@ -277,7 +276,7 @@ TEST_CASE("two replicas with priorities make the same updates twice") {
   check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
 }
 
-TEST_CASE("a free run with priorities trains, and resumes with another sampler and limiter") {
+TEST_CASE("A free run with priorities trains and resumes with another sampler and limiter") {
   auto config = small_prioritized(6000);
   config.deterministic = false;
   const TemporaryFolder folder;
@@ -307,7 +306,7 @@ TEST_CASE("a free run with priorities trains, and resumes with another sampler a
   CHECK(warnings[0].find("replay.samples_per_insert was 8 and is 4") != std::string::npos);
 }
 
-TEST_CASE("items that are sampled so often leave, and the run goes on") {
+TEST_CASE("Items sampled max_times_sampled times are removed, and the run continues") {
   auto config = small(6000);
   config.deterministic = false;
   config.replay.max_times_sampled = 8;
@@ -319,7 +318,7 @@ TEST_CASE("items that are sampled so often leave, and the run goes on") {
   CHECK(result.progress.replay_items < result.progress.inserts);
 }
 
-TEST_CASE("a stop request ends the run with a checkpoint and without the final evaluation") {
+TEST_CASE("A stop request ends the run with a checkpoint and without the final evaluation") {
   auto config = small(100'000'000);
   config.deterministic = false;
   const TemporaryFolder folder;
@@ -336,7 +335,7 @@ TEST_CASE("a stop request ends the run with a checkpoint and without the final e
   CHECK(read_manifest(result.checkpoint).state().updates() > 20);
 }
 
-TEST_CASE("a run that fails leaves no part of a checkpoint that was being written") {
+TEST_CASE("A failed run leaves no partially written checkpoint") {
   const TemporaryFolder folder;
   fs::create_directories(folder.path() / "checkpoints/.7.partial/replay/shard-0");
   auto config = small(2400);
@@ -349,7 +348,7 @@ TEST_CASE("a run that fails leaves no part of a checkpoint that was being writte
   CHECK(fs::is_empty(folder.path() / "checkpoints"));
 }
 
-TEST_CASE("what is wrong with a run is said before it starts") {
+TEST_CASE("Configuration errors are reported before a run starts") {
   const TemporaryFolder folder;
   auto config = small(1000);
   config.learner.replicas = 3;
@@ -377,7 +376,7 @@ TEST_CASE("what is wrong with a run is said before it starts") {
                          std::invalid_argument);
 }
 
-TEST_CASE("a checkpoint that is cut short is refused and the run says which file") {
+TEST_CASE("A truncated checkpoint is refused, and the error names the file") {
   const TemporaryFolder folder;
   const RunResult result = play(small(2400), folder.path());
   REQUIRE(result.error == "");

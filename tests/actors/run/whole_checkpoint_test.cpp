@@ -99,7 +99,7 @@ double newest_value(const fs::path& root) {
   return newest;
 }
 
-TEST_CASE("a checkpoint is found damaged by every bit and by every cut of its manifest") {
+TEST_CASE("Flipped bits and truncations of a checkpoint's manifest are detected") {
   const TemporaryFolder folder;
   Parts parts;
   parts.grow();
@@ -123,7 +123,8 @@ TEST_CASE("a checkpoint is found damaged by every bit and by every cut of its ma
   verify_checkpoint(folder / "7");
 }
 
-TEST_CASE("a flipped bit and a cut in any file of a checkpoint are found with the file's name") {
+TEST_CASE("A flipped bit or a truncation in any file of a checkpoint is detected, and the error "
+          "names the file") {
   const TemporaryFolder folder;
   Parts parts;
   parts.grow();
@@ -157,9 +158,8 @@ TEST_CASE("a flipped bit and a cut in any file of a checkpoint are found with th
   verify_checkpoint(folder / "7");
 }
 
-TEST_CASE(
-    "killed before any call to the system a new checkpoint is whole or not there, and the one "
-    "before is fine") {
+TEST_CASE("A kill before any system call leaves a run's checkpoint whole or absent and the "
+          "previous one intact") {
   const TemporaryFolder folder;
   Parts parts;
   parts.grow();
@@ -200,8 +200,8 @@ TEST_CASE(
   CHECK(newer > 5);
 }
 
-TEST_CASE("killed while a checkpoint takes the place of one of the same number, one of them is "
-          "there, also where names cannot be exchanged") {
+TEST_CASE("A kill while a checkpoint replaces one of the same number leaves one of them, even "
+          "without atomic exchange") {
   for (const bool can_exchange : {true, false}) {
     const TemporaryFolder folder;
     Parts parts;
@@ -246,7 +246,7 @@ bool is_of_files(std::uint64_t call) {
   return false;
 }
 
-TEST_CASE("a disk that is full or fails at any call costs the checkpoint and not the one before") {
+TEST_CASE("A disk that is full or fails at any call leaves the previous checkpoint intact") {
   const TemporaryFolder folder;
   Parts parts;
   parts.grow();
@@ -288,8 +288,8 @@ TEST_CASE("a disk that is full or fails at any call costs the checkpoint and not
   }
 }
 
-TEST_CASE("where no file can be linked the second checkpoint is whole, and elsewhere it costs only "
-          "what is new") {
+TEST_CASE(
+    "A second checkpoint is whole without hard links, and with them it costs only what is new") {
   for (const bool links : {true, false}) {
     const TemporaryFolder folder;
     Parts parts;
@@ -317,7 +317,7 @@ TEST_CASE("where no file can be linked the second checkpoint is whole, and elsew
   }
 }
 
-TEST_CASE("the newest and the best checkpoints stay") {
+TEST_CASE("The newest and the best checkpoints are kept") {
   const double none = std::numeric_limits<double>::quiet_NaN();
   const std::vector<ScoredCheckpoint> all = {{1, 5.0}, {2, 9.0}, {3, {}}, {4, none},
                                              {5, 9.0}, {6, 1.0}, {7, {}}};
@@ -337,7 +337,7 @@ TEST_CASE("the newest and the best checkpoints stay") {
   CHECK(surplus({}, 2, 2).empty());
 }
 
-TEST_CASE("a return written down later is sealed too, and decides which checkpoint stays") {
+TEST_CASE("A return recorded later is sealed and decides which checkpoint is kept") {
   const TemporaryFolder folder;
   Parts parts;
   parts.grow();

@@ -41,7 +41,7 @@ std::string problem_of(const std::filesystem::path& run) {
   return {};
 }
 
-TEST_CASE("a successor reads what a head has written last") {
+TEST_CASE("A successor reads the head's latest record") {
   const TemporaryFolder folder;
   auto record = sound_record();
   write_head_record(folder.path(), record);
@@ -54,7 +54,7 @@ TEST_CASE("a successor reads what a head has written last") {
   CHECK(read.processes(0).endpoint() == "tcp://127.0.0.1:1");
 }
 
-TEST_CASE("a record keeps its size while what it says grows a little") {
+TEST_CASE("A record keeps its file size while its contents grow slightly") {
   const TemporaryFolder folder;
   const auto size = [&] { return std::filesystem::file_size(head_record_file(folder.path())); };
   auto record = sound_record();
@@ -76,7 +76,8 @@ TEST_CASE("a record keeps its size while what it says grows a little") {
   CHECK(std::filesystem::is_empty(head_record_file(folder.path()).parent_path()));
 }
 
-TEST_CASE("a record with a value out of its range is refused with the value and its rule") {
+TEST_CASE(
+    "A record with a value out of range is refused, and the error names the value and its rule") {
   struct Row {
     std::function<void(wire::HeadRecord&)> spoil;
     std::string says;
@@ -105,7 +106,7 @@ TEST_CASE("a record with a value out of its range is refused with the value and 
   }
 }
 
-TEST_CASE("a damaged record is refused, and so is a missing one") {
+TEST_CASE("A damaged or missing record is refused") {
   const TemporaryFolder folder;
   CHECK_FALSE(problem_of(folder.path()).empty());
   write_head_record(folder.path(), sound_record());

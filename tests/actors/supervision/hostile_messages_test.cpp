@@ -65,7 +65,7 @@ struct HostileFixture : SupervisorFixture {
   }
 };
 
-TEST_CASE_FIXTURE(HostileFixture, "a supervisor passes over the lives that are nobody's") {
+TEST_CASE_FIXTURE(HostileFixture, "A supervisor ignores messages of unknown incarnations") {
   const ProtoBytes environment = life(Role::environment, 3);
   const ProtoBytes learner = life(Role::learner, 0, kEpoch, 1);
   spawn(Role::environment, 3);
@@ -101,7 +101,7 @@ TEST_CASE_FIXTURE(HostileFixture, "a supervisor passes over the lives that are n
         == 2);
 }
 
-TEST_CASE_FIXTURE(HostileFixture, "nonsense of who operates a run ends nobody") {
+TEST_CASE_FIXTURE(HostileFixture, "Malformed operator requests do not disturb a run's control") {
   RunConfig operated;
   operated.agent = learner::make_d4pg_agent({});
   const auto control = system.spawn(

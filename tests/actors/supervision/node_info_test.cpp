@@ -13,7 +13,7 @@ wire::NodeInfo info(const std::string& name, const std::string& address = "10.0.
   return told;
 }
 
-TEST_CASE("what a node tells of itself comes back as it was") {
+TEST_CASE("A node's description is converted to resources and back unchanged") {
   auto told = info("rack-1.gpu_7:0");
   told.mutable_numa(0)->add_gpus(2);
   told.set_memory_bytes(1 << 20);
@@ -29,7 +29,7 @@ TEST_CASE("what a node tells of itself comes back as it was") {
   CHECK(again.labels().at("zone") == "b");
 }
 
-TEST_CASE("a node's name is no path and no secret file's") {
+TEST_CASE("A node name or address that could be a path or a hidden file is refused") {
   for (const std::string& name :
        {std::string(), std::string("."), std::string(".."), std::string(".ssh"),
         std::string("../other"), std::string("a/b"), std::string("a\\b"), std::string("a b"),
@@ -40,7 +40,7 @@ TEST_CASE("a node's name is no path and no secret file's") {
   }
 }
 
-TEST_CASE("a few bytes do not name more processors than any host has") {
+TEST_CASE("A short message cannot describe more processors than any host has") {
   auto told = info("large");
   for (int i = 0; i < 1000; ++i)
     told.add_numa()->set_cores("0-65535");

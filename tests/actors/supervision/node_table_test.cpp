@@ -22,7 +22,7 @@ NodeTable two_nodes() { // expected within 100 ticks; a process takes one core
   return {placer, 100};
 }
 
-TEST_CASE("processes are placed once all nodes have joined, or their time is over") {
+TEST_CASE("Processes are placed once all nodes have joined or the deadline has passed") {
   struct Row {
     bool b_joins;
     std::int64_t now;
@@ -38,7 +38,7 @@ TEST_CASE("processes are placed once all nodes have joined, or their time is ove
   }
 }
 
-TEST_CASE("missing nodes are counted when the rest has no room") {
+TEST_CASE("Missing nodes are reported when the others have no room") {
   auto nodes = two_nodes();
   nodes.join(node_of("b", 1), 1, 0);
   const auto problem = nodes.place_all({{"environment", 3}}, 101);
@@ -46,7 +46,7 @@ TEST_CASE("missing nodes are counted when the rest has no room") {
   CHECK(nodes.place_all({{"environment", 3}}, 102).empty()); // reported once
 }
 
-TEST_CASE("a learner waits until all learners have a place on a node that is up") {
+TEST_CASE("A learner waits until all learners have a place on a live node") {
   auto nodes = two_nodes();
   nodes.join(node_of("a", 2), 1, 0);
   nodes.join(node_of("b", 1), 1, 0);
@@ -64,7 +64,7 @@ TEST_CASE("a learner waits until all learners have a place on a node that is up"
   CHECK(nodes.place("learner", 0, 3));
 }
 
-TEST_CASE("heartbeats of an earlier life do not count") {
+TEST_CASE("Heartbeats of a node's earlier incarnation do not count") {
   auto nodes = two_nodes();
   nodes.join(node_of("a", 2), 1, 0);
   nodes.join(node_of("a", 2), 2, 3);
@@ -76,7 +76,7 @@ TEST_CASE("heartbeats of an earlier life do not count") {
   CHECK(nodes.silent_since(10).empty());
 }
 
-TEST_CASE("places are reserved for all new processes, or for none") {
+TEST_CASE("Places are reserved for all new processes or for none") {
   auto nodes = two_nodes();
   nodes.join(node_of("a", 2), 1, 0);
   nodes.join(node_of("b", 1), 1, 0);
@@ -89,7 +89,7 @@ TEST_CASE("places are reserved for all new processes, or for none") {
   CHECK(nodes.node_of("environment", 2).empty());
 }
 
-TEST_CASE("a process of a dead head gets back the place that it has, and no other gets it") {
+TEST_CASE("A process of a dead head regains its place, and no other process gets it") {
   Placer placer({{"learner", {.cores = 1, .gpus = 1}}, {"environment", {.cores = 1}}});
   auto host = node_of("a", 3);
   host.numa.back().gpus = {0, 1};
@@ -110,7 +110,7 @@ TEST_CASE("a process of a dead head gets back the place that it has, and no othe
   CHECK(nodes.node_of("learner", 0) == "a");
 }
 
-TEST_CASE("after a head's death, processes of a node that is still missing keep their places") {
+TEST_CASE("After a head's death, processes of a node that is still missing keep their places") {
   Placer placer({{"environment", {.cores = 1}}});
   placer.add_node(node_of("a", 1));
   placer.add_node(node_of("b", 1));
@@ -122,7 +122,7 @@ TEST_CASE("after a head's death, processes of a node that is still missing keep 
   CHECK_FALSE(nodes.place("environment", 1, 0)); // until it restarts when there is room
 }
 
-TEST_CASE("an unpinned process that is taken over has cores that no other gets") {
+TEST_CASE("The cores of an unpinned process that is taken over are not given to others") {
   Placer placer({{"environment", {.cores = 2}}});
   placer.add_node(node_of("a", 3));
   REQUIRE(placer.restore("environment", 4, "a", {}, {}).empty());

@@ -20,7 +20,7 @@ void pass(ProcessTable& processes, std::int64_t count) {
     processes.tick();
 }
 
-TEST_CASE("deaths and pauses: within a minute three restarts, each after a longer pause") {
+TEST_CASE("Three restarts are allowed within a minute, each after a longer pause") {
   struct Row {
     std::int64_t after; // ticks after the last death
     bool restart;
@@ -39,7 +39,7 @@ TEST_CASE("deaths and pauses: within a minute three restarts, each after a longe
   }
 }
 
-TEST_CASE("an exceeded budget is part of the reason") {
+TEST_CASE("An exceeded restart budget is part of the reason") {
   auto processes = table();
   processes.spawn(kShard, 0, 0);
   for (int death = 0; death < 3; ++death)
@@ -51,7 +51,7 @@ TEST_CASE("an exceeded budget is part of the reason") {
   CHECK(processes.recent_deaths(kShard) == 0);
 }
 
-TEST_CASE("which roles restart") {
+TEST_CASE("Whether a role restarts depends on its process and on its failure") {
   struct Row {
     Role role;
     bool own_process, failed, restart;
@@ -69,7 +69,7 @@ TEST_CASE("which roles restart") {
   }
 }
 
-TEST_CASE("a restart waits for its pause") {
+TEST_CASE("A restart waits for its pause") {
   auto processes = table();
   CHECK(processes.spawn(kShard, 0, 0));
   processes.die(kShard, "", false);
@@ -82,7 +82,7 @@ TEST_CASE("a restart waits for its pause") {
   CHECK(processes.due(kShard) == Due::nothing);
 }
 
-TEST_CASE("a process without a node is tried at every tick") {
+TEST_CASE("A process without a node is retried at every tick") {
   auto processes = table();
   processes.spawn(kShard, 0, 0);
   processes.wait(kShard, "no room");
@@ -93,7 +93,8 @@ TEST_CASE("a process without a node is tried at every tick") {
   CHECK(processes.at(kShard).node == "a");
 }
 
-TEST_CASE("a process is silent after its seconds without a heartbeat, an actor in here never") {
+TEST_CASE("A process without heartbeats is reported silent, but an actor in the head's process "
+          "never is") {
   for (const bool own_process : {true, false}) {
     auto processes = table(own_process);
     processes.spawn(kShard, 0, 0);
@@ -108,7 +109,7 @@ TEST_CASE("a process is silent after its seconds without a heartbeat, an actor i
   }
 }
 
-TEST_CASE("a process that was asked to leave is killed after ten seconds") {
+TEST_CASE("A process asked to leave is killed after ten seconds") {
   auto processes = table();
   processes.spawn(kShard, 0, 0);
   CHECK_FALSE(processes.leave(kShard)); // it is not up: nothing to wait for
@@ -124,7 +125,7 @@ TEST_CASE("a process that was asked to leave is killed after ten seconds") {
   CHECK(processes.phase(kShard) == Phase::absent);
 }
 
-TEST_CASE("a process of the head before is missing when it does not come in time") {
+TEST_CASE("A process of the previous head that does not join in time is missing") {
   auto processes = table();
   processes.expect(kShard, 4, 77);
   CHECK(processes.at(kShard).incarnation == 4);

@@ -113,7 +113,7 @@ struct NodeSuccessionFixture : SuccessionFixture {
 };
 
 TEST_CASE_FIXTURE(NodeSuccessionFixture,
-                  "a node comes back with its processes, and what it does not have has ended") {
+                  "A node rejoins with its processes, and any that it no longer has are lost") {
   wire::NodeInfo there;
   lives(there, Role::replay, 2);
   lives(there, Role::learner, 0); // unknown to the previous head
@@ -129,7 +129,7 @@ TEST_CASE_FIXTURE(NodeSuccessionFixture,
   CHECK(told().back() == "start evaluator");
 }
 
-TEST_CASE_FIXTURE(NodeSuccessionFixture, "an incarnation that is over is ended on its node") {
+TEST_CASE_FIXTURE(NodeSuccessionFixture, "An outdated incarnation is ended on its node") {
   wire::NodeInfo there;
   lives(there, Role::replay, 1);
   REQUIRE(enter(there, kEpoch).empty());
@@ -140,13 +140,13 @@ TEST_CASE_FIXTURE(NodeSuccessionFixture, "an incarnation that is over is ended o
                                     "lost evaluator: its process ended while there was no head"});
 }
 
-TEST_CASE_FIXTURE(NodeSuccessionFixture, "a node of another head's epoch is refused") {
+TEST_CASE_FIXTURE(NodeSuccessionFixture, "A node of another head's epoch is refused") {
   CHECK(enter({}, kEpoch + 1).find("another head leads the run now") != std::string::npos);
   CHECK(enter({}, 0).empty()); // a new node
 }
 
 TEST_CASE_FIXTURE(SuccessionFixture,
-                  "a successor lets in the incarnations of its epoch that it knows, no others") {
+                  "A successor admits only the known incarnations of its epoch") {
   CHECK(is_sent_away(come(Role::replay, 1)));
   CHECK(is_sent_away(come(Role::replay, 3)));
   CHECK(is_sent_away(come(Role::replay, 2, kEpoch - 1)));
@@ -158,7 +158,7 @@ TEST_CASE_FIXTURE(SuccessionFixture,
   CHECK(orders.empty());
 }
 
-TEST_CASE_FIXTURE(SuccessionFixture, "a process that does not come is lost and may restart") {
+TEST_CASE_FIXTURE(SuccessionFixture, "A process that does not rejoin is lost and may restart") {
   for (int tick = 0; tick < 15 && !self->has_next_message(); ++tick) {
     scheduler.clock().advance_time(std::chrono::milliseconds(200));
     deliver_all();
@@ -169,12 +169,11 @@ TEST_CASE_FIXTURE(SuccessionFixture, "a process that does not come is lost and m
   CHECK(told->restart);
 }
 
-TEST_CASE_FIXTURE(
-    SuccessionFixture,
-    "the end of a process that was taken over is noticed, and it is killed as asked") {
+TEST_CASE_FIXTURE(SuccessionFixture,
+                  "A process that was taken over is watched and is killed on request") {
   come(Role::replay, 2);
   REQUIRE(started());
-  SUBCASE("it ends") {
+  SUBCASE("It ends") {
     ::kill(living, SIGKILL);
     siginfo_t how{};
     REQUIRE(::waitid(P_PID, static_cast<id_t>(living), &how, WEXITED | WNOWAIT) == 0);
@@ -183,7 +182,7 @@ TEST_CASE_FIXTURE(
     REQUIRE(told);
     CHECK(told->reason == "its process ended");
   }
-  SUBCASE("it is killed") {
+  SUBCASE("It is killed") {
     self->send(supervisor, stop_atom_v, static_cast<std::uint8_t>(Role::replay), std::int32_t{0});
     deliver_all();
     siginfo_t how{};

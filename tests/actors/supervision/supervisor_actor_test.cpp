@@ -3,7 +3,7 @@
 namespace troupe::actors {
 namespace {
 
-TEST_CASE_FIXTURE(SupervisorFixture, "only the life that was started is let in") {
+TEST_CASE_FIXTURE(SupervisorFixture, "Only the incarnation that was started may join") {
   spawn(Role::environment, 3);
   REQUIRE(orders.size() == 1);
   CHECK(orders[0].role == "environment");
@@ -20,7 +20,8 @@ TEST_CASE_FIXTURE(SupervisorFixture, "only the life that was started is let in")
   CHECK(started());
 }
 
-TEST_CASE_FIXTURE(SupervisorFixture, "a process that is silent is lost, one that beats is not") {
+TEST_CASE_FIXTURE(SupervisorFixture,
+                  "A silent process is lost, and one that sends heartbeats is not") {
   spawn(Role::replay, 0);
   join(Role::replay, 0, idle);
   REQUIRE(started());
@@ -49,8 +50,7 @@ TEST_CASE_FIXTURE(SupervisorFixture, "a process that is silent is lost, one that
   CHECK(told_to_go);
 }
 
-TEST_CASE_FIXTURE(SupervisorFixture,
-                  "restarts are counted within their minutes and come later each time") {
+TEST_CASE_FIXTURE(SupervisorFixture, "Restarts are limited within a period") {
   std::size_t life_number = 0;
   const auto die = [&] {
     spawn(Role::learner, life_number);
@@ -76,7 +76,7 @@ TEST_CASE_FIXTURE(SupervisorFixture,
 }
 
 TEST_CASE_FIXTURE(SupervisorFixture,
-                  "a learner that fails is not started again, an environment is") {
+                  "A failed learner is not restarted, but a failed environment is") {
   for (const Role role : {Role::learner, Role::environment}) {
     spawn(role, 0);
     self->send(join(role, 0, refuses), tick_atom_v);
@@ -90,7 +90,7 @@ TEST_CASE_FIXTURE(SupervisorFixture,
 }
 
 TEST_CASE_FIXTURE(SupervisorFixture,
-                  "who leaves because it was told to is not lost, and no restart is counted") {
+                  "A process that leaves on request is not lost and uses no restart") {
   for (std::uint64_t number = 0; number < 5; ++number) { // more than the budget has
     spawn(Role::environment, number);
     REQUIRE(processes.size() == number + 1);
@@ -108,7 +108,8 @@ TEST_CASE_FIXTURE(SupervisorFixture,
   }
 }
 
-TEST_CASE_FIXTURE(SupervisorFixture, "who does not leave in time is killed, and has left") {
+TEST_CASE_FIXTURE(SupervisorFixture,
+                  "A process that does not leave in time is killed and counts as having left") {
   spawn(Role::replay, 0);
   join(Role::replay, 0, idle);
   REQUIRE(started());
@@ -124,8 +125,7 @@ TEST_CASE_FIXTURE(SupervisorFixture, "who does not leave in time is killed, and 
   CHECK_FALSE(loss());
 }
 
-TEST_CASE_FIXTURE(SupervisorFixture,
-                  "a run that was scaled tells new processes, and forgets old ones") {
+TEST_CASE_FIXTURE(SupervisorFixture, "New processes get the scaled number of environment actors") {
   const auto wired = [&](std::uint64_t incarnation) {
     spawn(Role::environment, incarnation);
     return decode<wire::Wiring>(
@@ -138,7 +138,8 @@ TEST_CASE_FIXTURE(SupervisorFixture,
   CHECK(wired(2).environments() == 5);
 }
 
-TEST_CASE_FIXTURE(SupervisorFixture, "who joins is told who has moved since it was greeted") {
+TEST_CASE_FIXTURE(SupervisorFixture,
+                  "A joining process gets the endpoints that changed since its greeting") {
   const auto shard_joins = [&](std::uint64_t incarnation, const std::string& endpoint) {
     spawn(Role::replay, incarnation);
     self->send(supervisor, joined_atom_v, life(Role::replay, incarnation), system.spawn(idle),
@@ -165,8 +166,8 @@ struct LearnersFixture : SupervisorFixture {
   LearnersFixture() : SupervisorFixture(2) {}
 };
 
-TEST_CASE_FIXTURE(LearnersFixture,
-                  "a learner is told that another is lost, and waits for it nowhere") {
+TEST_CASE_FIXTURE(LearnersFixture, "A learner is notified of a lost learner, and the store of "
+                                   "their group refuses the old members") {
   std::vector<caf::actor> learners;
   for (const std::int32_t index : {0, 1}) {
     spawn(Role::learner, 0, index);
@@ -210,10 +211,10 @@ TEST_CASE_FIXTURE(LearnersFixture,
   deliver_all();
 }
 
-TEST_CASE_FIXTURE(tests::ActorFixture, "learners begin when each of them has a place") {
+TEST_CASE_FIXTURE(tests::ActorFixture, "Learners start only when each of them has a place") {
   bool pinned = true;
-  SUBCASE("and runs on its cores") {}
-  SUBCASE("and is not pinned to its cores where that is not wanted") {
+  SUBCASE("They are pinned to their cores") {}
+  SUBCASE("They are not pinned to their cores") {
     pinned = false;
   }
   RunConfig run;

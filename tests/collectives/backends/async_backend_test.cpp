@@ -13,7 +13,7 @@ std::vector<Means> all_means() {
 
 } // namespace
 
-TEST_CASE("calls through the process group return before any other rank has made them") {
+TEST_CASE("Calls through the process group return before the other ranks make them") {
   for (const auto means : all_means()) {
     constexpr int kCalls = 3;
     std::latch made(1);
@@ -39,7 +39,7 @@ TEST_CASE("calls through the process group return before any other rank has made
   }
 }
 
-TEST_CASE("a call of the communicator waits for those of its process group") {
+TEST_CASE("A communicator's call waits for the earlier calls of its process group") {
   for (const auto means : all_means()) {
     const auto errors = on_ranks(means, 2, [&](Communicator& communicator) {
       auto tensor = torch::ones({20'000});
@@ -56,7 +56,7 @@ TEST_CASE("a call of the communicator waits for those of its process group") {
   }
 }
 
-TEST_CASE("what goes wrong in a call of the process group arrives in its wait and its future") {
+TEST_CASE("An error in a process group call is reported by its wait and its future") {
   for (const auto means : all_means()) {
     std::vector<std::string> in_future(2), next(2);
     const auto errors = on_ranks(means, 2, [&](Communicator& communicator) {
@@ -85,7 +85,7 @@ TEST_CASE("what goes wrong in a call of the process group arrives in its wait an
   }
 }
 
-TEST_CASE("a communicator whose process group waits for a rank that never comes can be destroyed") {
+TEST_CASE("A communicator with pending process group calls can be destroyed") {
   for (const auto means : all_means()) {
     CommunicatorOptions options;
     options.timeout = std::chrono::milliseconds(100);

@@ -39,7 +39,7 @@ private:
 
 } // namespace
 
-TEST_CASE("a failure of LibTorch's backend is named with its call on every rank") {
+TEST_CASE("A failure of LibTorch's backend is reported with its call on every rank") {
   for (const bool at_once : {true, false}) {
     const auto store = c10::make_intrusive<c10d::HashStore>();
     auto peer = std::async(std::launch::async, [&]() -> std::string {

@@ -6,7 +6,7 @@ namespace troupe::collectives {
 
 TEST_SUITE_BEGIN("hierarchical" * doctest::skip(kStoreSkipped));
 
-TEST_CASE("every operation over two hosts of two ranks equals a loop") {
+TEST_CASE("Every operation over two hosts of two ranks equals a reference loop") {
   for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong})
     for (const auto& shape : std::vector<std::vector<std::int64_t>>{{}, {0}, {3, 5}, {10'001}})
       check_operations(Means::even_hosts, 4, type, shape);
@@ -14,14 +14,14 @@ TEST_CASE("every operation over two hosts of two ranks equals a loop") {
   check_c10d(Means::even_hosts, 4);
 }
 
-TEST_CASE("every operation over a host of three ranks and one of one equals a loop") {
+TEST_CASE("Every operation over a host of three ranks and a host of one equals a reference loop") {
   for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong})
     for (const auto& shape : std::vector<std::vector<std::int64_t>>{{}, {0}, {3, 5}, {10'001}})
       check_operations(Means::uneven_hosts, 4, type, shape);
   check_c10d(Means::uneven_hosts, 4);
 }
 
-TEST_CASE("one host alone, and a rank alone, need no other") {
+TEST_CASE("A single rank on a single host works alone") {
   check_operations(Means::even_hosts, 1, at::kFloat, {3, 5});
 }
 
@@ -30,19 +30,19 @@ TEST_CASE("LibTorch's Reducer over two hosts equals one big batch") {
   CHECK(train_by_reducer(Means::uneven_hosts, 4) < 1e-12);
 }
 
-TEST_CASE("what ranks of two hosts call differently is named on every rank by its number in all") {
+TEST_CASE("Mismatched calls on two hosts are reported on every rank with global rank numbers") {
   check_mismatches(Means::even_hosts);
 }
 
-TEST_CASE("a late rank of another host is named, and told so when it comes") {
+TEST_CASE("A late rank on another host is named and gets the same error") {
   check_late(Means::even_hosts);
 }
 
-TEST_CASE("an abort on one host ends the others with its reason") {
+TEST_CASE("An abort on one host ends the other ranks with its reason") {
   check_abort(Means::uneven_hosts);
 }
 
-TEST_CASE("a rank that dies is named by its number in all on both hosts") {
+TEST_CASE("A dead rank is named by its global number on both hosts") {
   const auto errors = on_ranks(
       Means::even_hosts, 4,
       [](Communicator& communicator) {

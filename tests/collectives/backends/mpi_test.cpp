@@ -114,12 +114,12 @@ TEST_CASE("helper: killed" * doctest::skip()) {
 
 // --- the tests
 
-TEST_CASE("every operation over MPI equals a loop on 2 and 4 ranks") {
+TEST_CASE("Every operation over MPI equals a reference loop on 2 and 4 ranks") {
   CHECK(passes(2, "operations"));
   CHECK(passes(4, "operations"));
 }
 
-TEST_CASE("what ranks over MPI call differently is named on every rank") {
+TEST_CASE("Mismatched calls over MPI are reported on every rank") {
   CHECK(passes(2, "mismatches"));
   CHECK(passes(4, "mismatches"));
   CHECK(passes(3, "abort"));
@@ -130,11 +130,11 @@ TEST_CASE("LibTorch's Reducer over MPI equals one big batch") {
   CHECK(passes(4, "reducer"));
 }
 
-TEST_CASE("a minimum or maximum over MPI hands a NaN on") {
+TEST_CASE("Minimum and maximum over MPI propagate NaN") {
   CHECK(passes(3, "not a number"));
 }
 
-TEST_CASE("a late rank over MPI is named, and told so when it comes") {
+TEST_CASE("A late rank over MPI is named and gets the same error") {
   const RendezvousServer server("127.0.0.1", 0);
   const auto store = connect_rendezvous("127.0.0.1", server.port(), {});
   const int status = run_helper(2, "late", "TROUPE_TEST=" + std::to_string(server.port()));
@@ -149,7 +149,7 @@ TEST_CASE("a late rank over MPI is named, and told so when it comes") {
   }
 }
 
-TEST_CASE("a killed rank ends the job of mpirun") {
+TEST_CASE("A killed rank ends the mpirun job") {
   const RendezvousServer server("127.0.0.1", 0);
   const auto store = connect_rendezvous("127.0.0.1", server.port(), {});
   const int status = run_helper(3, "killed", "TROUPE_TEST=" + std::to_string(server.port()));

@@ -5,7 +5,7 @@
 
 namespace troupe::collectives {
 
-TEST_CASE("NCCL sums on a GPU, or says why it cannot be used") {
+TEST_CASE("NCCL reduces on a GPU or reports why it cannot be used") {
   const auto reason = nccl_unavailable_reason();
   if (!reason.empty()) {
     MESSAGE("skipped: " << reason);

@@ -41,8 +41,8 @@ std::set<std::string> names_in(const char* folder) {
 
 } // namespace
 
-TEST_CASE("a rank killed in the middle of a large all_reduce is named on all survivors and nothing "
-          "is left of it") {
+TEST_CASE(
+    "A rank killed during a large all_reduce is named by all survivors and leaves nothing behind") {
   for (const auto& backend : backends()) {
     CAPTURE(backend);
     auto ranks = start(backend, "30000", "loop:" + kLarge, "loop:" + kLarge);
@@ -63,7 +63,7 @@ TEST_CASE("a rank killed in the middle of a large all_reduce is named on all sur
   }
 }
 
-TEST_CASE("a frozen rank is named at the deadline and told so when it goes on") {
+TEST_CASE("A frozen rank is named at the deadline and gets that error when it resumes") {
   for (const auto& backend : backends()) {
     CAPTURE(backend);
     auto ranks = start(backend, "1500", "loop:" + kLarge, "loop:" + kLarge);
@@ -86,7 +86,7 @@ TEST_CASE("a frozen rank is named at the deadline and told so when it goes on") 
   }
 }
 
-TEST_CASE("a process that calls something else is named on all ranks") {
+TEST_CASE("A rank whose call differs is named on all ranks") {
   struct Odd {
     const char* call;
     const char* named;
@@ -108,7 +108,7 @@ TEST_CASE("a process that calls something else is named on all ranks") {
     }
 }
 
-TEST_CASE("a rank that ends early is named by who waits for it, and nobody hangs") {
+TEST_CASE("A rank that ends early is named by the waiting ranks, and no rank hangs") {
   for (const auto& backend : backends()) {
     CAPTURE(backend);
     auto ranks = start(backend, "30000", "loop:" + kLarge, "sum:" + kLarge);

@@ -4,7 +4,7 @@
 
 namespace troupe::collectives {
 
-TEST_CASE("LibTorch's Reducer over ranks of threads equals one big batch") {
+TEST_CASE("LibTorch's Reducer over threads equals one big batch") {
   CHECK(train_by_reducer(Means::threads) < 1e-12);
 }
 
@@ -12,7 +12,7 @@ TEST_CASE("LibTorch's Reducer over shared memory equals one big batch") {
   CHECK(train_by_reducer(kStoreSkipped ? Means::shared_threads : Means::shared_memory) < 1e-12);
 }
 
-TEST_CASE("backward goes on to the first layer while another rank holds back the last one's") {
+TEST_CASE("A backward pass reaches the first layer while another rank delays the last layer") {
   for (const auto means : {Means::threads, Means::shared_threads}) {
     std::latch at_first_layer(1);
     const auto errors = on_ranks(means, 2, [&](Communicator& communicator) {
@@ -33,7 +33,7 @@ TEST_CASE("backward goes on to the first layer while another rank holds back the
   }
 }
 
-TEST_CASE("what LibTorch calls through the process group is checked as well") {
+TEST_CASE("Calls that LibTorch makes through the process group are also checked") {
   const auto errors = on_ranks(Means::threads, 2, [](Communicator& communicator) {
     std::vector<at::Tensor> tensors{torch::ones({communicator.rank() + 1})};
     communicator.process_group()->allreduce(tensors)->wait();

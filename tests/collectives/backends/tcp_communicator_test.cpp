@@ -21,7 +21,7 @@ namespace troupe::collectives {
 
 TEST_SUITE_BEGIN("TCP" * doctest::skip(kStoreSkipped));
 
-TEST_CASE("every operation over TCP equals a loop, for 1 to 3 ranks and every type") {
+TEST_CASE("Every operation over TCP equals a reference loop for 1 to 3 ranks and every type") {
   for (const int size : {1, 2, 3})
     for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong})
       check_operations(Means::tcp, size, type, {3, 5});
@@ -29,24 +29,24 @@ TEST_CASE("every operation over TCP equals a loop, for 1 to 3 ranks and every ty
   check_operations(Means::tcp, 2, at::kFloat, {});
 }
 
-TEST_CASE("an empty tensor passes through every operation over TCP") {
+TEST_CASE("An empty tensor passes through every operation over TCP") {
   check_operations(Means::tcp, 2, at::kFloat, {0});
 }
 
-TEST_CASE("reduce and gather and scatter and lists of c10d work over TCP") {
+TEST_CASE("c10d's reduce, gather, scatter and list operations work over TCP") {
   for (const int size : {1, 2, 3})
     check_c10d(Means::tcp, size);
 }
 
-TEST_CASE("what ranks over TCP call differently is named on every rank") {
+TEST_CASE("Mismatched calls over TCP are reported on every rank") {
   check_mismatches(Means::tcp);
 }
 
-TEST_CASE("a late rank over TCP is named, and told so when it comes") {
+TEST_CASE("A late rank over TCP is named and gets the same error") {
   check_late(Means::tcp);
 }
 
-TEST_CASE("an abort of one rank over TCP ends the others with its reason") {
+TEST_CASE("An abort of one rank over TCP ends the others with its reason") {
   check_abort(Means::tcp);
 }
 
@@ -63,7 +63,8 @@ std::map<std::string, bool> threads_by_pipe_signal() {
   return threads;
 }
 
-TEST_CASE("a peer that goes while this process writes to it does not kill this process") {
+TEST_CASE("Threads that a communicator starts block SIGPIPE, so that a lost peer cannot kill the "
+          "process") {
   std::mutex mutex;
   std::set<std::string> own; // threads of the ranks
   std::atomic<int> beneath = 0, reached = 0;
@@ -87,7 +88,7 @@ TEST_CASE("a peer that goes while this process writes to it does not kill this p
   CHECK(reached == 0);
 }
 
-TEST_CASE("a port in use is named with the way out") {
+TEST_CASE("A port in use is reported with a remedy") {
   const auto taken = listen_at("127.0.0.1", 0);
   const auto port = port_of(taken);
   std::string error;
@@ -102,7 +103,7 @@ TEST_CASE("a port in use is named with the way out") {
   CHECK(has(error, "choose another"));
 }
 
-TEST_CASE("nobody at the rendezvous is named with its address") {
+TEST_CASE("A missing rendezvous is reported with its address") {
   CommunicatorOptions options;
   options.connect_timeout = std::chrono::milliseconds(200);
   const auto port = reserved_port();
@@ -116,7 +117,7 @@ TEST_CASE("nobody at the rendezvous is named with its address") {
   CHECK(has(error, "127.0.0.1:" + std::to_string(port)));
 }
 
-TEST_CASE("a rank that never starts is named by rank 0") {
+TEST_CASE("A rank that never starts is named by rank 0") {
   CommunicatorOptions options;
   options.connect_timeout = std::chrono::milliseconds(200);
   std::string error;
@@ -137,7 +138,7 @@ TEST_CASE("helper: a process that joins as rank 1 and is killed" * doctest::skip
   std::raise(SIGKILL);
 }
 
-TEST_CASE("a process killed by SIGKILL is named at once by who waits for it") {
+TEST_CASE("A process killed by SIGKILL is named at once by the waiting rank") {
   const auto port = reserved_port();
   std::string variable = "TROUPE_TEST_PORT=" + std::to_string(port);
   std::string program = "/proc/self/exe", skip = "--no-skip";

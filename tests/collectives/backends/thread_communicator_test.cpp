@@ -4,16 +4,15 @@
 
 namespace troupe::collectives {
 
-TEST_CASE(
-    "every operation over threads equals a loop, for 1 to 4 ranks, every type, small and large") {
+TEST_CASE("Every operation over threads equals a reference loop for 1 to 4 ranks, every type and "
+          "several sizes") {
   for (const int size : {1, 2, 3, 4})
     for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong})
       for (const auto& shape : std::vector<std::vector<std::int64_t>>{{}, {0}, {3, 5}, {40'000}})
         check_operations(Means::threads, size, type, shape);
 }
 
-TEST_CASE(
-    "sums are taken in the order of the ranks: the same bits on every rank and in every run") {
+TEST_CASE("Sums are computed in rank order, with the same bits on every rank and in every run") {
   constexpr int kRanks = 4;
   std::vector<at::Tensor> inputs;
   torch::manual_seed(1);
@@ -33,7 +32,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a tensor that is not contiguous, or part of another, is reduced in place") {
+TEST_CASE("A non-contiguous view of a tensor is reduced in place") {
   std::vector<at::Tensor> wholes(2);
   const auto errors = on_ranks(Means::threads, 2, [&](Communicator& communicator) {
     auto& whole = wholes[static_cast<std::size_t>(communicator.rank())];
@@ -48,7 +47,7 @@ TEST_CASE("a tensor that is not contiguous, or part of another, is reduced in pl
   CHECK(torch::equal(wholes[1], expected));
 }
 
-TEST_CASE("a minimum or maximum hands a NaN on, from whichever rank") {
+TEST_CASE("Minimum and maximum propagate NaN from any rank") {
   for (const int bad : {0, 1}) {
     std::vector<at::Tensor> results(2);
     on_ranks(Means::threads, 2, [&](Communicator& communicator) {
@@ -61,24 +60,24 @@ TEST_CASE("a minimum or maximum hands a NaN on, from whichever rank") {
   }
 }
 
-TEST_CASE("reduce and gather and scatter and lists of c10d work over threads") {
+TEST_CASE("c10d's reduce, gather, scatter and list operations work over threads") {
   for (const int size : {1, 2, 3})
     check_c10d(Means::threads, size);
 }
 
-TEST_CASE("what ranks of threads call differently is named on every rank") {
+TEST_CASE("Mismatched calls over threads are reported on every rank") {
   check_mismatches(Means::threads);
 }
 
-TEST_CASE("a late thread is named, and told so when it comes") {
+TEST_CASE("A late thread is named and gets the same error") {
   check_late(Means::threads);
 }
 
-TEST_CASE("an abort of one thread ends the others with its reason") {
+TEST_CASE("An abort of one thread ends the others with its reason") {
   check_abort(Means::threads);
 }
 
-TEST_CASE("a rank that has left is named by who waits for it") {
+TEST_CASE("A rank that has left is named by the waiting rank") {
   auto communicators = make_thread_communicators(2);
   std::string error;
   {
@@ -95,7 +94,7 @@ TEST_CASE("a rank that has left is named by who waits for it") {
   CHECK(has(error, "all_reduce #0: rank 1 has left"));
 }
 
-TEST_CASE("many short collectives in a row keep their order") {
+TEST_CASE("Many short collectives in a row keep their order") {
   constexpr int kRanks = 3;
   constexpr int kRounds = 2000;
   std::vector<std::int64_t> wrong(kRanks);
@@ -112,7 +111,7 @@ TEST_CASE("many short collectives in a row keep their order") {
   CHECK(wrong == std::vector<std::int64_t>(kRanks));
 }
 
-TEST_CASE("sizes and timeouts out of range are refused") {
+TEST_CASE("Sizes and timeouts out of range are refused") {
   CHECK_THROWS_AS(make_thread_communicators(0), std::invalid_argument);
   CommunicatorOptions options;
   options.timeout = std::chrono::milliseconds(0);

@@ -69,7 +69,7 @@ void sum_ten_times(Communicator& communicator) {
 
 } // namespace
 
-TEST_CASE("a rendezvous outlives strangers of every kind, and the group still meets in it") {
+TEST_CASE("A rendezvous survives malformed clients of every kind, and the group still forms") {
   const RendezvousServer server("127.0.0.1", 0);
   const auto memory = resident_bytes();
   const auto strangers = bother(server.port());
@@ -84,7 +84,8 @@ TEST_CASE("a rendezvous outlives strangers of every kind, and the group still me
   CHECK(resident_bytes() < memory + (std::size_t{64} << 20)); // no announced length was trusted
 }
 
-TEST_CASE("strangers at every port of a group change no sum" * doctest::skip(kStoreSkipped)) {
+TEST_CASE("Unauthenticated connections to every port of a group do not change its sums"
+          * doctest::skip(kStoreSkipped)) {
   const auto before = listening_ports();
   std::atomic<int> ready = 0;
   std::atomic<bool> bothered = false;

@@ -99,7 +99,7 @@ constexpr const char* kBackends[] = {"tcp", "shared_memory", "hierarchical", "au
 
 } // namespace
 
-TEST_CASE("the same program runs under each backend by its name with torchrun's variables") {
+TEST_CASE("The same program runs under each backend with torchrun's variables") {
   for (const char* name : kBackends) {
     CAPTURE(name);
     CHECK(run_all(name, as_torchrun(3)) == 3);
@@ -107,7 +107,7 @@ TEST_CASE("the same program runs under each backend by its name with torchrun's 
 }
 
 TEST_CASE(
-    "the same program runs under each backend over a launcher's file, without a rendezvous port") {
+    "The same program runs under each backend with a launcher's file and no rendezvous port") {
   for (const char* name : kBackends) {
     CAPTURE(name);
     const RendezvousFile rendezvous; // a new one for each group
@@ -120,7 +120,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a launcher's file is another user's neither to read nor to write, and ends with it") {
+TEST_CASE("A launcher's rendezvous file is private to its user and disappears with the launcher") {
   std::string path;
   {
     const RendezvousFile rendezvous;
@@ -134,14 +134,14 @@ TEST_CASE("a launcher's file is another user's neither to read nor to write, and
                        std::runtime_error);
 }
 
-TEST_CASE("the same program runs under each backend by its name with TF_CONFIG") {
+TEST_CASE("The same program runs under each backend with TF_CONFIG") {
   for (const char* name : kBackends) {
     CAPTURE(name);
     CHECK(run_all(name, as_tf_config(2)) == 2);
   }
 }
 
-TEST_CASE("the same program runs under each backend by its name with a file of hosts") {
+TEST_CASE("The same program runs under each backend with a host file") {
   const TemporaryFolder files;
   for (const char* name : kBackends) {
     CAPTURE(name);
@@ -155,7 +155,7 @@ TEST_CASE("the same program runs under each backend by its name with a file of h
   }
 }
 
-TEST_CASE("the same program runs under each backend by its name under mpirun") {
+TEST_CASE("The same program runs under each backend with mpirun") {
   if (find_mpirun().empty() || !mpi_unavailable_reason().empty()) {
     MESSAGE("skipped: there is no mpirun, or no MPI in this build");
     return;
@@ -166,7 +166,7 @@ TEST_CASE("the same program runs under each backend by its name under mpirun") {
   }
 }
 
-TEST_CASE("a process alone needs no rendezvous under any backend") {
+TEST_CASE("A single process needs no rendezvous under any backend") {
   for (const char* name : {"auto", "tcp", "shared_memory", "hierarchical", "threads"}) {
     CAPTURE(name);
     const auto communicator = make_communicator(name, ProcessTopology());
@@ -176,7 +176,7 @@ TEST_CASE("a process alone needs no rendezvous under any backend") {
   }
 }
 
-TEST_CASE("ranks beyond loopback meet by the deployment's keys, and not without") {
+TEST_CASE("Ranks beyond loopback need the deployment's keys or a trusted network") {
   const TemporaryFolder files;
   const auto keys = files / "keys";
   std::filesystem::create_directory(keys);
@@ -195,7 +195,7 @@ TEST_CASE("ranks beyond loopback meet by the deployment's keys, and not without"
   CHECK(run("TROUPE_TRUSTED_NETWORK=0") == 0);
 }
 
-TEST_CASE("a folder of keys that others may read, or without keys, is refused with the remedy") {
+TEST_CASE("A key folder that others can read or that has no keys is refused with a remedy") {
   const TemporaryFolder files;
   const auto refused = [&] {
     try {
@@ -216,7 +216,7 @@ TEST_CASE("a folder of keys that others may read, or without keys, is refused wi
   CHECK(has(refused(), "chmod 600"));
 }
 
-TEST_CASE("what a place lacks for a backend is said with the way out") {
+TEST_CASE("A topology that lacks what a backend needs is refused with a remedy") {
   ProcessTopology place;
   place.size = place.local_size = 2;
   place.rendezvous_port = 1234;

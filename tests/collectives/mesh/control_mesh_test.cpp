@@ -54,7 +54,7 @@ std::future<std::string> rank_0(c10d::Store& store) {
 
 } // namespace
 
-TEST_CASE("a stranger at the port is turned away and the group still forms") {
+TEST_CASE("An unauthenticated connection is rejected, and the group still forms") {
   c10d::HashStore store;
   auto first = rank_0(store);
   const auto stranger = connect_to_rank_0(store);
@@ -64,7 +64,8 @@ TEST_CASE("a stranger at the port is turned away and the group still forms") {
   CHECK(first.get() == "agreed");
 }
 
-TEST_CASE("a stranger with another key, or half a handshake, is turned away and the group forms") {
+TEST_CASE(
+    "Connections with another key or half a handshake are rejected, and the group still forms") {
   c10d::HashStore store;
   auto first = rank_0(store);
   SecureSocket stranger(connect_to_rank_0(store), SecureSocket::Role::client, GroupKey{});
@@ -76,7 +77,7 @@ TEST_CASE("a stranger with another key, or half a handshake, is turned away and 
   CHECK(first.get() == "agreed");
 }
 
-TEST_CASE("a rank whose call was led to another rank is not taken for one of it") {
+TEST_CASE("A connection meant for another rank is not accepted") {
   c10d::HashStore store;
   auto first = rank_0(store);
   const auto misled = greet_rank_0(store, 1, 2, 1); // meant for rank 1
@@ -84,7 +85,7 @@ TEST_CASE("a rank whose call was led to another rank is not taken for one of it"
   CHECK(first.get() == "agreed");
 }
 
-TEST_CASE("what ranks hand each other with a call reaches all") {
+TEST_CASE("Payloads that ranks attach to a call reach all other ranks") {
   c10d::HashStore store;
   const auto text_of = [&](int rank) {
     ControlMesh mesh(store, rank, 3, kOptions);
@@ -109,7 +110,7 @@ TEST_CASE("what ranks hand each other with a call reaches all") {
   CHECK(texts[2].get() == "ab-de-");
 }
 
-TEST_CASE("strangers who say nothing, or half a greeting, hold nobody up") {
+TEST_CASE("Silent connections and incomplete greetings do not delay the group") {
   c10d::HashStore store;
   auto first = rank_0(store);
   std::vector<Socket> silent;
@@ -122,7 +123,7 @@ TEST_CASE("strangers who say nothing, or half a greeting, hold nobody up") {
   CHECK(first.get() == "agreed");
 }
 
-TEST_CASE("who comes after the others gave up is told so before his data could wait for theirs") {
+TEST_CASE("A rank that joins after the others gave up fails before it sends data") {
   c10d::HashStore store;
   auto options = kOptions;
   options.timeout = 50ms;
@@ -143,7 +144,7 @@ TEST_CASE("who comes after the others gave up is told so before his data could w
   CHECK(error_of(late) == first);
 }
 
-TEST_CASE("who leaves because of another's abort is not taken for the dead one") {
+TEST_CASE("A rank that leaves after another's abort is not reported as dead") {
   c10d::HashStore store;
   std::vector<std::unique_ptr<ControlMesh>> mesh(3);
   std::vector<std::future<void>> made;
@@ -165,7 +166,7 @@ TEST_CASE("who leaves because of another's abort is not taken for the dead one")
   CHECK_THROWS_WITH(mesh[1]->agree({}), "the disk is full");
 }
 
-TEST_CASE("a process started for another number of ranks is named") {
+TEST_CASE("A process started for another group size is named") {
   c10d::HashStore store;
   auto first = rank_0(store);
   const auto other = greet_rank_0(store, 1, 3);
@@ -174,7 +175,7 @@ TEST_CASE("a process started for another number of ranks is named") {
   CHECK(error.find("rank 1 of 3 to rank 0 of 2") != std::string::npos);
 }
 
-TEST_CASE("bytes that are no frame poison the group and are not believed") {
+TEST_CASE("Bytes that are not a frame fail the group, and the error names the sender") {
   for (const std::uint32_t length : {std::uint32_t{0}, std::uint32_t{80}, ~std::uint32_t{0}}) {
     c10d::HashStore store;
     auto first = rank_0(store);
@@ -185,7 +186,7 @@ TEST_CASE("bytes that are no frame poison the group and are not believed") {
   }
 }
 
-TEST_CASE("a fingerprint with values out of range is described, not believed") {
+TEST_CASE("A fingerprint with values out of range is described as unknown") {
   c10d::HashStore store;
   auto first = rank_0(store);
   auto peer = greet_rank_0(store, 1, 2);

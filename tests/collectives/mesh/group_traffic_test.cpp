@@ -90,7 +90,7 @@ std::vector<std::string> exchange(const c10::intrusive_ptr<c10d::Store>& store, 
 
 } // namespace
 
-TEST_CASE("nobody between the ranks sees a parameter, of small tensors or large") {
+TEST_CASE("A relay between the ranks cannot read parameters in small or large tensors") {
   for (const std::int64_t bytes : {1000, 1'000'000}) {
     const auto store = c10::make_intrusive<RelayingStore>();
     CHECK(exchange(store, bytes, {with({.secret = "a"}), with({.secret = "a"})}, kEverywhere)
@@ -101,8 +101,7 @@ TEST_CASE("nobody between the ranks sees a parameter, of small tensors or large"
   }
 }
 
-TEST_CASE(
-    "the same relay sees large tensors where the user trusts the network, but no small ones") {
+TEST_CASE("On a trusted network, a relay can read large tensors but not small ones") {
   for (const std::int64_t bytes : {1000, 1'000'000}) {
     const auto store = c10::make_intrusive<RelayingStore>();
     const auto trusting = with({.trusted_network = true});
@@ -111,7 +110,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("ranks beyond loopback meet with one secret, and with none or two are refused") {
+TEST_CASE("Ranks beyond loopback must share a secret or a private store") {
   const auto meet = [&](const GroupTrust& one, const GroupTrust& two) {
     return exchange(c10::make_intrusive<c10d::HashStore>(), 1000, {with(one), with(two)},
                     kEverywhere);
@@ -124,7 +123,7 @@ TEST_CASE("ranks beyond loopback meet with one secret, and with none or two are 
     CHECK(has(error, "TROUPE_KEYS"));
 }
 
-TEST_CASE("a rank with another secret is named to both") {
+TEST_CASE("A rank with another secret is reported on both sides") {
   auto one = kTrafficOptions, two = kTrafficOptions;
   one.trust.secret = "a";
   two.trust.secret = "b";

@@ -59,7 +59,7 @@ std::vector<std::byte> carry(const Socket& from, const Socket& to, std::size_t f
 
 } // namespace
 
-TEST_CASE("both ends of a secure connection get each other's bytes, across changes of keys") {
+TEST_CASE("Both ends of a secure connection exchange data across key changes") {
   for (const std::uint64_t bytes_of_keys : {SecureSocket::kBytesOfKeys, std::uint64_t{50'000}}) {
     auto [one, two] = socket_pair();
     const auto sent = bytes_like_data(1'000'003);
@@ -81,7 +81,7 @@ TEST_CASE("both ends of a secure connection get each other's bytes, across chang
   }
 }
 
-TEST_CASE("ends with different keys refuse each other") {
+TEST_CASE("Ends with different keys refuse each other") {
   auto [one, two] = socket_pair();
   SecureSocket client(std::move(one), Role::client, key_of(1));
   SecureSocket server(std::move(two), Role::server, key_of(2));
@@ -90,7 +90,7 @@ TEST_CASE("ends with different keys refuse each other") {
   CHECK(client.handshake() == Handshake::refused);
 }
 
-TEST_CASE("a byte that was changed on the way ends the connection, and none of it is handed out") {
+TEST_CASE("A byte changed in transit ends the connection, and its record is not delivered") {
   auto [one, left] = socket_pair();
   auto [right, two] = socket_pair();
   SecureSocket client(std::move(one), Role::client, key_of(1));
@@ -115,7 +115,7 @@ TEST_CASE("a byte that was changed on the way ends the connection, and none of i
   CHECK_FALSE(server.receive(got).has_value());
 }
 
-TEST_CASE("a full connection takes no more until its peer reads, and loses nothing") {
+TEST_CASE("A full connection accepts no more data until its peer reads, and loses none") {
   auto [one, two] = socket_pair();
   SecureSocket client(std::move(one), Role::client, key_of(1));
   SecureSocket server(std::move(two), Role::server, key_of(1));
@@ -134,7 +134,7 @@ TEST_CASE("a full connection takes no more until its peer reads, and loses nothi
   CHECK(std::equal(got.begin(), got.end(), data.begin()));
 }
 
-TEST_CASE("a peer that has left is found by who writes to it and by who reads") {
+TEST_CASE("A closed peer is detected by writes and by reads") {
   auto [one, two] = socket_pair();
   SecureSocket client(std::move(one), Role::client, key_of(1));
   {
@@ -148,7 +148,7 @@ TEST_CASE("a peer that has left is found by who writes to it and by who reads") 
   CHECK_FALSE(client.receive(got).has_value());
 }
 
-TEST_CASE("a group's key depends on the random bytes and the secret, and is HKDF's") {
+TEST_CASE("A group's key is derived by HKDF from the random bytes and the secret") {
   std::vector<std::byte> random(32);
   for (std::size_t i = 0; i < random.size(); ++i)
     random[i] = static_cast<std::byte>(i);
@@ -164,7 +164,8 @@ TEST_CASE("a group's key depends on the random bytes and the secret, and is HKDF
   CHECK((derive_group_key(random, "a deployment's secret") != key));
 }
 
-TEST_CASE("a group that others could reach needs a secret, a private store or the user's word") {
+TEST_CASE(
+    "A group that other hosts can reach needs a secret, a private store or a trusted network") {
   const std::string open = "0.0.0.0";
   CHECK_NOTHROW(require_trust({}, "127.0.0.1"));
   CHECK_NOTHROW(require_trust({}, "::1"));

@@ -6,7 +6,7 @@
 
 namespace troupe::collectives {
 
-TEST_CASE("a nest is flattened depth first by name, and packed again") {
+TEST_CASE("A nest is flattened depth first by name and packed again") {
   const Nest nest(
       Nest::Map{{"b", torch::full({1}, 1)},
                 {"a", Nest::List{torch::full({1}, 2), Nest::Map{{"z", torch::full({1}, 3)}}}}});
@@ -21,8 +21,7 @@ TEST_CASE("a nest is flattened depth first by name, and packed again") {
   CHECK(twice.fingerprint() == nest.fingerprint());
 }
 
-TEST_CASE(
-    "structures that differ in a name, a shape, a type or their nesting differ in fingerprint") {
+TEST_CASE("Structures that differ in name, shape, type or nesting have different fingerprints") {
   const Nest one(Nest::Map{{"a", torch::zeros({2})}});
   for (const auto& other :
        {Nest(Nest::Map{{"b", torch::zeros({2})}}), Nest(Nest::Map{{"a", torch::zeros({1, 2})}}),
@@ -31,7 +30,7 @@ TEST_CASE(
     CHECK(other.fingerprint() != one.fingerprint());
 }
 
-TEST_CASE("a wrong use of a nest says what it is") {
+TEST_CASE("Misuse of a nest is reported with its structure") {
   const Nest nest(Nest::Map{{"a", torch::zeros({2})}});
   CHECK_THROWS_WITH_AS(nest.tensor(), "nest: {a: float32 [2]} is not a tensor",
                        std::invalid_argument);

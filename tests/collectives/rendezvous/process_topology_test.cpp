@@ -96,7 +96,7 @@ Variables without(Variables variables, const std::string& name) {
 
 } // namespace
 
-TEST_CASE("a node list of Slurm is expanded in its order and width") {
+TEST_CASE("A Slurm node list is expanded in order and with its number width") {
   CHECK(expand_node_list("n[1-3,07],m4") == Names{"n1", "n2", "n3", "n07", "m4"});
   CHECK(expand_node_list("n[098-101]") == Names{"n098", "n099", "n100", "n101"});
   CHECK(expand_node_list("r[1-2]c[0-1]-ib") == Names{"r1c0-ib", "r1c1-ib", "r2c0-ib", "r2c1-ib"});
@@ -104,7 +104,7 @@ TEST_CASE("a node list of Slurm is expanded in its order and width") {
   CHECK(expand_task_counts("2(x3),1") == std::vector<int>{2, 2, 2, 1});
 }
 
-TEST_CASE("what is no node list is refused with the place of the mistake") {
+TEST_CASE("An invalid node list is refused with the reason") {
   const auto error = [](const char* list) { return error_of([&] { expand_node_list(list); }); };
   CHECK(says(error("n[3-1]"), {"n[3-1]", "decrease"}));
   CHECK(says(error("n[1-"), {"character 5", "number"}));
@@ -119,14 +119,14 @@ TEST_CASE("what is no node list is refused with the place of the mistake") {
   CHECK(says(error_of([] { expand_task_counts("2(3)"); }), {"(x3)"}));
 }
 
-TEST_CASE("a process that nothing describes is alone on the loopback") {
+TEST_CASE("A process without launcher variables runs alone on loopback") {
   const auto place = place_of({});
   CHECK(place.source == "single");
   CHECK(place.size == 1);
   CHECK(place.address == "127.0.0.1");
 }
 
-TEST_CASE("the variables of torchrun give rank, host and rendezvous") {
+TEST_CASE("The variables of torchrun determine rank, host and rendezvous") {
   auto place = place_of(kTorchrun);
   CHECK(place.rank == 5);
   CHECK(place.local_rank == 1);
@@ -161,7 +161,7 @@ TEST_CASE("the variables of torchrun give rank, host and rendezvous") {
   CHECK(place.address == "127.0.0.1");
 }
 
-TEST_CASE("keys and the user's word about the network go with any place") {
+TEST_CASE("Keys and the trusted-network setting combine with any launcher") {
   const auto place =
       place_of(with(with(kTorchrun, "TROUPE_KEYS", "/k"), "TROUPE_TRUSTED_NETWORK", "1"));
   CHECK(place.keys == "/k");
@@ -171,7 +171,7 @@ TEST_CASE("keys and the user's word about the network go with any place") {
                        doctest::Contains("TROUPE_TRUSTED_NETWORK"), std::invalid_argument);
 }
 
-TEST_CASE("TF_CONFIG numbers the chief first and knows the parameter servers") {
+TEST_CASE("TF_CONFIG numbers the chief first and includes the parameter servers") {
   auto place = place_of({{"TF_CONFIG", kTfConfig}});
   CHECK(place.rank == 2);
   CHECK(place.size == 3);
@@ -193,7 +193,7 @@ TEST_CASE("TF_CONFIG numbers the chief first and knows the parameter servers") {
   CHECK(place.rendezvous_host == "10.0.0.1");
 }
 
-TEST_CASE("Open MPI on one host meets on the loopback at a port that its job derives") {
+TEST_CASE("Open MPI on one host uses loopback and a port derived from its job") {
   const auto place = place_of(kOpenMpi);
   CHECK(place.rank == 3);
   CHECK(place.rendezvous_host == "127.0.0.1");
@@ -210,7 +210,7 @@ TEST_CASE("Open MPI on one host meets on the loopback at a port that its job der
   CHECK(two.address == "");
 }
 
-TEST_CASE("MPICH names the same differently") {
+TEST_CASE("The variables of MPICH are also understood") {
   const auto place = place_of(
       {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "1"}});
   CHECK(place.source == "mpich");
@@ -219,7 +219,7 @@ TEST_CASE("MPICH names the same differently") {
   CHECK(place.rendezvous_host == "");
 }
 
-TEST_CASE("a step of Slurm gives nodes, uneven tasks and a port of its job") {
+TEST_CASE("A Slurm step determines nodes, uneven task counts and a port derived from its job") {
   const auto place = place_of(kSlurm);
   CHECK(place.source == "slurm");
   CHECK(place.rank == 4);
@@ -231,7 +231,7 @@ TEST_CASE("a step of Slurm gives nodes, uneven tasks and a port of its job") {
   CHECK(place.rendezvous_port != place_of(with(kSlurm, "SLURM_JOB_ID", "4712")).rendezvous_port);
 }
 
-TEST_CASE("Slurm's batch script is a process alone, and what runs inside a step comes first") {
+TEST_CASE("A Slurm batch script runs alone, and a launcher inside a step takes precedence") {
   CHECK(place_of(without(kSlurm, "SLURM_STEP_ID")).source == "single");
   CHECK(place_of(with(kSlurm, "SLURM_STEP_ID", "4294967291")).source == "single");
   auto both = kSlurm;
@@ -240,7 +240,7 @@ TEST_CASE("Slurm's batch script is a process alone, and what runs inside a step 
   CHECK(place_of(both, {}, "slurm").rank == 4);
 }
 
-TEST_CASE("a file of hosts numbers its slots one after another") {
+TEST_CASE("A host file numbers its slots consecutively") {
   const std::string file = "# two machines\n10.0.0.1:29500 slots=2\n\n10.0.0.2 slots=3 # new\n";
   const auto place = place_of({{"TROUPE_HOSTS", "hosts.txt"}, {"TROUPE_RANK", "3"}}, file);
   CHECK(place.size == 5);
@@ -252,7 +252,7 @@ TEST_CASE("a file of hosts numbers its slots one after another") {
   CHECK(place.rendezvous_port == 29500);
 }
 
-TEST_CASE("what is half set is refused with both names and the way out") {
+TEST_CASE("Incomplete launcher variables are refused, and the error names the missing one") {
   const auto half = [](const Variables& variables, const char* missing) {
     return says(refusal(without(variables, missing)), {missing, "not set", "set"});
   };
@@ -267,7 +267,7 @@ TEST_CASE("what is half set is refused with both names and the way out") {
   CHECK(says(refusal({{"TROUPE_RANK", "0"}}), {"TROUPE_HOSTS is not set"}));
 }
 
-TEST_CASE("values out of range and contradictions are refused with key and value") {
+TEST_CASE("Contradictions and values out of range are refused with key and value") {
   CHECK(says(refusal(with(kTorchrun, "RANK", "8")), {"RANK is \"8\"", "[0, 7]", "correct it"}));
   CHECK(says(refusal(with(kTorchrun, "WORLD_SIZE", "8x")), {"WORLD_SIZE is \"8x\""}));
   CHECK(says(refusal(with(kTorchrun, "MASTER_PORT", "0")), {"MASTER_PORT is \"0\"", "65535"}));
@@ -293,7 +293,7 @@ TEST_CASE("values out of range and contradictions are refused with key and value
   CHECK(says(refusal({{"TROUPE_HOSTS", "none.txt"}, {"TROUPE_RANK", "0"}}), {"none.txt"}));
 }
 
-TEST_CASE("a TF_CONFIG that contradicts itself is refused with the key") {
+TEST_CASE("A contradictory TF_CONFIG is refused, and the error names the key") {
   const auto wrong = [](std::string text, const std::string& from, const std::string& to) {
     text.replace(text.find(from), from.size(), to);
     return refusal({{"TF_CONFIG", text}});
@@ -311,7 +311,7 @@ TEST_CASE("a TF_CONFIG that contradicts itself is refused with the key") {
   CHECK(says(refusal({{"TF_CONFIG", "[]"}}), {"not a JSON object"}));
 }
 
-TEST_CASE("no value of a launcher's variable makes a place that cannot be") {
+TEST_CASE("No values of launcher variables yield an impossible topology") {
   std::mt19937 random(11);
   const Names values{"",         "-1",    "0",          "1",     "3",
                      "7",        "65536", "2147483648", "1e3",   " 4",
@@ -347,7 +347,7 @@ TEST_CASE("no value of a launcher's variable makes a place that cannot be") {
   CHECK(refused > 100);
 }
 
-TEST_CASE("no bytes make the parsers of descriptions do anything but take or refuse") {
+TEST_CASE("The parsers of launcher descriptions either accept or refuse any input") {
   constexpr int kRounds = 20'000;
   std::mt19937 random(7);
   const Names seeds{"n[1-3,07],m4", "2(x3),1", kTfConfig, "10.0.0.1:29500 slots=2\n10.0.0.2\n"};

@@ -15,7 +15,8 @@ std::vector<Means> all_means() {
 
 } // namespace
 
-TEST_CASE("every operation over shared memory equals a loop for 1 to 4 ranks and every type") {
+TEST_CASE(
+    "Every operation over shared memory equals a reference loop for 1 to 4 ranks and every type") {
   for (const auto means : all_means())
     for (const int size : {1, 2, 3, 4})
       for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong})
@@ -23,7 +24,7 @@ TEST_CASE("every operation over shared memory equals a loop for 1 to 4 ranks and
           check_operations(means, size, type, shape);
 }
 
-TEST_CASE("tensors of many blocks pass through the stages of shared memory") {
+TEST_CASE("Tensors of many blocks pass through the stages of shared memory") {
   // More than two stages, and the last block is not full.
   const std::int64_t elements = 3 * SharedSegment::kStageBytes / 4 - 77;
   for (const auto means : all_means())
@@ -31,7 +32,7 @@ TEST_CASE("tensors of many blocks pass through the stages of shared memory") {
       check_operations(means, size, at::kFloat, {elements});
 }
 
-TEST_CASE("shared memory gives the bits that threads give on every rank and in every run") {
+TEST_CASE("Shared memory gives the same bits as threads on every rank and in every run") {
   constexpr int kRanks = 4;
   std::vector<at::Tensor> inputs;
   torch::manual_seed(1);
@@ -52,7 +53,7 @@ TEST_CASE("shared memory gives the bits that threads give on every rank and in e
     }
 }
 
-TEST_CASE("rows of uneven number go from every rank to every other over shared memory") {
+TEST_CASE("Uneven numbers of rows are exchanged between all ranks over shared memory") {
   constexpr int kRanks = 3;
   const auto rows_of = [](int from, int to) { // some ranks have none, some several blocks
     return std::int64_t{(from + 2 * to) % 3} * (from == 1 ? 70'000 : 5);
@@ -76,7 +77,7 @@ TEST_CASE("rows of uneven number go from every rank to every other over shared m
   }
 }
 
-TEST_CASE("many collectives of all sizes in a row keep their order over shared memory") {
+TEST_CASE("Many collectives of all sizes in a row keep their order over shared memory") {
   constexpr int kRanks = 3;
   constexpr int kRounds = 500;
   for (const auto means : all_means()) {
@@ -103,22 +104,22 @@ TEST_CASE("many collectives of all sizes in a row keep their order over shared m
   }
 }
 
-TEST_CASE("reduce and gather and scatter and lists of c10d work over shared memory") {
+TEST_CASE("c10d's reduce, gather, scatter and list operations work over shared memory") {
   for (const auto means : all_means())
     for (const int size : {1, 2, 3})
       check_c10d(means, size);
 }
 
-TEST_CASE("what ranks over shared memory call differently is named on every rank") {
+TEST_CASE("Mismatched calls over shared memory are reported on every rank") {
   check_mismatches(kStoreSkipped ? Means::shared_threads : Means::shared_memory);
 }
 
-TEST_CASE("a late rank over shared memory is named, and told so when it comes") {
+TEST_CASE("A late rank over shared memory is named and gets the same error") {
   for (const auto means : all_means())
     check_late(means);
 }
 
-TEST_CASE("an abort of one rank over shared memory ends the others with its reason") {
+TEST_CASE("An abort of one rank over shared memory ends the others with its reason") {
   for (const auto means : all_means())
     check_abort(means);
 }

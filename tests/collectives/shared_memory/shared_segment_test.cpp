@@ -44,7 +44,7 @@ Socket stranger(c10d::Store& store) {
 
 } // namespace
 
-TEST_CASE("a stranger at the local socket is turned away and the segment is still shared") {
+TEST_CASE("An unknown client of the local socket is rejected, and the segment is still shared") {
   c10d::HashStore store;
   auto first = join(store, 0, 2);
   const auto socket = stranger(store);
@@ -56,7 +56,7 @@ TEST_CASE("a stranger at the local socket is turned away and the segment is stil
   CHECK(one->dead() == -1);
 }
 
-TEST_CASE("a process started for another number of ranks is named, and told that it got nothing") {
+TEST_CASE("A process started for another number of ranks is named and gets no memory") {
   c10d::HashStore store;
   auto first = join(store, 0, 2);
   auto other = join(store, 1, 3);
@@ -67,14 +67,14 @@ TEST_CASE("a process started for another number of ranks is named, and told that
   CHECK(told.find("rank 0 gave rank 1 no memory") != std::string::npos);
 }
 
-TEST_CASE("ranks that never come to the shared memory are named") {
+TEST_CASE("Ranks that never join the shared memory are named") {
   c10d::HashStore store;
   const auto error = error_of([&] { SharedSegment::join(store, 0, 3, 50ms); });
   CHECK(error.find("rank 1, rank 2 did not join") != std::string::npos);
   CHECK_THROWS_AS(SharedSegment::join(store, 0, 65, 50ms), std::invalid_argument);
 }
 
-TEST_CASE("a segment whose owner is gone shows it") {
+TEST_CASE("A segment shows that another rank is gone") {
   c10d::HashStore store;
   auto first = join(store, 0, 2);
   auto second = SharedSegment::join(store, 1, 2, 20s);
@@ -84,7 +84,7 @@ TEST_CASE("a segment whose owner is gone shows it") {
   CHECK(left->dead() == 1);
 }
 
-TEST_CASE("wild writes into the shared memory end calls with an error or a wrong number, no more") {
+TEST_CASE("Stray writes to shared memory cause only errors or wrong numbers") {
   int failed = 0;
   for (std::uint32_t seed = 0; seed < 40; ++seed) {
     std::mt19937 random(seed);

@@ -7,7 +7,7 @@
 namespace troupe::replay {
 namespace {
 
-TEST_CASE("any number of threads gathers the same batch, of rows that are encoded or not") {
+TEST_CASE("Any number of threads gathers the same batch from encoded or unencoded rows") {
   for (const Compression compression : {Compression::none, Compression::zstd}) {
     const TransitionSpec spec = pixel_spec(3, 3);
     Table table({.max_items = 2000, .compression = compression}, spec, 4);
@@ -34,7 +34,7 @@ TEST_CASE("any number of threads gathers the same batch, of rows that are encode
   }
 }
 
-TEST_CASE("an exception of one thread is rethrown, and the next batch is complete") {
+TEST_CASE("An exception in one thread is rethrown, and the next batch is complete") {
   const TransitionSpec spec = pixel_spec(1, 1);
   Table table({}, spec, 4);
   Writer writer = transition_writer(spec, 1, 16);

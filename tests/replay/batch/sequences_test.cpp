@@ -96,7 +96,7 @@ void check_sequence(const TransitionSpec& spec, const std::vector<RawEpisode>& e
   }
 }
 
-TEST_CASE("sequences run through the ends of episodes, with stacks that do not") {
+TEST_CASE("Sequences continue across episode boundaries, but frame stacks do not") {
   for (const int stack : {1, 3})
     for (const std::int64_t period : {kSteps, std::int64_t{3}})
       for (const Compression compression : {Compression::none, Compression::zstd}) {
@@ -126,7 +126,7 @@ TEST_CASE("sequences run through the ends of episodes, with stacks that do not")
       }
 }
 
-TEST_CASE("a client receives the sequences that a table gathers") {
+TEST_CASE("A client receives the sequences that a table gathers") {
   const TransitionSpec spec = sequence_spec(2, 4);
   env::wire::Context context;
   ShardHost served(context, kFree, spec, 4);
@@ -145,7 +145,7 @@ TEST_CASE("a client receives the sequences that a table gathers") {
   CHECK_EQ(served.counters().garbage, 0);
 }
 
-TEST_CASE("sequences that are restarted begin at the newest row, and drop what was unfinished") {
+TEST_CASE("Restarted sequences begin at the newest row and drop unfinished ones") {
   for (const int stack : {1, 3}) {
     CAPTURE(stack);
     const TransitionSpec spec = sequence_spec(stack, kSteps);
@@ -168,7 +168,7 @@ TEST_CASE("sequences that are restarted begin at the newest row, and drop what w
   }
 }
 
-TEST_CASE("sequences that do not fit are refused in words") {
+TEST_CASE("Sequences that do not fit are refused with an explanation") {
   TransitionSpec spec = sequence_spec(2, 4);
   SequenceBatch batch(spec, 3);
   BatchView view = batch.view();
@@ -191,7 +191,7 @@ TEST_CASE("sequences that do not fit are refused in words") {
   CHECK(difference(sequence_spec(2, 4), sequence_spec(2, 5)) != "");
 }
 
-TEST_CASE("a writer of sequences that is saved and loaded goes on with the same items") {
+TEST_CASE("A saved and loaded writer of sequences continues with the same items") {
   const TransitionSpec spec = sequence_spec(2, 3);
   const auto taken = [&](int save_at) {
     MarkedSource source(spec);

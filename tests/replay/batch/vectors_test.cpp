@@ -19,7 +19,7 @@ TransitionSpec both_spec(int stack, int n_step) {
   return spec;
 }
 
-TEST_CASE("vectors are gathered as they were beside the newest frame of each observation") {
+TEST_CASE("Vectors are gathered unchanged beside the newest frame of each observation") {
   for (const int stack : {1, 3})
     for (const int n_step : {1, 2, 5}) // with more steps than frames, not every row is shown
       for (const Compression compression : {Compression::none, Compression::zstd}) {
@@ -38,7 +38,7 @@ TEST_CASE("vectors are gathered as they were beside the newest frame of each obs
       }
 }
 
-TEST_CASE("a client receives the vectors that a table gathers") {
+TEST_CASE("A client receives the vectors that a table gathers") {
   for (const int n_step : {1, 5}) {
     CAPTURE(n_step);
     const TransitionSpec spec = both_spec(2, n_step);
@@ -57,7 +57,7 @@ TEST_CASE("a client receives the vectors that a table gathers") {
   }
 }
 
-TEST_CASE("sequences show the vectors of each of their rows, from a table and a client") {
+TEST_CASE("A client receives sequences with the vectors of each row") {
   TransitionSpec spec = both_spec(2, 1);
   spec.sequence_steps = 4;
   spec.sequence_period = 2;
@@ -102,7 +102,7 @@ TEST_CASE("sequences show the vectors of each of their rows, from a table and a 
   }
 }
 
-TEST_CASE("recorded episodes keep their vectors, and refuse steps of other ones") {
+TEST_CASE("Recorded episodes keep their vectors and refuse steps with other vectors") {
   const TemporaryFolder folder;
   const TransitionSpec spec = both_spec(1, 1);
   Source source(spec);

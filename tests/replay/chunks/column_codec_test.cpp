@@ -91,7 +91,8 @@ void check_window(const EncodedColumn& column, const Rows& rows, std::size_t fir
 
 } // namespace
 
-TEST_CASE("rows of any shape, stride, number and content come back by any window and any choice") {
+TEST_CASE("Rows of any shape, stride, count and content are decoded from any window with any "
+          "compression") {
   CodecScratch scratch;
   std::mt19937 random(1);
   for (const ColumnShape& shape : shapes())
@@ -114,7 +115,7 @@ TEST_CASE("rows of any shape, stride, number and content come back by any window
         }
 }
 
-TEST_CASE("delta and shuffle in any combination come back") {
+TEST_CASE("Any combination of delta and shuffle is decoded correctly") {
   CodecScratch scratch;
   for (const ColumnShape& shape : shapes())
     for (const Compression compression : {Compression::packed, Compression::lz4, Compression::zstd})
@@ -130,7 +131,7 @@ TEST_CASE("delta and shuffle in any combination come back") {
         }
 }
 
-TEST_CASE("what is serialized and parsed decodes alike and serializes alike") {
+TEST_CASE("A parsed column decodes to the same rows and serializes to the same bytes") {
   CodecScratch scratch;
   for (const ColumnShape& shape : shapes())
     for (const Compression choice : kChoices) {
@@ -146,7 +147,7 @@ TEST_CASE("what is serialized and parsed decodes alike and serializes alike") {
     }
 }
 
-TEST_CASE("the automatic choice leaves noise alone and shrinks what repeats") {
+TEST_CASE("Automatic compression leaves noise alone and shrinks repeated content") {
   CodecScratch scratch;
   for (const ColumnShape& shape : shapes()) {
     if (shape.row_bytes < 64)
@@ -162,7 +163,7 @@ TEST_CASE("the automatic choice leaves noise alone and shrinks what repeats") {
   }
 }
 
-TEST_CASE("a picture that hardly changes costs a small part of one that does") {
+TEST_CASE("A picture that hardly changes costs a small fraction of one that does") {
   CodecScratch scratch;
   const ColumnShape shape = shapes().back();
   Rows rows(shape, 32, 0, Content::random, 4);
@@ -175,7 +176,7 @@ TEST_CASE("a picture that hardly changes costs a small part of one that does") {
   check_window(column, rows, 13, 6, scratch);
 }
 
-TEST_CASE("pictures that brighten evenly pack to a few bits a pixel without any compressor") {
+TEST_CASE("Pictures that brighten evenly pack into a few bits per pixel without a compressor") {
   CodecScratch scratch;
   const ColumnShape shape = shapes().back();
   Rows rows(shape, 16, 0, Content::random, 4);
@@ -189,7 +190,7 @@ TEST_CASE("pictures that brighten evenly pack to a few bits a pixel without any 
   check_window(column, rows, 2, 6, scratch);
 }
 
-TEST_CASE("float32 states that drift slowly shrink by delta or shuffle") {
+TEST_CASE("Slowly drifting float32 states shrink by delta or shuffle") {
   CodecScratch scratch;
   const ColumnShape shape{.element_bytes = 4, .row_bytes = 24 * 4};
   Rows rows(shape, 50, 0, Content::constant, 1);
@@ -204,7 +205,7 @@ TEST_CASE("float32 states that drift slowly shrink by delta or shuffle") {
   CHECK(column.serialized().size() * 2 < 50 * shape.row_bytes);
 }
 
-TEST_CASE("shapes, counts, strides and windows out of range are refused by name") {
+TEST_CASE("Shapes, counts, strides and windows out of range are refused") {
   CodecScratch scratch;
   std::vector<std::byte> bytes(1000);
   const auto encode = [&](const ColumnShape& shape, std::size_t stride, std::size_t count) {
@@ -230,7 +231,7 @@ TEST_CASE("shapes, counts, strides and windows out of range are refused by name"
   CHECK_THROWS_AS(column.decode(0, 2, out.data(), 9, scratch), std::invalid_argument);
 }
 
-TEST_CASE("bytes of another shape, version or number of rows are refused") {
+TEST_CASE("Bytes with another shape, version or number of rows are refused") {
   CodecScratch scratch;
   const ColumnShape shape{.element_bytes = 4, .row_bytes = 400};
   const Rows rows(shape, 20, 0, Content::smooth, 1);
@@ -244,7 +245,7 @@ TEST_CASE("bytes of another shape, version or number of rows are refused") {
                        std::runtime_error);
 }
 
-TEST_CASE("damaged bytes are refused or give some rows but never reach beyond a buffer") {
+TEST_CASE("Damaged bytes are refused or decoded without access beyond a buffer") {
   CodecScratch scratch;
   std::mt19937 random(5);
   int refused = 0;
@@ -275,7 +276,7 @@ TEST_CASE("damaged bytes are refused or give some rows but never reach beyond a 
   CHECK(refused > 1000);
 }
 
-TEST_CASE("decoding with a used scratch allocates nothing") {
+TEST_CASE("Decoding with a used scratch buffer allocates nothing") {
   if (!counts_allocations())
     return;
   CodecScratch scratch;
@@ -293,7 +294,7 @@ TEST_CASE("decoding with a used scratch allocates nothing") {
     }
 }
 
-TEST_CASE("threads decode one column at the same time") {
+TEST_CASE("Several threads decode one column concurrently") {
   CodecScratch scratch;
   const ColumnShape shape = shapes().back();
   const Rows rows(shape, 40, 0, Content::smooth, 8);

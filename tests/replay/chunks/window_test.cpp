@@ -34,7 +34,8 @@ bool right(const Item& item) {
   return true;
 }
 
-TEST_CASE("windows of any length over any number of chunks hold their rows while others leave") {
+TEST_CASE("Windows of any length over any number of chunks keep their rows while other items are "
+          "removed") {
   for (const SelectorKind remover : {SelectorKind::fifo, SelectorKind::uniform, SelectorKind::lifo})
     for (const int chunk_rows : {1, 3, 16})
       for (const Compression compression :
@@ -59,7 +60,7 @@ TEST_CASE("windows of any length over any number of chunks hold their rows while
       }
 }
 
-TEST_CASE("chunks are held as long as a window lies in them and counted once") {
+TEST_CASE("A chunk is kept while any window uses it and is counted once") {
   WindowSource source(1, 4, 40, 5);
   const auto chunk =
       static_cast<std::int64_t>(Chunk(std::make_shared<const RowLayout>(kSignature), 0, 4).bytes());
@@ -79,7 +80,7 @@ TEST_CASE("chunks are held as long as a window lies in them and counted once") {
   }
 }
 
-TEST_CASE("a saved table of long windows is loaded whole, and damage is refused") {
+TEST_CASE("A saved table of long windows is loaded completely, and another signature is refused") {
   const TemporaryFolder folder;
   const std::string path = (folder / "table").string();
   WindowSource source(1, 3, 30, 5);
@@ -116,7 +117,7 @@ TEST_CASE("a saved table of long windows is loaded whole, and damage is refused"
                        std::runtime_error);
 }
 
-TEST_CASE("a writer's state brings back its newest rows and its items of any shape") {
+TEST_CASE("A writer's state restores its newest rows and its items of any shape") {
   WindowSource source(1, 5, 23, 5);
   source.next(100, 1);
   for (int i = 0; i < 12; ++i) {
@@ -154,7 +155,7 @@ TEST_CASE("a writer's state brings back its newest rows and its items of any sha
     CHECK_THROWS_AS(other.writer.load_state(std::span(state).first(length)), std::runtime_error);
 }
 
-TEST_CASE("the newest rows stay within reach while the next one is being written") {
+TEST_CASE("The newest rows stay accessible while the next row is written") {
   for (const int chunk_rows : {1, 2, 3}) {
     WindowSource source(1, chunk_rows, 3, 5);
     for (int rows = 0; rows < 20; ++rows) {
@@ -178,7 +179,7 @@ TEST_CASE("the newest rows stay within reach while the next one is being written
   }
 }
 
-TEST_CASE("windows over many chunks travel, and again complete after what came before was lost") {
+TEST_CASE("Windows over many chunks are transmitted, and are resent completely after a loss") {
   WindowSource source(1, 4, 60, 5);
   const InsertionDecoder::Limits limits{.max_chunk_bytes = 1 << 20, .max_writers = 4};
   InsertionDecoder decoder(kSignature, limits);
@@ -213,7 +214,7 @@ TEST_CASE("windows over many chunks travel, and again complete after what came b
   CHECK_GT(resent, 10);
 }
 
-TEST_CASE("a sample sends of each column just the rows that its items show") {
+TEST_CASE("A sample sends only the rows of each column that its items show") {
   WindowSource source(1, 4, 30, 5);
   const InsertionPtr made = source.next(50, 40);
   const RowLayout layout(kSignature);
@@ -238,7 +239,7 @@ TEST_CASE("a sample sends of each column just the rows that its items show") {
   }
 }
 
-TEST_CASE("names that are not UTF-8 are refused: no message could carry them") {
+TEST_CASE("Names that are not UTF-8 are refused because no message could carry them") {
   for (const std::string& fine : {std::string("x"), std::string("é€𝄞"), std::string("\0x", 2)}) {
     CHECK(is_utf8(fine));
     check(Signature{.columns = {{fine, env::ElementType::float32, {}}}, .items = ""});
@@ -254,7 +255,8 @@ TEST_CASE("names that are not UTF-8 are refused: no message could carry them") {
   }
 }
 
-TEST_CASE("what does not fit is refused with column, expected and got") {
+TEST_CASE("A mismatched signature is refused with the expected and actual column, and invalid "
+          "items are refused") {
   Table table({}, kSignature, 1);
   Signature other = kSignature;
   other.columns[3].type = env::ElementType::float64;

@@ -66,7 +66,7 @@ struct Place {
 
 } // namespace
 
-TEST_CASE("Objects are fetched once, and again when a copy was damaged") {
+TEST_CASE("Objects are fetched once, and again if a copy is damaged") {
   Place place;
   if (!place.moto.runs())
     return;
@@ -107,7 +107,7 @@ TEST_CASE("Objects are fetched once, and again when a copy was damaged") {
   CHECK(read_text(path / "a.tar") == pattern(1000));
 }
 
-TEST_CASE("A fetch that was killed continues where it ended, and a damaged rest is fetched again") {
+TEST_CASE("A killed fetch resumes where it stopped, and a damaged remainder is fetched again") {
   Place place;
   if (!place.moto.runs())
     return;
@@ -136,8 +136,8 @@ TEST_CASE("A fetch that was killed continues where it ended, and a damaged rest 
   CHECK(read_text(path / "a.tar") == large);
 }
 
-TEST_CASE(
-    "The oldest copy not in use makes room, and what cannot fit is refused before it begins") {
+TEST_CASE("The oldest unused copy makes room, and an object that cannot fit is refused before it "
+          "is fetched") {
   Place place;
   if (!place.moto.runs())
     return;
@@ -165,7 +165,7 @@ TEST_CASE(
   CHECK(fs::exists(second_path));
 }
 
-TEST_CASE("Processes that open one copy at once share one fetch") {
+TEST_CASE("Processes that open the same copy concurrently share one fetch") {
   Place place;
   if (!place.moto.runs())
     return;
@@ -184,7 +184,7 @@ TEST_CASE("Processes that open one copy at once share one fetch") {
   CHECK(place.requests() == 3);
 }
 
-TEST_CASE("A damaged copy that another process uses is not replaced under it") {
+TEST_CASE("A damaged copy that another process uses is not replaced") {
   Place place;
   if (!place.moto.runs())
     return;
@@ -195,7 +195,7 @@ TEST_CASE("A damaged copy that another process uses is not replaced under it") {
   CHECK(fs::file_size(copy.path() / "a.tar") == 10);
 }
 
-TEST_CASE("An object that is gone is named with its status") {
+TEST_CASE("A missing object is reported with its address and status") {
   Place place;
   if (!place.moto.runs())
     return;

@@ -54,7 +54,7 @@ bool has(const std::string& text, const std::string& part) {
 
 } // namespace
 
-TEST_CASE("A real S3 server keeps what is put, whatever its name") {
+TEST_CASE("An S3 server stores objects under any name") {
   TemporaryFolder folder;
   const Swift swift(folder / "swift");
   if (!swift.runs())
@@ -81,7 +81,7 @@ TEST_CASE("A real S3 server keeps what is put, whatever its name") {
   CHECK(has(error_of([&] { store.get_bytes(at("large"), 999); }).what(), "more than 999 bytes"));
 }
 
-TEST_CASE("A listing goes on over its pages and keeps to its folder") {
+TEST_CASE("A listing continues over its pages and stays within its folder") {
   TemporaryFolder folder;
   const Swift swift(folder / "swift");
   if (!swift.runs())
@@ -107,7 +107,7 @@ TEST_CASE("A listing goes on over its pages and keeps to its folder") {
   CHECK(has(error_of([&] { store.list(at("runs/one"), 9); }).what(), "does not end"));
 }
 
-TEST_CASE("A file above the size of a part goes and comes in parts, byte for byte") {
+TEST_CASE("A file larger than a part is uploaded and downloaded in parts, byte for byte") {
   TemporaryFolder folder;
   const Swift swift(folder / "swift");
   if (!swift.runs())
@@ -123,7 +123,8 @@ TEST_CASE("A file above the size of a part goes and comes in parts, byte for byt
   CHECK(read_text(folder / "copy") == text);
 }
 
-TEST_CASE("A wrong key, a missing bucket and a store that is away are named, without the secret") {
+TEST_CASE(
+    "A wrong key, a missing bucket and an unreachable store are reported without the secret") {
   TemporaryFolder folder;
   Swift swift(folder / "swift");
   if (!swift.runs())
@@ -147,7 +148,7 @@ TEST_CASE("A wrong key, a missing bucket and a store that is away are named, wit
   CHECK(has(error_of([&] { store.list(at("")); }).what(), "was stopped"));
 }
 
-TEST_CASE("A store whose certificate nobody vouches for gets no request") {
+TEST_CASE("A store with an untrusted certificate gets no request") {
   TemporaryFolder folder;
   const Swift swift(folder / "swift", true);
   if (!swift.runs())
@@ -160,7 +161,7 @@ TEST_CASE("A store whose certificate nobody vouches for gets no request") {
   CHECK(has(read_text(folder / "swift" / "requests.log"), "GET /bucket"));
 }
 
-TEST_CASE("A folder is complete in the store only with its last file") {
+TEST_CASE("A folder in the store is complete only with its last file") {
   TemporaryFolder folder;
   Swift swift(folder / "swift");
   if (!swift.runs())
@@ -222,7 +223,7 @@ TEST_CASE("A folder is complete in the store only with its last file") {
   CHECK(store.list(at("run/7")).empty());
 }
 
-TEST_CASE("An object whose name leads out of the folder is refused") {
+TEST_CASE("An object name that leads out of the folder is refused") {
   TemporaryFolder folder;
   const Swift swift(folder / "swift");
   if (!swift.runs())

@@ -81,7 +81,7 @@ TEST_CASE("A pod with a web identity gets its role's keys over TLS and stores ob
   CHECK(has(refusal_of(pod), "none has no token, or cannot be read"));
 }
 
-TEST_CASE("A refused renewal is reported once, and the former keys still work") {
+TEST_CASE("A failed renewal is reported once, and the previous keys still work") {
   const TemporaryFolder folder;
   const Moto moto(folder);
   if (!moto.runs())
@@ -137,8 +137,7 @@ TEST_CASE("An instance's keys come from its metadata service") {
   CHECK(keys.expires < WallTime::max());
 }
 
-TEST_CASE(
-    "The metadata service is asked by its second version only, and says why there is no role") {
+TEST_CASE("Only version 2 of the metadata service is used, and a missing role is explained") {
   Scripted second(
       {answer("200 OK", "session"), answer("200 OK", "my-role\n"), answer("200 OK", kDocument)});
   CHECK(options_of({{"AWS_EC2_METADATA_SERVICE_ENDPOINT", second.url()}})
@@ -161,7 +160,8 @@ TEST_CASE(
   CHECK(strange.requests().size() == 2);
 }
 
-TEST_CASE("A container's agent gets the token of its file, which is read again each time") {
+TEST_CASE(
+    "A container's agent gets the token from its file, which is read again for each request") {
   const TemporaryFolder folder;
   Scripted agent(
       {answer("200 OK", kDocument), answer("503 Busy", ""), answer("200 OK", kDocument)});
@@ -185,7 +185,7 @@ TEST_CASE("A container's agent gets the token of its file, which is read again e
             "cannot be obtained"));
 }
 
-TEST_CASE("Keys that the store calls expired are replaced, and the request is sent again") {
+TEST_CASE("Keys that the store reports as expired are replaced, and the request is sent again") {
   Scripted agent({answer("200 OK", kDocument),
                   answer("200 OK", R"({"AccessKeyId": "fresh", "SecretAccessKey": "two"})")});
   Scripted store({answer("400 Bad Request", "<Error><Code>ExpiredToken</Code></Error>"),

@@ -29,7 +29,7 @@ bool has(const std::string& text, const std::string& part) {
 
 } // namespace
 
-TEST_CASE("Overload and lost connections are tried again, at most so many times") {
+TEST_CASE("Overload and lost connections are retried a limited number of times") {
   Scripted late({answer("400 Bad", "<Error><Code>RequestTimeout</Code></Error>"),
                  answer("429 Too Many", ""), answer("200 OK", "late")});
   CHECK(SignedRequests(late.options()).send(kGet).body == "late");
@@ -45,14 +45,14 @@ TEST_CASE("Overload and lost connections are tried again, at most so many times"
   CHECK(always.requests().size() == 3);
 }
 
-TEST_CASE("What will not be better the next time is not tried again") {
+TEST_CASE("Permanent errors are not retried") {
   Scripted refused(
       {answer("403 Forbidden", "<Error><Code>AccessDenied</Code></Error>"), answer("200 OK", "")});
   CHECK(has(failure_of(refused), "403 AccessDenied"));
   CHECK(refused.requests().size() == 1);
 }
 
-TEST_CASE("A redirect is refused, and names the region if the store does") {
+TEST_CASE("A redirect is refused, and the error names the region if the store does") {
   Scripted elsewhere({answer("301 Moved", "",
                              "Location: http://127.0.0.1:1/\r\nx-amz-bucket-region: eu-west-3\r\n"),
                       answer("200 OK", "")});
@@ -60,7 +60,7 @@ TEST_CASE("A redirect is refused, and names the region if the store does") {
   CHECK(elsewhere.requests().size() == 1);
 }
 
-TEST_CASE("A store that says nothing, too much or no HTTP costs bounded time and memory") {
+TEST_CASE("A silent, oversized or non-HTTP response costs bounded time and memory") {
   Scripted silent({"silence", "silence", "silence"});
   CHECK(has(failure_of(silent), "failed (attempt 3)"));
   Scripted flood({answer("200 OK", std::string(11, 'x'))});

@@ -60,7 +60,8 @@ std::string assumed(const std::string& inside) {
 
 } // namespace
 
-TEST_CASE("A pod's web identity comes first, a container's agent second, an instance's role last") {
+TEST_CASE(
+    "A pod's web identity comes first, a container's agent second and an instance's role last") {
   const Variables identity{{"AWS_WEB_IDENTITY_TOKEN_FILE", "/token"},
                            {"AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/trainer"}};
   const Variables agent{{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/credentials/x"}};
@@ -82,7 +83,7 @@ TEST_CASE("A pod's web identity comes first, a container's agent second, an inst
   CHECK_FALSE(source_of({{"AWS_EC2_METADATA_DISABLED", "True"}}));
 }
 
-TEST_CASE("Tokens go over TLS, or to this host and the addresses of agents, and nowhere else") {
+TEST_CASE("Tokens are sent only over TLS, to this host or to the addresses of agents") {
   const auto agent = [](const char* url) {
     return refusal_of({{"AWS_CONTAINER_CREDENTIALS_FULL_URI", url}});
   };
@@ -136,7 +137,7 @@ TEST_CASE("Keys are fetched once, and again five minutes before they expire") {
   CHECK_FALSE(keys.forget({.access_key = "a", .secret_key = "b"}));
 }
 
-TEST_CASE("A service that is away costs one request a minute until the former keys have expired") {
+TEST_CASE("An unavailable service is asked once a minute until the previous keys have expired") {
   WallTime now = kNow;
   int asked = 0;
   TemporaryKeys keys(
@@ -161,7 +162,7 @@ TEST_CASE("A service that is away costs one request a minute until the former ke
   CHECK_THROWS_WITH_AS(late.current(), doctest::Contains("set this host's clock"), StoreError);
 }
 
-TEST_CASE("Documents of keys are read, and refused without a word of what is in them") {
+TEST_CASE("Key documents are parsed, and errors do not quote their contents") {
   const auto plain = parse_key_document(document(""));
   CHECK(plain.secret_key == "two");
   CHECK(plain.expires == WallTime::max());

@@ -60,7 +60,7 @@ TEST_CASE("An address in an object store is a bucket and a prefix") {
   }
 }
 
-TEST_CASE("Keys, region and endpoint come from the variables of AWS") {
+TEST_CASE("Keys, region and endpoint come from the AWS variables") {
   const auto plain = options_of(with_keys({}));
   CHECK(plain.endpoint == "https://s3.us-east-1.amazonaws.com");
   CHECK(plain.keys.access_key == "AKIDEXAMPLE");
@@ -79,7 +79,7 @@ TEST_CASE("Keys, region and endpoint come from the variables of AWS") {
         == "https://store.example:9000");
 }
 
-TEST_CASE("Keys come from a profile of the credentials file when no variable has them") {
+TEST_CASE("Keys come from a profile of the credentials file if no variable sets them") {
   troupe::TemporaryFolder folder;
   std::ofstream(folder / "credentials")
       << "# mine\n[default]\naws_access_key_id = one\n"
@@ -102,7 +102,7 @@ TEST_CASE("Keys come from a profile of the credentials file when no variable has
   CHECK(options_of({{"HOME", folder.path().string()}}).keys.access_key == "one");
 }
 
-TEST_CASE("Options that cannot work are refused with a remedy and without the secret") {
+TEST_CASE("Invalid options are refused with a remedy and without the secret") {
   CHECK(has(refusal_of({}), "set the two variables"));
   CHECK(has(refusal_of({{"AWS_ACCESS_KEY_ID", "a"}}), "set both"));
   CHECK(has(refusal_of(with_keys({{"AWS_REGION", "a b"}})), "AWS_REGION is \"a b\""));
@@ -127,7 +127,7 @@ TEST_CASE("Options that cannot work are refused with a remedy and without the se
   CHECK(!has(secret, "my secret"));
 }
 
-TEST_CASE("Answers of a hostile store are refused") {
+TEST_CASE("Malformed responses of a store are refused") {
   const auto listing = [](const std::string& inside) {
     return parse_listing("<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
                              + inside + "</ListBucketResult>",

@@ -92,7 +92,7 @@ struct Small {
   fs::path path = folder / "small";
 };
 
-TEST_CASE("episodes of states and of pixels are read as they were written") {
+TEST_CASE("Episodes of states and of pixels are read back unchanged") {
   for (const RecordingSpec& spec : {states(), pixels()}) {
     CAPTURE(spec.frame.name);
     const TemporaryFolder folder;
@@ -118,7 +118,7 @@ TEST_CASE("episodes of states and of pixels are read as they were written") {
   }
 }
 
-TEST_CASE("what a writer of transitions inserts is joined to episodes, and gives them again") {
+TEST_CASE("The insertions of a transition writer are joined into the original episodes") {
   for (const std::int64_t sequence : {0, 4}) {
     CAPTURE(sequence);
     const TransitionSpec transitions{.frame = states().frame,
@@ -148,7 +148,7 @@ TEST_CASE("what a writer of transitions inserts is joined to episodes, and gives
   }
 }
 
-TEST_CASE("an episode that its environment broke off ends with its last step") {
+TEST_CASE("An episode that its environment aborted ends with its last step") {
   const TransitionSpec transitions{
       .frame = states().frame, .action_size = 2, .action_choices = {0, 4}};
   Writer writer = transition_writer(transitions, 1);
@@ -171,7 +171,8 @@ TEST_CASE("an episode that its environment broke off ends with its last step") {
   CHECK(joiner.open().rows() == 0);
 }
 
-TEST_CASE("every bit that flips and every cut of a recording is refused by the file's name") {
+TEST_CASE(
+    "Flipped bits and truncations of a recording are refused, and the error names the recording") {
   const Small small;
   REQUIRE(damage(small.path) == "");
   for (const auto& entry : fs::directory_iterator(small.path)) {
@@ -189,7 +190,7 @@ TEST_CASE("every bit that flips and every cut of a recording is refused by the f
   CHECK(damage(small.path) == "");
 }
 
-TEST_CASE("what is no recording is told apart, and steps that do not fit are named") {
+TEST_CASE("Folders that are not recordings are refused, and so are steps that do not fit") {
   const Small small;
   CHECK_THROWS_WITH_AS(Recording(small.folder / "none"), doctest::Contains("is not a recording"),
                        std::invalid_argument);
@@ -211,7 +212,7 @@ TEST_CASE("what is no recording is told apart, and steps that do not fit are nam
                        std::invalid_argument);
 }
 
-TEST_CASE("log-probabilities of actions are read as they were written, and from a writer's rows") {
+TEST_CASE("Log-probabilities of actions in a writer's rows are recorded and read back") {
   RecordingSpec spec = states();
   spec.log_probability = true;
   const Episode plain = episode_of(states(), 7, 1);
@@ -261,7 +262,8 @@ TEST_CASE("log-probabilities of actions are read as they were written, and from 
                        doctest::Contains(kPlayedLogProbability), std::invalid_argument);
 }
 
-TEST_CASE("a recording's version says whether it has log-probabilities, and others are refused") {
+TEST_CASE("A recording's version states whether it has log-probabilities, and unknown versions are "
+          "refused") {
   for (const bool with : {false, true}) {
     CAPTURE(with);
     const TemporaryFolder folder;
@@ -282,7 +284,7 @@ TEST_CASE("a recording's version says whether it has log-probabilities, and othe
   }
 }
 
-TEST_CASE("steps that no agent could learn from are not recorded") {
+TEST_CASE("Steps that no agent could learn from are not recorded") {
   Episode episode(states());
   const std::vector<std::byte> frame(12);
   const std::vector<float> action{0, 1};

@@ -75,7 +75,8 @@ struct Served {
   std::jthread writing;
 };
 
-TEST_CASE("a host comes again with all tables of its newest checkpoint, and numbers go on") {
+TEST_CASE(
+    "A restarted host restores all tables of its newest checkpoint and continues its numbering") {
   const TemporaryFolder folder;
   std::vector<std::uint64_t> keys;
   {
@@ -100,7 +101,7 @@ TEST_CASE("a host comes again with all tables of its newest checkpoint, and numb
   CHECK_EQ(again.checkpoints.write(again.host), 5);
 }
 
-TEST_CASE("the name of a new checkpoint is on the disk before an old one is removed") {
+TEST_CASE("A new checkpoint's name is flushed to disk before an old checkpoint is removed") {
   const TemporaryFolder folder;
   Served served(folder / "checkpoints");
   served.add(0, 50);
@@ -115,7 +116,8 @@ TEST_CASE("the name of a new checkpoint is on the disk before an old one is remo
   CHECK_MESSAGE((flushes == -1 || flushes == 2), flushes);
 }
 
-TEST_CASE("a checkpoint that is damaged, or lacks a table, gives way to the one before") {
+TEST_CASE(
+    "A checkpoint that is damaged or lacks a table is skipped in favour of the previous one") {
   for (const bool damaged : {true, false}) {
     const TemporaryFolder folder;
     {
@@ -140,7 +142,7 @@ TEST_CASE("a checkpoint that is damaged, or lacks a table, gives way to the one 
   }
 }
 
-TEST_CASE("checkpoints are written every period, and one that fails costs a line") {
+TEST_CASE("Checkpoints are written every period, and a failure is logged") {
   const TemporaryFolder folder;
   const fs::path root = folder / "checkpoints";
   Served served(root, std::chrono::milliseconds(5));
@@ -160,14 +162,14 @@ TEST_CASE("checkpoints are written every period, and one that fails costs a line
     std::this_thread::yield();
 }
 
-TEST_CASE("a folder that another host uses is refused in words") {
+TEST_CASE("A folder that another host uses is refused with an explanation") {
   const TemporaryFolder folder;
   const Served served(folder / "checkpoints");
   CHECK_THROWS_WITH_AS(HostCheckpoints(tables_of(), {.folder = folder / "checkpoints"}),
                        doctest::Contains("give each process its own"), StorageError);
 }
 
-TEST_CASE("a host logs a full disk with the count of failed spills and the reason") {
+TEST_CASE("A host logs a full disk with the number of failed spills and the reason") {
   const TemporaryFolder folder;
   std::vector<HostedTable> tables = tables_of(1'000'000);
   tables.resize(1);

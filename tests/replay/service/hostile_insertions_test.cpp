@@ -51,7 +51,7 @@ struct Forged {
   std::string why;
 };
 
-TEST_CASE("an insertion that is refused leaves nothing behind") {
+TEST_CASE("A refused insertion leaves nothing behind") {
   InsertionDecoder decoder(kNumbers, {.max_chunk_bytes = 64 * kMiB, .max_writers = 8});
   for (std::uint64_t n = 0; n < 20; ++n) {
     Forged forged(7, 1000);
@@ -68,7 +68,8 @@ TEST_CASE("an insertion that is refused leaves nothing behind") {
   }
 }
 
-TEST_CASE("a message opens chunks up to the limit, and all writers together keep as much") {
+TEST_CASE(
+    "The chunks that a message opens and the chunks that all writers keep are limited in size") {
   InsertionDecoder decoder(
       kNumbers, {.max_chunk_bytes = 64 * kMiB, .max_writers = 1024, .max_bytes = 16 * kMiB});
   Forged large(1, 1 << 20);
@@ -98,7 +99,8 @@ TEST_CASE("a message opens chunks up to the limit, and all writers together keep
   CHECK(later.decode(decoder) == Result::missing);
 }
 
-TEST_CASE("rows of one chunk twice are refused: between them lies memory that nobody wrote") {
+TEST_CASE(
+    "Repeated rows of one chunk are refused because the memory between them is uninitialised") {
   InsertionDecoder decoder(kNumbers, {.max_chunk_bytes = kMiB, .max_writers = 8});
   Forged forged(3, 100);
   forged.add_rows(0, 0, 5);
@@ -109,7 +111,7 @@ TEST_CASE("rows of one chunk twice are refused: between them lies memory that no
   CHECK_EQ(forged.why, "rows of one chunk twice");
 }
 
-TEST_CASE("items that would span more chunks together than memory should hold are refused") {
+TEST_CASE("Items that together span too many chunks are refused") {
   InsertionDecoder decoder(kNumbers, {.max_chunk_bytes = kMiB, .max_writers = 8});
   Forged forged(3, 1);
   for (std::uint64_t i = 0; i < 512; ++i)
@@ -122,7 +124,7 @@ TEST_CASE("items that would span more chunks together than memory should hold ar
   CHECK(forged.decode(decoder) == Result::insertion);
 }
 
-TEST_CASE("a shape is looked at once and has a bounded number of slices") {
+TEST_CASE("A shape is checked once and has a bounded number of slices") {
   InsertionDecoder decoder(kNumbers, {.max_chunk_bytes = kMiB, .max_writers = 8});
   Forged forged(3, 10);
   forged.add_rows(0, 0, 10);
@@ -145,7 +147,8 @@ TEST_CASE("a shape is looked at once and has a bounded number of slices") {
   CHECK_EQ(table.stats().items, 65536);
 }
 
-TEST_CASE("what a message cannot carry is refused where it is made, in words") {
+TEST_CASE(
+    "An insertion too large for a message is refused where it is encoded, with an explanation") {
   Writer writer(kNumbers, 3, {.chunk_rows = 65536, .reach = 4'000'000});
   for (int i = 0; i < 2'200'000; ++i) {
     writer.next(0);
@@ -158,7 +161,7 @@ TEST_CASE("what a message cannot carry is refused where it is made, in words") {
                        std::invalid_argument);
 }
 
-TEST_CASE("the first dropped message of a kind is logged at once, later ones once a minute") {
+TEST_CASE("The first dropped message of a kind is logged at once, and later ones once a minute") {
   DroppedKinds drops;
   const DroppedKinds::Time begin{};
   CHECK_EQ(drops.note("a", begin), 1);

@@ -39,7 +39,7 @@ InsertionPtr one_item(std::int64_t rows) {
   return writer.take();
 }
 
-TEST_CASE("an item above the limit is refused in words by its client or else by the server") {
+TEST_CASE("An item above the limit is refused by its client or otherwise by the server") {
   env::wire::Context context;
   ShardHost host(context, kFree, kLarge, 1);
   ShardClient client(context, host.endpoint(), kLarge);
@@ -56,7 +56,7 @@ TEST_CASE("an item above the limit is refused in words by its client or else by 
   CHECK_EQ(host.stats().items, 0);
 }
 
-TEST_CASE("an item of a gigabyte comes and goes where the limits let it") {
+TEST_CASE("An item of a gigabyte is inserted and sampled if the limits allow it") {
   constexpr std::size_t kLimit = std::size_t{1} << 30;
   constexpr std::int64_t kRows = 20; // 1.007e9 bytes
   env::wire::Context context;

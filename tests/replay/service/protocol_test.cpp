@@ -97,7 +97,7 @@ wire::Envelope pairs(std::vector<Frame>& frames, bool complete) {
   return head;
 }
 
-TEST_CASE("the page on the protocol is enough to write, sample and update priorities") {
+TEST_CASE("The protocol's page suffices to write, sample and update priorities") {
   env::wire::Context context;
   const ShardHost host(context,
                        {.sampler = {.kind = SelectorKind::prioritized},
@@ -164,7 +164,7 @@ TEST_CASE("the page on the protocol is enough to write, sample and update priori
            std::string::npos);
 }
 
-TEST_CASE("what a server lacks it asks for, by the page") {
+TEST_CASE("A server requests missing rows as the protocol's page describes") {
   env::wire::Context context;
   const ShardHost host(context, {.limiter = {.kind = RateLimiterKind::minimum_size}}, kStored, 1);
   ByHand client(context, host.endpoint());

@@ -161,7 +161,7 @@ void trouble(Port& port, std::uint64_t seed, int messages) {
   }
 }
 
-TEST_CASE("damaged messages of every kind and version do not touch those who send good ones") {
+TEST_CASE("Damaged messages of every kind and version do not affect other clients") {
   Port port;
   std::atomic<int> left = 3;
   std::vector<std::jthread> strangers;
@@ -208,7 +208,7 @@ std::string greeting() {
   return text + ready;
 }
 
-TEST_CASE("bytes that are no messages and lengths beyond all limits cost their sender alone") {
+TEST_CASE("Malformed messages and excessive lengths affect only their sender") {
   Port port;
   std::atomic<bool> done = false;
   std::jthread stranger([&] {
@@ -247,7 +247,8 @@ TEST_CASE("bytes that are no messages and lengths beyond all limits cost their s
   play(port, 50, [&] { return done.load(); });
 }
 
-TEST_CASE("a peer of a ZMTP before 3.0 is cut off: what it says first is not checked by ZeroMQ") {
+TEST_CASE("A peer with a ZMTP version before 3.0 is disconnected because ZeroMQ does not check its "
+          "first bytes") {
   Port port;
   for (const std::string& begin : {std::string("\x05\x00noise", 7),
                                    std::string("\xff\0\0\0\0\0\0\0\x01\x7f\x01\x05\0\0", 14)}) {
@@ -266,7 +267,7 @@ TEST_CASE("a peer of a ZMTP before 3.0 is cut off: what it says first is not che
   play(port, 5, [] { return true; });
 }
 
-TEST_CASE("a part above the limits of frames and headers cuts its sender off and nobody else") {
+TEST_CASE("A part above the limits of frames and headers disconnects only its sender") {
   constexpr std::size_t kTooMany = std::max(kMostFrame, kHeaderBytes) + 1;
   Port port;
   std::atomic<bool> done = false;
@@ -300,7 +301,7 @@ std::string refusal(Socket& socket, const wire::Envelope& head) {
   return told.refused().reason();
 }
 
-TEST_CASE("a refusal repeats a stranger's words in plain letters") {
+TEST_CASE("A refusal quotes a client's text in escaped form") {
   Port port;
   Socket socket(port.context, env::wire::SocketType::dealer);
   socket.connect(port.host.endpoint());
@@ -317,7 +318,7 @@ TEST_CASE("a refusal repeats a stranger's words in plain letters") {
   }
 }
 
-TEST_CASE("another version is answered in words that name both") {
+TEST_CASE("Another protocol version is refused with an error that names both versions") {
   Port port;
   Socket socket(port.context, env::wire::SocketType::dealer);
   socket.connect(port.host.endpoint());

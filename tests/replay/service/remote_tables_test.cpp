@@ -50,7 +50,8 @@ InsertionPtr whole_windows(WindowSource& source, int items) {
   return source.writer.take();
 }
 
-TEST_CASE("sequences of any length come as columns, in one part or in many, shared or not") {
+TEST_CASE("Sequences of any length arrive as columns in one or many parts, with or without shared "
+          "memory") {
   for (const bool shared : {true, false})
     for (const std::size_t part_bytes : {std::size_t{1}, std::size_t{3000}, std::size_t{1} << 20}) {
       CAPTURE(shared);
@@ -79,7 +80,7 @@ TEST_CASE("sequences of any length come as columns, in one part or in many, shar
     }
 }
 
-TEST_CASE("a sample of columns that is late is taken by the next call") {
+TEST_CASE("A late sample of columns is delivered by the next call") {
   env::wire::Context context;
   ShardHost host(context, {.limiter = {.kind = RateLimiterKind::minimum_size, .min_items = 3}},
                  kSignature, 4);
@@ -93,7 +94,7 @@ TEST_CASE("a sample of columns that is late is taken by the next call") {
   CHECK_THROWS_AS(client.sample(4, BatchView{}, 0, soon()), std::invalid_argument);
 }
 
-TEST_CASE("a client that knows nothing learns what a port stores") {
+TEST_CASE("A client without a signature learns what a port stores") {
   env::wire::Context context;
   ShardHost host(context, {.max_items = 77, .limiter = {.min_items = 5}}, kSignature, 4);
   ShardClient client =
@@ -112,7 +113,7 @@ TEST_CASE("a client that knows nothing learns what a port stores") {
   CHECK_NE(info.why_waiting.find("4 of min_items 5"), std::string::npos);
 }
 
-TEST_CASE("an owner that does not tell its configuration has a signature nevertheless") {
+TEST_CASE("An owner that does not report its configuration still has a signature") {
   env::wire::Context context;
   ShardHandlers handlers;
   handlers.report = [](const std::function<void(ShardReport)>& answer) {
@@ -127,7 +128,7 @@ TEST_CASE("an owner that does not tell its configuration has a signature neverth
   CHECK_EQ(info.why_waiting, "nobody");
 }
 
-TEST_CASE("several tables behind one port are told apart by name") {
+TEST_CASE("Several tables behind one port are distinguished by name") {
   env::wire::Context context;
   ShardHost host(context,
                  {{"windows", kMinimumSize, kSignature, 1}, {"states", kMinimumSize, kOther, 2}});
@@ -173,7 +174,7 @@ TEST_CASE("several tables behind one port are told apart by name") {
                        std::runtime_error);
 }
 
-TEST_CASE("two tables share a writer's rows: sent once, and held once") {
+TEST_CASE("Two tables share a writer's rows, which are sent and held once") {
   for (const bool lost : {false, true}) { // lost: the first table's insertion never arrives
     CAPTURE(lost);
     env::wire::Context context;
@@ -217,7 +218,7 @@ TEST_CASE("two tables share a writer's rows: sent once, and held once") {
   }
 }
 
-TEST_CASE("items that cannot be read are a refusal in words, and the port goes on") {
+TEST_CASE("Unreadable items are refused with an explanation, and the port continues to serve") {
   env::wire::Context context;
   ShardHandlers handlers;
   handlers.report = [](const std::function<void(ShardReport)>& answer) {
@@ -240,7 +241,7 @@ TEST_CASE("items that cannot be read are a refusal in words, and the port goes o
   CHECK_EQ(client.stats(soon()).items, 1);
 }
 
-TEST_CASE("tables of one port need names of their own, and items a part") {
+TEST_CASE("Tables behind one port need distinct names, and each item needs a part") {
   env::wire::Context context;
   const auto serve = [&](std::vector<HostedTable> tables) { ShardHost(context, tables); };
   CHECK_THROWS_AS(serve({}), std::invalid_argument);

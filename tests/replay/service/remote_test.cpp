@@ -21,7 +21,7 @@ ShardHostOptions at(const std::string& endpoint) {
   return {.server = {.endpoint = endpoint}};
 }
 
-TEST_CASE("what one process inserts another samples, bit for bit") {
+TEST_CASE("Items that one client inserts are sampled by another bit for bit") {
   const TransitionSpec spec = pixel_spec(3, 3);
   env::wire::Context context;
   ShardHost served(context, kFree, spec, 4);
@@ -46,7 +46,7 @@ TEST_CASE("what one process inserts another samples, bit for bit") {
   CHECK_EQ(served.counters().garbage, 0);
 }
 
-TEST_CASE("the limiter holds a sample back until the deadline, and its answer is taken later") {
+TEST_CASE("A sample that the limiter holds past its deadline is delivered by the next call") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
   ShardHost served(context, {.limiter = {.min_items = 5}}, spec, 4);
@@ -59,7 +59,7 @@ TEST_CASE("the limiter holds a sample back until the deadline, and its answer is
   CHECK_EQ(client.stats(in(seconds(20))).sampled, 8);
 }
 
-TEST_CASE("priorities travel: with items, with samples, and back to the shard") {
+TEST_CASE("Priorities are transmitted with items, with samples and back to the shard") {
   const TransitionSpec spec = pixel_spec(2, 2);
   env::wire::Context context;
   ShardHost served(context,
@@ -106,7 +106,7 @@ TEST_CASE("priorities travel: with items, with samples, and back to the shard") 
                   std::invalid_argument);
 }
 
-TEST_CASE("as many priorities as a sample may have items are taken at once") {
+TEST_CASE("One call accepts as many priorities as a sample may have items") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
   ShardHost served(context,
@@ -129,7 +129,8 @@ TEST_CASE("as many priorities as a sample may have items are taken at once") {
   }
 }
 
-TEST_CASE("a client changes the limiter of a running shard, and is told what is wrong with one") {
+TEST_CASE("A client changes the limiter of a running shard, and an invalid limiter is refused with "
+          "the reason") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
   ShardHost served(context, {.limiter = {.min_items = 1000}}, spec, 4);
@@ -144,7 +145,7 @@ TEST_CASE("a client changes the limiter of a running shard, and is told what is 
   CHECK_EQ(client.sample(4, batch.view(), 0, in(seconds(20))), 4);
 }
 
-TEST_CASE("a sample that the shard lets wait no longer is refused with who waits for what") {
+TEST_CASE("A sample whose patience expires is refused with the waiting requests and their reason") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
   ShardHost served(context, {.limiter = {.min_items = 1000}}, spec, 4);
@@ -156,7 +157,7 @@ TEST_CASE("a sample that the shard lets wait no longer is refused with who waits
                        std::runtime_error);
 }
 
-TEST_CASE("a full window holds insertions back") {
+TEST_CASE("A full window blocks insertions") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
   std::vector<std::function<void()>> kept; // answers that are held back forever
@@ -189,7 +190,7 @@ TEST_CASE("a full window holds insertions back") {
   CHECK(insert(7, 1000));
 }
 
-TEST_CASE("an insertion that the owner refused is sent again") {
+TEST_CASE("An insertion that the owner does not accept is sent again") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
   Table table(kFree, spec, 1);
@@ -214,7 +215,7 @@ TEST_CASE("an insertion that the owner refused is sent again") {
   CHECK_GE(calls, 30);
 }
 
-TEST_CASE("a server that comes again at its port gets what it has not accepted, once") {
+TEST_CASE("A restarted server gets the insertions that it had not accepted exactly once") {
   const TransitionSpec spec = pixel_spec(3, 3);
   env::wire::Context context;
   // A separate context stands for another process: destroying it frees the port.
@@ -245,7 +246,7 @@ TEST_CASE("a server that comes again at its port gets what it has not accepted, 
     source.player.check_row(batch, row);
 }
 
-TEST_CASE("a client that moves to another endpoint takes the insertions in flight with it, once") {
+TEST_CASE("A client that moves to another endpoint resends its insertions in flight exactly once") {
   const TransitionSpec spec = pixel_spec(3, 3);
   env::wire::Context context;
   ShardHost second(context, kFree, spec, 4);
@@ -271,7 +272,7 @@ TEST_CASE("a client that moves to another endpoint takes the insertions in fligh
     source.player.check_row(batch, row);
 }
 
-TEST_CASE("a sample asked of a server that goes away is answered by the next one") {
+TEST_CASE("A sample requested from a stopped server is answered by its successor") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
   // A separate context stands for another process: destroying it frees the port.
@@ -291,7 +292,7 @@ TEST_CASE("a sample asked of a server that goes away is answered by the next one
   CHECK_EQ(client.sample(4, batch.view(), 0, in(seconds(30))), 4);
 }
 
-TEST_CASE("a server that is not there is named after the deadline") {
+TEST_CASE("An absent server is named after the deadline") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
   std::string endpoint;
@@ -311,7 +312,7 @@ TEST_CASE("a server that is not there is named after the deadline") {
   CHECK_THROWS_WITH_AS(client.flush(in(milliseconds(50))), named, std::runtime_error);
 }
 
-TEST_CASE("another experiment's client is refused in words") {
+TEST_CASE("A client of another experiment is refused with an explanation") {
   env::wire::Context context;
   ShardHost served(context, kFree, pixel_spec(3, 3), 4);
   ShardClient client(context, served.endpoint(), pixel_spec(3, 4));
@@ -320,7 +321,7 @@ TEST_CASE("another experiment's client is refused in words") {
                        doctest::Contains("n_step 3"), std::runtime_error);
 }
 
-TEST_CASE("garbage is counted and logged once, and the server goes on") {
+TEST_CASE("Garbage is counted and logged once, and the server continues") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
   std::vector<std::string> log;

@@ -32,7 +32,7 @@ int play(ShardHost& served, ShardClient& client, const TransitionSpec& spec, Don
   return batches;
 }
 
-TEST_CASE("clients of the same host share memory and a full one changes no batch") {
+TEST_CASE("Clients on the same host use shared memory, and a full segment changes no batch") {
   const TransitionSpec spec = pixel_spec(3, 3);
   for (const std::size_t bytes : {std::size_t{64} << 20, std::size_t{8192}}) {
     const env::wire::SharedMemory memory{.bytes_per_peer = bytes, .least_frame_bytes = 1};
@@ -44,7 +44,7 @@ TEST_CASE("clients of the same host share memory and a full one changes no batch
   }
 }
 
-TEST_CASE("keys on both sides encrypt a data port and strangers get nothing") {
+TEST_CASE("Keys on both sides encrypt a data port, and unauthenticated clients get no answer") {
   const TransitionSpec spec = pixel_spec(1, 1);
   const auto server_keys = env::wire::make_key_pair();
   const auto client_keys = env::wire::make_key_pair();
@@ -65,7 +65,7 @@ TEST_CASE("keys on both sides encrypt a data port and strangers get nothing") {
       doctest::Contains("troupe keys new"), std::invalid_argument);
 }
 
-TEST_CASE("a deployment's keys encrypt a data port off the loopback interface") {
+TEST_CASE("A deployment's keys encrypt a data port off the loopback interface") {
   const TransitionSpec spec = pixel_spec(1, 1);
   const auto deployment = [] {
     return std::make_shared<env::wire::DeploymentKeys>(

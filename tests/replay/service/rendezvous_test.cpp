@@ -23,7 +23,7 @@ std::size_t home(std::uint64_t id, const std::vector<std::uint64_t>& of) {
   return home_of(id, of, [](std::size_t) { return true; }).value();
 }
 
-TEST_CASE("ids spread evenly over any number of shards") {
+TEST_CASE("Ids are spread evenly over any number of shards") {
   for (const std::size_t count : {1U, 2U, 3U, 8U, 64U}) {
     const auto of = members(count);
     std::vector<double> got(count);
@@ -35,8 +35,7 @@ TEST_CASE("ids spread evenly over any number of shards") {
   }
 }
 
-TEST_CASE(
-    "a shard that comes takes its part from all others, and one that goes leaves it to them") {
+TEST_CASE("A new shard takes its ids evenly from all others, and a removed shard returns them") {
   const auto nine = members(9);
   const std::vector<std::uint64_t> eight(nine.begin(), nine.end() - 1);
   double moved = 0;
@@ -56,7 +55,7 @@ TEST_CASE(
     CHECK_LT(std::abs(one - fair / 8), 5 * std::sqrt(fair / 8));
 }
 
-TEST_CASE("a shard left out for a while leaves its ids to the others and gets back just these") {
+TEST_CASE("A temporarily excluded shard leaves its ids to the others and regains exactly those") {
   const auto of = members(5);
   for (std::uint64_t id = 0; id < 1000; ++id) {
     const std::size_t mine = home(id, of);
@@ -69,7 +68,7 @@ TEST_CASE("a shard left out for a while leaves its ids to the others and gets ba
   CHECK_FALSE(home_of(7, of, [](std::size_t) { return false; }).has_value());
 }
 
-TEST_CASE("an id's home depends on names alone and is the same in every process") {
+TEST_CASE("An id's home depends only on names and is the same in every process") {
   // Published values: XXH3 of the empty string, and SplitMix64's first number for seed 0.
   CHECK_EQ(member_hash(""), 0x2d06800538d394c2ULL);
   CHECK_EQ(env::mix_bits(env::kSplitMixStep), 0xe220a8397b1dcdafULL);

@@ -269,18 +269,18 @@ void kill_and_come_again(const std::string& folder) {
   CHECK(std::includes(kept.begin(), kept.end(), safe.begin(), safe.end()));
 }
 
-TEST_CASE("a shard is killed under four writers and two samplers and comes again") {
+TEST_CASE("Four writers and two samplers continue when a shard is killed and restarts empty") {
   kill_and_come_again("");
 }
 
-TEST_CASE("a shard that is killed comes again with everything of its newest checkpoint") {
+TEST_CASE("A killed shard restarts with everything in its newest checkpoint") {
   const TemporaryFolder folder;
   kill_and_come_again(folder.path().string());
 }
 
 // However much of an item had arrived when its writer was killed, a table never returns a partial
 // item.
-TEST_CASE("a writer is killed half-way through items of 8 MB") {
+TEST_CASE("A writer killed halfway through items of 8 MB leaves no partial item") {
   const TransitionSpec spec = large_spec();
   for (const char* transport : {"tcp", "shared"}) {
     CAPTURE(transport);
@@ -325,7 +325,7 @@ std::size_t resident_bytes() {
   return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-TEST_CASE("a client that asks for samples and never reads them gets no more than its bytes") {
+TEST_CASE("A client that never reads its samples gets no more than its byte limit") {
   const TransitionSpec spec{.frame = {"state", env::ElementType::float32, {4096}},
                             .action_size = 1};
   env::wire::Context context;

@@ -16,7 +16,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST_CASE("a stall is told after so long without progress and again after as long") {
+TEST_CASE(
+    "A stall is reported after a period without progress and again after each further period") {
   const auto at = [](int ms) { return StallWatch::Time(milliseconds(ms)); };
   StallWatch watch(milliseconds(30));
   CHECK_FALSE(watch.look(false, 0, at(0)));
@@ -35,7 +36,7 @@ TEST_CASE("a stall is told after so long without progress and again after as lon
   CHECK(watch.look(true, 5, at(330)));
 }
 
-TEST_CASE("a host tells who waits for what when nothing moves") {
+TEST_CASE("A stalled host logs which requests wait and for what") {
   const TransitionSpec spec = pixel_spec(1, 1);
   std::mutex mutex;
   std::condition_variable told;
@@ -57,7 +58,8 @@ TEST_CASE("a host tells who waits for what when nothing moves") {
   CHECK_NE(log[0].find("0 of min_items 1000"), std::string::npos);
 }
 
-TEST_CASE("a host's owner uses the table between requests and those it lets through go at once") {
+TEST_CASE(
+    "An owner uses the table between requests, and requests that it allows are answered at once") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
   Source source(spec);
@@ -82,7 +84,7 @@ TEST_CASE("a host's owner uses the table between requests and those it lets thro
                        std::invalid_argument);
 }
 
-TEST_CASE("a stopped shard refuses what waits and all that comes") {
+TEST_CASE("A stopped shard refuses waiting and new requests") {
   const TransitionSpec spec = pixel_spec(1, 1);
   Source source(spec);
   HostedShard shard({.config = {.limiter = {.min_items = 1000}}, .signature = spec, .seed = 4});

@@ -77,7 +77,8 @@ struct FullBatch : Batch {
   std::vector<std::uint32_t> items;
 };
 
-TEST_CASE("episodes go to shards as a whole and batches have rows of all of them bit for bit") {
+TEST_CASE(
+    "Each episode goes to one shard as a whole, and batches have rows of all shards bit for bit") {
   const TransitionSpec spec = pixel_spec(3, 3);
   Hosts hosts(spec, {kFree, kFree, kFree});
   env::wire::Context context;
@@ -104,7 +105,7 @@ TEST_CASE("episodes go to shards as a whole and batches have rows of all of them
     CHECK_EQ(shards.size(), 1);
 }
 
-TEST_CASE("priorities find the shard that a row came from") {
+TEST_CASE("Priority updates reach the shard that a row came from") {
   const TransitionSpec spec = pixel_spec(1, 1);
   Hosts hosts(spec, {kPrioritized, kPrioritized});
   env::wire::Context context;
@@ -149,7 +150,7 @@ TEST_CASE("priorities find the shard that a row came from") {
 
 // Compares the mean of the rewards over all items with the mean over weighted batches from three
 // shards of very different sizes and priorities.
-TEST_CASE("weights from sharded batches as of one table are unbiased") {
+TEST_CASE("Weights of sharded batches, computed as for one table, are unbiased") {
   const TransitionSpec spec = pixel_spec(1, 1);
   Hosts hosts(spec, {kPrioritized, kPrioritized, kPrioritized});
   env::wire::Context context;
@@ -204,7 +205,7 @@ TEST_CASE("weights from sharded batches as of one table are unbiased") {
   CHECK_GT(std::abs(plain - truth), 20 * error); // without weights the bias is visible
 }
 
-TEST_CASE("the order of samples depends on the seed and not on what else goes on") {
+TEST_CASE("The order of samples depends on the seed and not on concurrent activity") {
   const TransitionSpec spec = pixel_spec(1, 1);
   std::vector<std::uint64_t> first;
   for (int run = 0; run < 2; ++run) {
@@ -230,8 +231,7 @@ TEST_CASE("the order of samples depends on the seed and not on what else goes on
   }
 }
 
-TEST_CASE(
-    "a shard that goes is left out, and what it had not accepted goes to it when it is back") {
+TEST_CASE("A stopped shard is left out and gets its unaccepted insertions when it returns") {
   const TransitionSpec spec = pixel_spec(2, 2);
   Hosts hosts(spec, {kFree, kFree});
   env::wire::Context context;
@@ -289,7 +289,7 @@ TEST_CASE(
   CHECK_EQ(seen, std::set<std::uint64_t>{2, 3}); // the restarted shard has a new number
 }
 
-TEST_CASE("a shard comes and another goes while episodes are written and batches sampled") {
+TEST_CASE("Shards are added and removed while episodes are written and batches are sampled") {
   const TransitionSpec spec = pixel_spec(1, 1);
   Hosts hosts(spec, {kFree, kFree, kFree});
   env::wire::Context context;
@@ -331,7 +331,7 @@ TEST_CASE("a shard comes and another goes while episodes are written and batches
                        std::invalid_argument);
 }
 
-TEST_CASE("an episode whose shard is held back by its limiter goes on at the next one") {
+TEST_CASE("An episode whose shard is blocked by its limiter continues on the next shard") {
   const TransitionSpec spec = pixel_spec(1, 1);
   TableConfig full = kFree;
   full.limiter = {.min_items = 1, .samples_per_insert = 1, .error_buffer = 3};
@@ -351,7 +351,7 @@ TEST_CASE("an episode whose shard is held back by its limiter goes on at the nex
 }
 
 TEST_CASE(
-    "while no shard lives callers are told which and where, and they come back by themselves") {
+    "Calls name an unreachable shard while all shards are down, and succeed after a restart") {
   const TransitionSpec spec = pixel_spec(1, 1);
   Hosts hosts(spec, {kFree, kFree});
   hosts.stop(0);
@@ -374,7 +374,7 @@ TEST_CASE(
     source.player.check_row(batch, row);
 }
 
-TEST_CASE("a batch that is late is gone on with and its requests are not asked for twice") {
+TEST_CASE("A late batch is continued by the next call without repeating its requests") {
   const TransitionSpec spec = pixel_spec(1, 1);
   TableConfig slow = kFree;
   slow.limiter = {.min_items = 1, .samples_per_insert = 4, .error_buffer = 16};

@@ -14,7 +14,7 @@
 namespace troupe::replay {
 namespace {
 
-TEST_CASE("every shard gets its share of a batch to within one row and in the mean exactly") {
+TEST_CASE("Every shard gets its share of a batch to within one row, and exactly on average") {
   Random random(1);
   const std::array<double, 5> weights = {3, 0, 0.001, 40, 7.5};
   constexpr int kBatches = 50'000;
@@ -33,7 +33,7 @@ TEST_CASE("every shard gets its share of a batch to within one row and in the me
     CHECK_LT(std::abs(sum[s] - 16 * weights[s] / 50.501), 5 * 0.5 / std::sqrt(kBatches));
 }
 
-TEST_CASE("the ends of the interval give all rows and no weight gives none") {
+TEST_CASE("The ends of the interval assign all rows, and weights of zero assign none") {
   std::array<std::int64_t, 2> rows{};
   for (const double start : {0.0, std::nextafter(1.0, 0.0)}) {
     REQUIRE(share_rows(std::array{1.0, 1e-300}, 7, start, rows));
@@ -50,7 +50,7 @@ TEST_CASE("the ends of the interval give all rows and no weight gives none") {
 // that the shards reported are outdated, because some have changed since. With weights as for one
 // table, the mean over the batches must still be the mean over all items, although most batches
 // have no row of the smallest shard.
-TEST_CASE("batches shared out by weights that are not fresh stay unbiased as those of one table") {
+TEST_CASE("Batches shared out by outdated weights stay as unbiased as those of one table") {
   std::mt19937_64 random(1);
   Random draws(2);
   const std::array<std::size_t, 3> sizes = {5, 200, 31};

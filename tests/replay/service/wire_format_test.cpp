@@ -53,7 +53,7 @@ Batch gathered(const TransitionSpec& spec, const InsertionPtr& insertion) {
   return batch;
 }
 
-TEST_CASE("insertions arrive as they were sent, in chunks of the receiver's own") {
+TEST_CASE("Insertions arrive unchanged in the receiver's own chunks") {
   const TransitionSpec spec = pixel_spec(3, 4);
   Source source(spec);
   InsertionDecoder decoder(spec, kLimits);
@@ -69,7 +69,7 @@ TEST_CASE("insertions arrive as they were sent, in chunks of the receiver's own"
   }
 }
 
-TEST_CASE("what a receiver lacks is asked for, and a complete insertion needs nothing before it") {
+TEST_CASE("A receiver requests missing rows, and a complete insertion depends on no earlier one") {
   const TransitionSpec spec = pixel_spec(3, 4);
   Source source(spec);
   std::mt19937_64 random(1);
@@ -91,7 +91,7 @@ TEST_CASE("what a receiver lacks is asked for, and a complete insertion needs no
   CHECK_GT(missing, 10);
 }
 
-TEST_CASE("rows that are here already are not written again") {
+TEST_CASE("Rows that are already present are not written again") {
   const TransitionSpec spec = pixel_spec(1, 1);
   Source source(spec);
   InsertionDecoder decoder(spec, kLimits);
@@ -107,7 +107,7 @@ TEST_CASE("rows that are here already are not written again") {
   CHECK(gathered(spec, first) == before);
 }
 
-TEST_CASE("sampled batches arrive as gather() would write them") {
+TEST_CASE("Sampled batches arrive as gather() would write them") {
   for (const int stack : {1, 3, 4})
     for (const int n_step : {1, 2, 3, 8}) {
       CAPTURE(stack);
@@ -135,7 +135,7 @@ TEST_CASE("sampled batches arrive as gather() would write them") {
     }
 }
 
-TEST_CASE("parts are of about a mebibyte") {
+TEST_CASE("Parts have a size of about one mebibyte") {
   TransitionSpec spec = pixel_spec(3, 1);
   spec.frame.shape = {3, 84, 84};
   Writer writer = transition_writer(spec, 1);
@@ -177,7 +177,7 @@ void mutate(Message& message, std::mt19937_64& random) {
   }
 }
 
-TEST_CASE("another protocol, other transitions and noise are told apart") {
+TEST_CASE("Another protocol, other transitions and noise are distinguished") {
   std::string why;
   wire::Envelope head = envelope(kSpec);
   head.set_protocol(99);
@@ -206,7 +206,7 @@ Message some_windows(WindowSource& source, InsertionPtr& made, int items) {
   return encode_sample(RowLayout(kSignature), kSpec, 8, 0, made->items, new_frame);
 }
 
-TEST_CASE("items of any window and shape arrive as columns that point into the message") {
+TEST_CASE("Items of any window and shape arrive as columns that point into the message") {
   WindowSource source(1, 5, 30, 4);
   for (int round = 0; round < 60; ++round) {
     InsertionPtr made;
@@ -236,7 +236,7 @@ TEST_CASE("items of any window and shape arrive as columns that point into the m
   }
 }
 
-TEST_CASE("damaged parts are refused or have all the rows they speak of") {
+TEST_CASE("Damaged parts are refused or contain all the rows that they declare") {
   WindowSource source(1, 5, 30, 4);
   std::mt19937_64 random(11);
   const RowLayout layout(kSignature);
@@ -267,7 +267,7 @@ TEST_CASE("damaged parts are refused or have all the rows they speak of") {
   CHECK_GT(accepted, 500);
 }
 
-TEST_CASE("a message with fields of a later version is refused by the field's number") {
+TEST_CASE("A message with fields of a later version is refused with the field's number") {
   std::string why;
   std::string later = envelope(kSpec).SerializeAsString();
   later += "\xf0\x07\x01"; // field 126, the number 1
@@ -282,7 +282,7 @@ TEST_CASE("a message with fields of a later version is refused by the field's nu
   CHECK(why.find("number 126") != std::string::npos);
 }
 
-TEST_CASE("damaged insertions never crash the decoder, and what it accepts can be gathered") {
+TEST_CASE("Damaged insertions never crash the decoder, and accepted ones can be gathered") {
   const TransitionSpec spec = pixel_spec(3, 4);
   Source source(spec);
   std::mt19937_64 random(7);
@@ -314,7 +314,7 @@ TEST_CASE("damaged insertions never crash the decoder, and what it accepts can b
   CHECK_GT(accepted, 1000);
 }
 
-TEST_CASE("damaged batches never crash the decoder") {
+TEST_CASE("Damaged batches never crash the decoder") {
   const TransitionSpec spec = pixel_spec(3, 4);
   Source source(spec);
   const InsertionPtr made = source.next(40);
@@ -334,7 +334,7 @@ TEST_CASE("damaged batches never crash the decoder") {
   CHECK_GT(refused, 500);
 }
 
-TEST_CASE("transitions with hindsight arrive as gather() would write them, or are refused") {
+TEST_CASE("Transitions with hindsight arrive as gather() would write them or are refused") {
   const TransitionSpec spec = goal_spec(3);
   Writer writer = hindsight_transition_writer(spec, 3, 5, line_goal());
   GoalPlayer player(9);
@@ -364,7 +364,7 @@ TEST_CASE("transitions with hindsight arrive as gather() would write them, or ar
   CHECK(refused > 200);
 }
 
-TEST_CASE("a writer too many pushes out the one silent for longest, chunks too large are refused") {
+TEST_CASE("More writers than the limit are accepted, and oversized chunks are refused") {
   const TransitionSpec spec = pixel_spec(2, 1);
   InsertionDecoder decoder(spec, kLimits);
   std::vector<Source> sources;

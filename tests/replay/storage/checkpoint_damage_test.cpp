@@ -38,7 +38,8 @@ struct Small {
   std::map<fs::path, std::string> files;
 };
 
-TEST_CASE("every single bit that flips in a checkpoint is detected and the one before is valid") {
+TEST_CASE(
+    "Every flipped bit in a checkpoint is detected, and the previous checkpoint stays valid") {
   const Small small;
   for (const auto& [file, bytes] : small.files) {
     for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
@@ -52,7 +53,7 @@ TEST_CASE("every single bit that flips in a checkpoint is detected and the one b
   CHECK_EQ(damage_of(small.folder.path / "2"), "");
 }
 
-TEST_CASE("a checkpoint cut at any length or longer than it was is detected even by a look at it") {
+TEST_CASE("A truncated or extended checkpoint is detected even by the quick check") {
   const Small small;
   const auto check_seen = [&] {
     small.check_damaged();
@@ -72,7 +73,7 @@ TEST_CASE("a checkpoint cut at any length or longer than it was is detected even
   CHECK_EQ(damage_of(small.folder.path / "2"), "");
 }
 
-TEST_CASE("foreign files and other versions and segments under another's name are told apart") {
+TEST_CASE("Foreign files, other versions and misnamed segments are distinguished") {
   const Small small;
   const fs::path folder = small.folder.path / "2";
   const auto told = [&](const fs::path& file, const std::string& bytes) {
@@ -98,7 +99,7 @@ TEST_CASE("foreign files and other versions and segments under another's name ar
   CHECK_NE(damage_of(folder).find("is not a file"), std::string::npos);
 }
 
-TEST_CASE("each inconsistency of a manifest is refused by name") {
+TEST_CASE("Each inconsistency of a manifest is refused with its own message") {
   const CheckpointManifest good{
       3,
       {{1, 500}, {2, 500}},
@@ -162,7 +163,7 @@ std::string mutated(std::string bytes, env::Random& random) {
 
 // A manifest with a correct checksum passes the first check, so each of its numbers has to be
 // validated separately.
-TEST_CASE("a manifest of mutated numbers under a right checksum is refused or consistent") {
+TEST_CASE("A mutated manifest with a correct checksum is refused or consistent") {
   const Small small;
   const fs::path file = small.folder.path / "2" / "manifest";
   const std::string& good = small.files.at(file);
@@ -192,7 +193,7 @@ TEST_CASE("a manifest of mutated numbers under a right checksum is refused or co
   CHECK_GT(consistent, 50);
 }
 
-TEST_CASE("mutated segments and manifests are refused or harmless") {
+TEST_CASE("Mutated segments and manifests are refused or harmless") {
   const Small small;
   env::Random random(12);
   for (int i = 0; i < 3000; ++i) {

@@ -67,8 +67,8 @@ int write_in_child(const fs::path& root) {
   }
 }
 
-TEST_CASE("killed before any call to the system a checkpoint is whole or not there and the one "
-          "before is fine") {
+TEST_CASE("A kill before any system call leaves a table's checkpoint whole or absent and the "
+          "previous one valid") {
   const StorageFolder folder;
   write(folder.path, 1, false);
   std::uint64_t whole = 0;
@@ -124,8 +124,8 @@ bool is_of_files(std::uint64_t call) {
   }
 }
 
-TEST_CASE("whichever call of a checkpoint fails it says so or does without and leaves the one "
-          "before") {
+TEST_CASE("A failure of any system call is reported or tolerated and leaves the previous "
+          "checkpoint valid") {
   const StorageFolder folder;
   write(folder.path, 1, false);
   for (const int error : {EIO, ENOSPC}) {
@@ -164,8 +164,7 @@ TEST_CASE("whichever call of a checkpoint fails it says so or does without and l
   }
 }
 
-TEST_CASE(
-    "a checkpoint is on the disk before it has its name and a store asks for no disk at all") {
+TEST_CASE("A checkpoint is flushed to disk before it is renamed, and a store never flushes") {
   const StorageFolder folder;
   write(folder.path, 1, false);
   int writes = 0; // since the last fsync
@@ -271,7 +270,7 @@ std::string fill_store(const fs::path& folder) {
   return bytes == blob_of(99, 200'000) ? "" : "wrong after a release";
 }
 
-TEST_CASE("a full disk refuses a blob and keeps the others and there is room after a release") {
+TEST_CASE("A full disk refuses a blob and keeps the others, and a release makes room") {
   const StorageFolder folder;
   const std::string wrong = in_child([&]() -> std::string {
     try {
@@ -308,8 +307,7 @@ std::string overfill(const fs::path& root) {
   return wrong_with(root, 2);
 }
 
-TEST_CASE(
-    "a checkpoint for which the disk is too small leaves nothing and a smaller one fits then") {
+TEST_CASE("A checkpoint too large for the disk leaves nothing, and a smaller one then fits") {
   const StorageFolder folder;
   const std::string wrong = in_child([&]() -> std::string {
     try {
@@ -324,7 +322,7 @@ TEST_CASE(
     CHECK_EQ(wrong, "");
 }
 
-TEST_CASE("a blob that is written in part only leaves no trace") {
+TEST_CASE("A partially written blob leaves no trace") {
   const StorageFolder folder;
   const std::string wrong = in_child([&]() -> std::string {
     ::signal(SIGXFSZ, SIG_IGN);
@@ -361,7 +359,7 @@ TEST_CASE("a blob that is written in part only leaves no trace") {
   CHECK_EQ(wrong, "");
 }
 
-TEST_CASE("after kill -9 of its owner nothing is left of a store") {
+TEST_CASE("A store leaves no files when its owner is killed by SIGKILL") {
   const StorageFolder folder;
   std::size_t files = 1;
   const std::string end = in_child([&]() -> std::string {

@@ -28,7 +28,7 @@ std::uint64_t own_bytes(const fs::path& folder) {
   return bytes;
 }
 
-TEST_CASE("a checkpoint gives back the header and every blob and only those") {
+TEST_CASE("A checkpoint returns its header and every blob, and nothing else") {
   const StorageFolder folder;
   Contents contents = some(1, 20, 900);
   contents[{9, 9, 9}] = {};
@@ -47,7 +47,7 @@ TEST_CASE("a checkpoint gives back the header and every blob and only those") {
   CHECK_EQ(files_in(folder.path).size(), 2);
 }
 
-TEST_CASE("a checkpoint costs what is new and the manifest and asks for nothing else") {
+TEST_CASE("A checkpoint writes only what is new and the manifest") {
   const StorageFolder folder;
   Contents contents = some(0, 50, 20'000);
   const CheckpointCost first = write_contents(folder.path / "1", {}, contents);
@@ -70,7 +70,7 @@ TEST_CASE("a checkpoint costs what is new and the manifest and asks for nothing 
   CHECK(contents_of(CheckpointReader(folder.path / "2")) == contents);
 }
 
-TEST_CASE("each of many checkpoints of a moving window stands alone and stays small") {
+TEST_CASE("Each checkpoint of a moving window is self-contained and stays small") {
   const StorageFolder folder;
   env::Random random(3);
   const CheckpointConfig config{.segment_bytes = 20'000, .max_segments = 6};
@@ -123,11 +123,11 @@ TEST_CASE("each of many checkpoints of a moving window stands alone and stays sm
            3 * fresh); // 2.1 in this run: segments of nine blobs are merged again and again
 }
 
-TEST_CASE("where links are not possible blobs are written again and checked") {
+TEST_CASE("Blobs are written again and checked where hard links are not possible") {
   const StorageFolder folder;
   const Contents contents = some(0, 10, 500);
   write_contents(folder.path / "1", {}, contents);
-  SUBCASE("because the former checkpoint was removed meanwhile") {
+  SUBCASE("The previous checkpoint was removed meanwhile") {
     CheckpointWriter writer(folder.path / "2", folder.path / "1");
     for (const auto& [key, bytes] : contents)
       REQUIRE(writer.keep(key));
@@ -138,7 +138,7 @@ TEST_CASE("where links are not possible blobs are written again and checked") {
     CHECK(contents_of(CheckpointReader(folder.path / "2")) == contents);
     CHECK_EQ(damage_of(folder.path / "2"), "");
   }
-  SUBCASE("because it is on another disk") {
+  SUBCASE("The previous checkpoint is on another disk") {
     struct stat here {
     }, there{};
     if (::stat(folder.path.c_str(), &here) != 0 || ::stat(kMemoryFolder, &there) != 0
@@ -150,7 +150,7 @@ TEST_CASE("where links are not possible blobs are written again and checked") {
       CHECK(contents_of(CheckpointReader(other / "2")) == contents);
     }
   }
-  SUBCASE("and damage in the former one is told instead of copied") {
+  SUBCASE("Damage in the previous checkpoint is reported instead of copied") {
     const fs::path file = folder.path / "1" / "segment-1";
     std::string bytes = read_bytes(file);
     bytes[bytes.size() / 2] ^= 4;
@@ -162,7 +162,7 @@ TEST_CASE("where links are not possible blobs are written again and checked") {
   }
 }
 
-TEST_CASE("segments that are mostly dead move and so do the smallest of too many within a limit") {
+TEST_CASE("Mostly dead segments move, and so do the smallest of too many, within a limit") {
   const CheckpointConfig config{
       .segment_bytes = 120, .move_below = 0.5, .max_segments = 3, .max_moved_bytes = 100};
   const auto chosen = [&](std::vector<FormerSegment> segments) {
@@ -178,7 +178,7 @@ TEST_CASE("segments that are mostly dead move and so do the smallest of too many
         == Chosen{false, false, false, false, false}); // merging large ones leaves as many
 }
 
-TEST_CASE("what is not committed leaves nothing and what a killed writer left is cleared") {
+TEST_CASE("An uncommitted checkpoint leaves nothing, and a killed writer's leftovers are removed") {
   const StorageFolder folder;
   const Contents contents = some(0, 4, 100);
   {
@@ -209,7 +209,7 @@ TEST_CASE("what is not committed leaves nothing and what a killed writer left is
                        std::invalid_argument);
 }
 
-TEST_CASE("checkpoints are listed newest first and with what is wrong with them") {
+TEST_CASE("Checkpoints are listed newest first with their damage") {
   const StorageFolder folder;
   for (const char* step : {"900", "1000", "20000"}) {
     fs::create_directories(folder.path / step / "replay");

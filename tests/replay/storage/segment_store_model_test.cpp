@@ -188,7 +188,7 @@ private:
 };
 
 TEST_CASE(
-    "a store does as one in memory does: append and read and release and compact and reopen") {
+    "A store behaves like an in-memory model under append, read, release, compact and reopen") {
   int refusals = 0;
   std::uint64_t moves = 0;
   for (const std::uint64_t seed : {1, 2, 3, 4}) {

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST_CASE("a folder of blobs shows no file and what is written is counted") {
+TEST_CASE("A folder of blobs shows no files, and written bytes are counted") {
   const StorageFolder folder;
   SegmentStore store({folder.path / "deep" / "spill", 4096, 1 << 20});
   const BlobRef ref = store.append(blob_of(1, 10'000));
@@ -32,7 +32,7 @@ TEST_CASE("a folder of blobs shows no file and what is written is counted") {
   CHECK(read_all(store, ref) == blob_of(1, 10'000));
 }
 
-TEST_CASE("a file's checksum, read in blocks, is that of its bytes") {
+TEST_CASE("A file's checksum, read in blocks, equals that of its bytes") {
   const StorageFolder folder;
   for (const std::size_t bytes :
        {std::size_t{0}, std::size_t{1}, std::size_t{1} << 20, (std::size_t{5} << 19) + 3}) {
@@ -43,7 +43,8 @@ TEST_CASE("a file's checksum, read in blocks, is that of its bytes") {
   }
 }
 
-TEST_CASE("a full store refuses with numbers and loses nothing and has room after a release") {
+TEST_CASE(
+    "A full store refuses a blob with its sizes, loses nothing and has room after a release") {
   const StorageFolder folder;
   SegmentStore store({folder.path, 4096, 16 << 10});
   std::vector<BlobRef> refs;
@@ -59,7 +60,7 @@ TEST_CASE("a full store refuses with numbers and loses nothing and has room afte
   CHECK(read_all(store, store.append(blob_of(9, 2000))) == blob_of(9, 2000));
 }
 
-TEST_CASE("a full store of half-dead segments gets room by compaction alone") {
+TEST_CASE("Compaction alone makes room in a full store of half-dead segments") {
   const StorageFolder folder;
   SegmentStore store({folder.path, 8192, 64 << 10, 0.6});
   std::vector<BlobRef> refs;
@@ -88,7 +89,7 @@ TEST_CASE("a full store of half-dead segments gets room by compaction alone") {
   store.append(blob_of(0, 1000));
 }
 
-TEST_CASE("configurations without sense and buffers of another size are refused by name") {
+TEST_CASE("Invalid configurations and buffers of the wrong size are refused") {
   const StorageFolder folder;
   CHECK_THROWS_WITH_AS(SegmentStore({folder.path, 100, 1 << 20}),
                        doctest::Contains("segment_bytes is 100"), std::invalid_argument);
@@ -125,7 +126,8 @@ int open_unnamed_file(const fs::path& folder) {
   return -1;
 }
 
-TEST_CASE("whatever bit of the disk flips no blob is read wrong and one that is hit is named") {
+TEST_CASE("No flipped bit on disk makes a blob read wrong, and a damaged blob is reported with its "
+          "offset") {
   const StorageFolder folder;
   SegmentStore store({folder.path, 4096, 1 << 20});
   const std::vector<Bytes> blobs{blob_of(1, 100), blob_of(2, 1), {}, blob_of(3, 177)};
@@ -170,7 +172,7 @@ TEST_CASE("whatever bit of the disk flips no blob is read wrong and one that is 
   ::close(file);
 }
 
-TEST_CASE("compaction leaves a damaged blob where it is and moves the others") {
+TEST_CASE("Compaction leaves a damaged blob in place and moves the others") {
   const StorageFolder folder;
   SegmentStore store({folder.path, 4096, 1 << 20, 0.9});
   std::vector<BlobRef> refs;
@@ -214,7 +216,7 @@ private:
 
 // The owner decides and reads, and a writer thread appends and compacts for it, while readers read
 // the blobs that they were handed.
-TEST_CASE("a writer thread appends and compacts while the owner and others read and release") {
+TEST_CASE("A writer thread appends and compacts while the owner and others read and release") {
   const StorageFolder folder;
   SegmentStore store({folder.path, 32 << 10, 64 << 20, 0.7});
   struct Told {

@@ -86,7 +86,7 @@ void check_same(Table& a, Table& b) {
   }
 }
 
-TEST_CASE("encoded chunks take less memory and give the same batches") {
+TEST_CASE("Encoded chunks use less memory and give the same batches") {
   for (const Compression compression :
        {Compression::lz4, Compression::zstd, Compression::automatic}) {
     CAPTURE(std::string(compression_name(compression)));
@@ -104,7 +104,7 @@ TEST_CASE("encoded chunks take less memory and give the same batches") {
   }
 }
 
-TEST_CASE("a chunk that a writer or a sample holds is not encoded") {
+TEST_CASE("A chunk that a writer or a sample holds is not encoded") {
   Stored encoded(config_with(Compression::automatic));
   Steps steps;
   steps.play({&encoded}, 100);
@@ -125,7 +125,7 @@ TEST_CASE("a chunk that a writer or a sample holds is not encoded") {
   CHECK_GE(encoded.table.stats().encoded_chunks, before);
 }
 
-TEST_CASE("the byte budget counts encoded chunks at their encoded size") {
+TEST_CASE("The byte budget counts encoded chunks at their encoded size") {
   Stored plain(config_with(Compression::none, 100'000));
   Stored encoded(config_with(Compression::automatic, 100'000));
   Steps steps;
@@ -135,7 +135,7 @@ TEST_CASE("the byte budget counts encoded chunks at their encoded size") {
   CHECK_GT(encoded.table.stats().items, 2 * plain.table.stats().items);
 }
 
-TEST_CASE("a table of encoded chunks is saved and loaded, with or without compression") {
+TEST_CASE("A table of encoded chunks is saved and loaded with or without compression") {
   const TemporaryFolder folder;
   const std::string path = (folder / "table").string();
   Stored encoded(config_with(Compression::automatic));
@@ -155,7 +155,7 @@ TEST_CASE("a table of encoded chunks is saved and loaded, with or without compre
   CHECK_EQ(plain.stats().items, 300);
 }
 
-TEST_CASE("a wrong compression name lists the right ones") {
+TEST_CASE("An unknown compression name is refused with the valid ones") {
   CHECK(compression_named("zstd") == Compression::zstd);
   CHECK_THROWS_WITH_AS(compression_named("gzip"),
                        doctest::Contains("none, packed, lz4, zstd, automatic"),

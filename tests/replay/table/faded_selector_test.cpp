@@ -60,7 +60,7 @@ void operate(std::mt19937_64& random, Selector& selector, Model& model, std::uin
 // Items go to four shards in turn, and batches take equal shares of each. Four consecutive items
 // have the same priority, so that all shards have the same priorities. A shard counts the age of an
 // item in its own insertions only.
-TEST_CASE("an item of several shards is chosen as often as in one table of all, fading included") {
+TEST_CASE("Items in several shards are chosen as often as in one table, including fading") {
   constexpr std::uint32_t kShards = 4, kItems = 2000;
   SelectorConfig config = kFading;
   config.fade = 0.998;
@@ -86,7 +86,7 @@ TEST_CASE("an item of several shards is chosen as often as in one table of all, 
   }
 }
 
-TEST_CASE("old places fade as in a list that is looked through, after any operations") {
+TEST_CASE("Old places fade as in a linear reference list after any operations") {
   std::mt19937_64 random(3);
   Random draws(5);
   const auto selector = make_selector(kFading);
@@ -108,7 +108,7 @@ TEST_CASE("old places fade as in a list that is looked through, after any operat
   }
 }
 
-TEST_CASE("fading places are chosen as often as their probabilities say") {
+TEST_CASE("Fading places are chosen with their stated probabilities") {
   constexpr std::size_t kItems = 150;
   constexpr int kDraws = 300'000;
   const auto selector = make_selector(kFading);
@@ -133,7 +133,7 @@ TEST_CASE("fading places are chosen as often as their probabilities say") {
   CHECK_LT(chi_square, 149 + 5 * std::sqrt(2 * 149.0));
 }
 
-TEST_CASE("fading places inserted again in their order are chosen as before") {
+TEST_CASE("Fading places inserted again in their order are chosen as before") {
   std::mt19937_64 random(4);
   const auto selector = make_selector(kFading);
   Model model;
@@ -156,7 +156,7 @@ TEST_CASE("fading places inserted again in their order are chosen as before") {
   }
 }
 
-TEST_CASE("while all priorities are zero, fading places are all alike") {
+TEST_CASE("Fading places are chosen equally while all priorities are zero") {
   const auto selector = make_selector(kFading);
   for (std::uint32_t i = 0; i < 200; ++i)
     selector->insert(i, 0);
@@ -171,7 +171,7 @@ TEST_CASE("while all priorities are zero, fading places are all alike") {
   CHECK_GT(selector->total(), 0);
 }
 
-TEST_CASE("a fading that does not fit is refused by name") {
+TEST_CASE("Invalid fading options are refused, and the error names the key") {
   const auto refused = [](const TableConfig& config, const char* why) {
     CHECK_THROWS_WITH_AS(check(config), doctest::Contains(why), std::invalid_argument);
   };
@@ -195,7 +195,7 @@ TEST_CASE("a fading that does not fit is refused by name") {
           "replay.max_times_sampled");
 }
 
-TEST_CASE("a fading travels and is saved with its table's configuration") {
+TEST_CASE("Fading is transmitted with a table's configuration and appears in its differences") {
   const TableConfig config{.sampler = kFading};
   wire::Config sent;
   put(config, sent);

@@ -14,7 +14,7 @@ namespace {
 // Three shards of very different sizes and priorities, a function of the items, and batches of 7
 // rows, which cannot be split evenly. Weighted with exponent 1, the mean over the batches must be
 // the mean over all items.
-TEST_CASE("weighted means of batches from several shards are unbiased") {
+TEST_CASE("Weighted means of batches from several shards are unbiased") {
   std::mt19937_64 random(1);
   Random draws(2);
   const std::size_t sizes[] = {5, 200, 31};
@@ -64,7 +64,7 @@ TEST_CASE("weighted means of batches from several shards are unbiased") {
   CHECK_GT(std::abs(plain - truth), 20 * error); // without weights the bias is visible
 }
 
-TEST_CASE("one shard that chooses uniformly gives weights of 1, and an exponent of 0 everywhere") {
+TEST_CASE("Weights are 1 for one uniform shard and for an exponent of 0") {
   const std::vector<double> uniform(8, 1.0 / 50);
   const ShardRows part{.rows = 8, .table_items = 50};
   std::vector<float> weight(8);
@@ -83,7 +83,7 @@ TEST_CASE("one shard that chooses uniformly gives weights of 1, and an exponent 
   CHECK_EQ(weight[0], doctest::Approx(std::sqrt(0.001 / 0.5)));
 }
 
-TEST_CASE("the exponent grows linearly to 1, or stays constant") {
+TEST_CASE("The exponent grows linearly to 1 or stays constant") {
   CHECK_EQ(annealed_exponent(0.4, 100, 0), doctest::Approx(0.4));
   CHECK_EQ(annealed_exponent(0.4, 100, 50), doctest::Approx(0.7));
   CHECK_EQ(annealed_exponent(0.4, 100, 100), doctest::Approx(1));
@@ -91,7 +91,7 @@ TEST_CASE("the exponent grows linearly to 1, or stays constant") {
   CHECK_EQ(annealed_exponent(0.4, 0, 12345), doctest::Approx(0.4));
 }
 
-TEST_CASE("weights refuse sizes that differ and probabilities of 0") {
+TEST_CASE("Weights refuse mismatched sizes and probabilities of 0") {
   const std::vector<double> two = {0.5, 0};
   std::vector<float> weight(2);
   const ShardRows one{.rows = 1, .table_items = 4};

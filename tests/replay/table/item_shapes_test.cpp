@@ -35,8 +35,8 @@ struct Shapes {
   }
 };
 
-TEST_CASE(
-    "a shape leaves with its last item: a table takes any number of them, one after another") {
+TEST_CASE("A shape is removed with its last item, so that a table accepts any number of successive "
+          "shapes") {
   Shapes shapes;
   Table table({.max_items = 500, .limiter = {.min_items = 1}}, kNumbers, 1);
   std::int64_t most = 0;
@@ -49,7 +49,7 @@ TEST_CASE(
   CHECK_LT(most, 1 << 20);
 }
 
-TEST_CASE("a table with as many shapes as it may have removes items for new ones") {
+TEST_CASE("A table at its limit of shapes removes items to make room for new shapes") {
   Shapes shapes;
   Table table({.max_items = 1'000'000, .limiter = {.min_items = 1}}, kNumbers, 1);
   for (int i = 0; i < 700; ++i)
@@ -58,7 +58,7 @@ TEST_CASE("a table with as many shapes as it may have removes items for new ones
   CHECK_EQ(table.stats().items, static_cast<std::int64_t>(kMaxShapes));
 }
 
-TEST_CASE("shapes count towards max_bytes") {
+TEST_CASE("Shapes count towards max_bytes") {
   Shapes shapes;
   Table table({.max_items = 1'000'000, .max_bytes = 1 << 20, .limiter = {.min_items = 1}}, kNumbers,
               1);
@@ -68,7 +68,7 @@ TEST_CASE("shapes count towards max_bytes") {
   CHECK_LT(table.stats().items, 6000);
 }
 
-TEST_CASE("a table saved with free numbers of shapes continues as the one that was saved") {
+TEST_CASE("A table saved with unused shape numbers continues like the original") {
   const TemporaryFolder folder;
   Shapes shapes;
   const TableConfig config{.max_items = 300, .limiter = {.min_items = 1}};
@@ -92,7 +92,7 @@ TEST_CASE("a table saved with free numbers of shapes continues as the one that w
   }
 }
 
-TEST_CASE("equal shapes have one number, and the lowest free one goes to the next new shape") {
+TEST_CASE("Equal shapes share a number, and a new shape gets the lowest free number") {
   ItemShapes shapes;
   std::vector<ShapePtr> made; // the shapes of an insertion live while the insertion does
   const auto shape = [&made](std::uint32_t first) {

@@ -98,7 +98,7 @@ void follow_removals(const Table& table, TableModel& model, std::size_t removals
   }
 }
 
-TEST_CASE("every sampler with every remover does what the slow model allows") {
+TEST_CASE("Every sampler with every remover agrees with a slow reference model") {
   std::mt19937_64 random(7);
   for (const SelectorKind sampler : kKinds)
     for (const SelectorKind remover : kKinds)
@@ -162,7 +162,7 @@ TEST_CASE("every sampler with every remover does what the slow model allows") {
       }
 }
 
-TEST_CASE("a loaded table with any selectors continues exactly and saves to the same bytes") {
+TEST_CASE("A loaded table with any selectors continues exactly and saves to the same bytes") {
   const TemporaryFolder folder;
   std::mt19937_64 random(7);
   for (const SelectorKind sampler : kKinds)
@@ -217,7 +217,7 @@ TEST_CASE("a loaded table with any selectors continues exactly and saves to the 
 }
 
 TEST_CASE(
-    "a table restored with other selectors and limiter says the difference and uses its own") {
+    "A table restored with other selectors and limiter reports the difference and uses its own") {
   const TemporaryFolder folder;
   const std::string path = (folder / "table").string();
   std::mt19937_64 random(7);
@@ -261,7 +261,7 @@ TEST_CASE(
     source.player.check_row(batch, row);
 }
 
-TEST_CASE("new items enter with the greatest priority so far") {
+TEST_CASE("New items get the highest priority so far") {
   std::mt19937_64 random(7);
   PrioritySource source;
   Table table({.sampler = {.kind = SelectorKind::prioritized}, .insert_at_maximum = true},
@@ -276,7 +276,7 @@ TEST_CASE("new items enter with the greatest priority so far") {
   CHECK_FALSE(set_priority(table, 1000, 1));
 }
 
-TEST_CASE("wrong priorities are refused whole, late ones are counted") {
+TEST_CASE("Invalid priorities are refused as a whole, and late ones are counted") {
   std::mt19937_64 random(7);
   PrioritySource source;
   Table table({.max_items = 10, .sampler = {.kind = SelectorKind::prioritized}}, pixel_spec(2, 2),
@@ -311,7 +311,7 @@ TEST_CASE("wrong priorities are refused whole, late ones are counted") {
   CHECK_GT(table.stats().inserted, inserted);
 }
 
-TEST_CASE("rules between options are checked with a way out") {
+TEST_CASE("Invalid options and combinations of options are refused with the required values") {
   const auto refused = [](const TableConfig& config, const char* words) {
     CHECK_THROWS_WITH_AS(Table(config, state_spec(1), 1), doctest::Contains(words),
                          std::invalid_argument);

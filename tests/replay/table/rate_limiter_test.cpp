@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using Time = std::chrono::steady_clock::time_point;
 
-TEST_CASE("each kind decides by its definition, after any inserts and samples") {
+TEST_CASE("Each kind of rate limiter follows its definition after any insertions and samples") {
   std::mt19937_64 random(5);
   for (const RateLimiterKind kind :
        {RateLimiterKind::minimum_size, RateLimiterKind::samples_per_insert, RateLimiterKind::queue,
@@ -80,7 +80,8 @@ TableConfig queue_of(std::int64_t items, bool stack = false) {
                       .queue_items = items}};
 }
 
-TEST_CASE("a queue gives each item once and the oldest first, a stack the newest, and both wait") {
+TEST_CASE(
+    "A queue gives each item once, oldest first, a stack newest first, and both block when full") {
   for (const bool stack : {false, true}) {
     CAPTURE(stack);
     TransitionSource source;
@@ -118,7 +119,7 @@ TEST_CASE("a queue gives each item once and the oldest first, a stack the newest
   }
 }
 
-TEST_CASE("a sample larger than the queue admits insertions until it is served") {
+TEST_CASE("A sample larger than the queue admits insertions until it is served") {
   TransitionSource source;
   Shard shard(queue_of(2), source.spec, 1);
   std::size_t got = 0;
@@ -131,7 +132,7 @@ TEST_CASE("a sample larger than the queue admits insertions until it is served")
   CHECK(why.find("1 to 1000 are possible") != std::string::npos);
 }
 
-TEST_CASE("a request past its deadline is refused with the other waiting requests") {
+TEST_CASE("A request past its deadline is refused with a list of the waiting requests") {
   TransitionSource source;
   TransitionSource other(state_spec(1, 2), 7);
   Shard shard({.limiter = {.min_items = 1, .samples_per_insert = 1, .error_buffer = 2}},
@@ -169,7 +170,7 @@ TEST_CASE("a request past its deadline is refused with the other waiting request
   CHECK_EQ(answered, 0);
 }
 
-TEST_CASE("a rate limiter replaced at run time serves the requests that it allows") {
+TEST_CASE("A rate limiter replaced at run time serves the requests that it allows") {
   TransitionSource source;
   Shard shard({.max_items = 100, .limiter = {.min_items = 50}}, source.spec, 1);
   std::size_t got = 0;
@@ -186,7 +187,7 @@ TEST_CASE("a rate limiter replaced at run time serves the requests that it allow
   CHECK_EQ(shard.table().config().limiter.kind, RateLimiterKind::minimum_size);
 }
 
-TEST_CASE("the rate limiter never blocks both sides, whatever is removed meanwhile") {
+TEST_CASE("The rate limiter never blocks both sides, whatever items are removed") {
   std::mt19937_64 random(9);
   for (const std::int64_t times : {1, 2, 5})
     for (const SelectorKind remover : {SelectorKind::fifo, SelectorKind::lifo})
@@ -216,7 +217,7 @@ TEST_CASE("the rate limiter never blocks both sides, whatever is removed meanwhi
       }
 }
 
-TEST_CASE("items that expire by use never leave the table empty, and a bypassed limiter serves any "
+TEST_CASE("Items that expire by use never leave the table empty, and a bypassed limiter serves any "
           "sample") {
   TransitionSource source;
   Shard shard({.max_items = 100,
@@ -245,7 +246,7 @@ TEST_CASE("items that expire by use never leave the table empty, and a bypassed 
   CHECK_EQ(got, 303);
 }
 
-TEST_CASE("rate limiters out of range are refused by key") {
+TEST_CASE("Rate limiter values out of range are refused, and the error names the key") {
   const auto refused = [](const RateLimiterConfig& config, const char* words) {
     CHECK_THROWS_WITH_AS(check(config, 100), doctest::Contains(words), std::invalid_argument);
   };

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST_CASE("every item belongs to one part, and the parts' sizes differ by at most one") {
+TEST_CASE("Every item belongs to one part, and the sizes of parts differ by at most one") {
   for (const std::vector<std::uint64_t>& items :
        {std::vector<std::uint64_t>{0}, {1}, {7}, {1000}, {10, 0, 3}, {333, 333, 334}, {1, 5000}})
     for (const std::uint32_t parts : {1U, 2U, 3U, 5U, 64U}) {
@@ -167,7 +167,8 @@ void check_dealt(const Shards& from, const TableConfig& config, std::uint32_t pa
   }
 }
 
-TEST_CASE("the items of three shards are divided among two or five without loss or duplicate") {
+TEST_CASE(
+    "The items of three shards are divided among one to five shards without loss or duplicates") {
   for (const SelectorKind sampler : {SelectorKind::uniform, SelectorKind::prioritized})
     for (const SelectorKind remover : {SelectorKind::fifo, SelectorKind::uniform}) {
       const TableConfig config{.max_items = 1000,
@@ -183,7 +184,7 @@ TEST_CASE("the items of three shards are divided among two or five without loss 
 }
 
 TEST_CASE(
-    "compressed items are divided too, and the oldest above the limit are dropped and counted") {
+    "Compressed items are also divided, and the oldest above the limit are dropped and counted") {
   TableConfig config{.max_items = 1000, .compression = Compression::zstd};
   const TemporaryFolder folder;
   const Shards three = fill(folder.path(), config, 3, 60);
@@ -196,7 +197,7 @@ TEST_CASE(
   CHECK_EQ(small.stats().items, 100);
 }
 
-TEST_CASE("a part of a table that is damaged, missing or of other steps changes nothing") {
+TEST_CASE("A missing or mismatched part of a table changes nothing") {
   const TemporaryFolder folder;
   const TableConfig config{.max_items = 400};
   const Shards three = fill(folder.path(), config, 3, 30);

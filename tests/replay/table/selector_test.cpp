@@ -92,7 +92,7 @@ void operate(std::mt19937_64& random, Selector& selector, SelectorModel& model, 
   }
 }
 
-TEST_CASE("each kind chooses as a list that is looked through, after any operations") {
+TEST_CASE("Each kind of selector chooses like a linear reference list after any operations") {
   for (const SelectorKind kind : kSelectors) {
     CAPTURE(selector_name(kind));
     std::mt19937_64 random(3);
@@ -123,7 +123,7 @@ TEST_CASE("each kind chooses as a list that is looked through, after any operati
   }
 }
 
-TEST_CASE("a selector built again from its order chooses the same from then on") {
+TEST_CASE("A selector rebuilt from its order makes the same choices") {
   for (const SelectorKind kind : kSelectors) {
     CAPTURE(selector_name(kind));
     std::mt19937_64 random(4);
@@ -154,7 +154,7 @@ TEST_CASE("a selector built again from its order chooses the same from then on")
   }
 }
 
-TEST_CASE("many choices at once are those that would be made one by one") {
+TEST_CASE("A batch of choices equals the same choices made one by one") {
   for (const SelectorKind kind : kSelectors) {
     std::mt19937_64 random(4);
     SelectorModel model{.config = {.kind = kind, .exponent = 0.7}, .entries = {}};
@@ -171,7 +171,7 @@ TEST_CASE("many choices at once are those that would be made one by one") {
 }
 
 // With k - 1 degrees of freedom, chi-square has mean k - 1 and standard deviation sqrt(2 (k - 1)).
-TEST_CASE("many updates at once are those that would be made one by one") {
+TEST_CASE("A batch of updates equals the same updates made one by one") {
   for (const SelectorKind kind : kSelectors) {
     const auto single = make_selector({.kind = kind, .exponent = 0.7});
     const auto many = make_selector({.kind = kind, .exponent = 0.7});
@@ -202,7 +202,7 @@ TEST_CASE("many updates at once are those that would be made one by one") {
   }
 }
 
-TEST_CASE("choices are as frequent as their probabilities say") {
+TEST_CASE("Choices occur with their stated probabilities") {
   for (const SelectorKind kind : {SelectorKind::uniform, SelectorKind::prioritized})
     for (const double exponent : {0.0, 0.5, 1.0, 2.0}) {
       CAPTURE(exponent);
@@ -231,7 +231,7 @@ TEST_CASE("choices are as frequent as their probabilities say") {
     }
 }
 
-TEST_CASE("a priority of zero is never chosen while another is positive, however small that is") {
+TEST_CASE("A priority of zero is never chosen while another is positive, however small") {
   const auto selector = make_selector({.kind = SelectorKind::prioritized, .exponent = 1});
   for (std::uint32_t i = 0; i < 5000; ++i)
     selector->insert(i, i == 4321 ? 1e-12 : 0);
@@ -245,7 +245,8 @@ TEST_CASE("a priority of zero is never chosen while another is positive, however
   CHECK_GT(std::count(seen.begin(), seen.end(), true), 4900); // all are equally likely again
 }
 
-TEST_CASE("after ten million operations the sum tree equals a linear scan, bit for bit") {
+TEST_CASE("After ten million operations, a sum tree equals a fresh tree bit for bit and agrees "
+          "with a linear scan") {
   constexpr std::size_t kItems = 3000;
   std::mt19937_64 random(8);
   SumTree tree;
@@ -295,7 +296,7 @@ TEST_CASE("after ten million operations the sum tree equals a linear scan, bit f
   }
 }
 
-TEST_CASE("invalid priorities are refused with the remedy") {
+TEST_CASE("Invalid priorities, exponents and names are refused with the valid values") {
   const double bad[] = {std::nan(""), -1e-9, std::numeric_limits<double>::infinity(), 2e12};
   for (const SelectorKind kind : kSelectors)
     for (const double priority : bad) {
@@ -315,7 +316,7 @@ TEST_CASE("invalid priorities are refused with the remedy") {
     CHECK_EQ(selector_named(selector_name(kind)), kind);
 }
 
-TEST_CASE("the index of keys is a map") {
+TEST_CASE("The key index behaves like a map") {
   std::mt19937_64 random(2);
   KeyIndex index;
   std::map<std::uint64_t, std::uint32_t> model;

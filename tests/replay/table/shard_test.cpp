@@ -8,7 +8,7 @@ namespace troupe::replay {
 namespace {
 
 TEST_CASE(
-    "a sample waits for min_items, an insertion for samples, and both come through in order") {
+    "A sample waits for min_items and an insertion for samples, and both are answered in order") {
   TransitionSource source;
   Shard shard({.limiter = {.min_items = 4, .samples_per_insert = 1, .error_buffer = 30}},
               source.spec, 1);
@@ -41,7 +41,7 @@ TEST_CASE(
   CHECK_EQ(shard.waiting_insertions(), 0);
 }
 
-TEST_CASE("full queues refuse, and cancelling answers the waiting requests") {
+TEST_CASE("Full queues refuse requests, and cancelling answers the waiting ones") {
   TransitionSource source;
   Shard shard({.limiter = {.min_items = 1, .samples_per_insert = 1, .error_buffer = 1}},
               source.spec, 1, {.waiting_insertions = 2, .waiting_samples = 2});
@@ -65,7 +65,7 @@ TEST_CASE("full queues refuse, and cancelling answers the waiting requests") {
   CHECK_EQ(shard.waiting_insertions(), 0);
 }
 
-TEST_CASE("what waits is bounded in bytes, but one insertion may always wait") {
+TEST_CASE("Waiting requests are bounded in bytes, but one insertion may always wait") {
   TransitionSource source;
   Shard shard({.limiter = {.min_items = 1, .samples_per_insert = 1, .error_buffer = 1}},
               source.spec, 1, {.waiting_bytes = 1});
@@ -82,7 +82,7 @@ TEST_CASE("what waits is bounded in bytes, but one insertion may always wait") {
     REQUIRE(shard.insert(source.next(), [] {}));
 }
 
-TEST_CASE("a bypassed rate limiter accepts every insertion but no sample before min_items") {
+TEST_CASE("A bypassed rate limiter accepts every insertion but no sample before min_items") {
   TransitionSource source;
   Shard shard({.limiter = {.min_items = 3, .samples_per_insert = 1, .error_buffer = 1}},
               source.spec, 1);

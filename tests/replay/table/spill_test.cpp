@@ -74,7 +74,7 @@ Batch next_sample(Table& table, std::int64_t count, WindowReader* reader = nullp
   return gathered(items, reader);
 }
 
-TEST_CASE("a table many times its memory gives the samples of one that has room") {
+TEST_CASE("A table much larger than its memory gives the same samples as one in memory") {
   for (const Compression compression :
        {Compression::none, Compression::packed, Compression::zstd, Compression::automatic})
     for (const SelectorKind remover : {SelectorKind::fifo, SelectorKind::uniform}) {
@@ -129,7 +129,7 @@ TEST_CASE("a table many times its memory gives the samples of one that has room"
     }
 }
 
-TEST_CASE("on a full disk the oldest items leave, and all others stay right") {
+TEST_CASE("On a full disk, the oldest items are removed and all others stay correct") {
   const TemporaryFolder folder;
   Table table({.max_items = 100'000, .max_bytes = kMemory}, spec(), 7);
   table.spill_to(store_in(folder, 400'000));
@@ -151,7 +151,7 @@ TEST_CASE("on a full disk the oldest items leave, and all others stay right") {
     source.check_row(batch, i);
 }
 
-TEST_CASE("a table on disk is saved and restored: onto the disk as it lies, or into memory") {
+TEST_CASE("A table on disk is saved and restored, to disk without copying or into memory") {
   const TemporaryFolder folder;
   TableConfig config{.max_items = 4000, .max_bytes = kMemory};
   Table table(config, spec(), 7);
@@ -190,7 +190,7 @@ TEST_CASE("a table on disk is saved and restored: onto the disk as it lies, or i
   CHECK(next_sample(memory, 500) == next_sample(restored, 500));
 }
 
-TEST_CASE("batches are gathered from the disk beside a table that spills and compacts") {
+TEST_CASE("Batches are gathered from disk while the table spills and compacts") {
   const TemporaryFolder folder;
   Table table({.max_items = 2000,
                .max_bytes = kMemory,

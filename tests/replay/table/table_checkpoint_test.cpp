@@ -42,7 +42,7 @@ Batch next_sample(Table& table, const TransitionSpec& spec, std::int64_t count) 
   return batch;
 }
 
-TEST_CASE("a loaded table continues exactly: contents, counters, duplicates and the next samples") {
+TEST_CASE("A loaded table continues with the same contents, counters, duplicates and samples") {
   const TemporaryFolder folder;
   Filled from(pixel_spec(3, 3),
               {.max_items = 250, .limiter = {.min_items = 10, .samples_per_insert = 2}});
@@ -73,7 +73,7 @@ TEST_CASE("a loaded table continues exactly: contents, counters, duplicates and 
     from.player.check_row(batch, i);
 }
 
-TEST_CASE("an empty table and one of a single item can be saved") {
+TEST_CASE("An empty table and one of a single item can be saved") {
   const TemporaryFolder folder;
   for (const int insertions : {0, 1}) {
     Filled from(pixel_spec(1, 1), {}, insertions);
@@ -85,7 +85,7 @@ TEST_CASE("an empty table and one of a single item can be saved") {
   }
 }
 
-TEST_CASE("other transitions and another configuration are refused with the difference") {
+TEST_CASE("Other transitions and another configuration are refused with the difference") {
   const TemporaryFolder folder;
   Filled from(pixel_spec(3, 3), {.max_items = 250, .limiter = {.samples_per_insert = 2}});
   save(from.table, folder / "table");
@@ -100,7 +100,7 @@ TEST_CASE("other transitions and another configuration are refused with the diff
   CHECK_EQ(other_config.stats().items, 0);
 }
 
-TEST_CASE("a configuration changed with consent applies, and the limiter does not block for ever") {
+TEST_CASE("An accepted configuration change applies, and the limiter does not block forever") {
   const TemporaryFolder folder;
   Filled from(pixel_spec(3, 3),
               {.max_items = 250, .limiter = {.samples_per_insert = 0.5, .error_buffer = 5}});
@@ -119,7 +119,7 @@ TEST_CASE("a configuration changed with consent applies, and the limiter does no
   }
 }
 
-TEST_CASE("a checkpoint that is missing, cut, damaged or foreign is refused and nothing changes") {
+TEST_CASE("A missing, truncated, damaged or foreign checkpoint is refused and changes nothing") {
   const TemporaryFolder folder;
   Filled from(pixel_spec(2, 2), {.max_items = 60}, 30);
   save(from.table, folder / "table");
@@ -179,7 +179,7 @@ void write_with_header(const fs::path& from, const fs::path& to,
   writer.commit(header);
 }
 
-TEST_CASE("a header of damaged numbers under right checksums is refused or changes nothing much") {
+TEST_CASE("A damaged header with correct checksums is refused or loads a usable table") {
   const TemporaryFolder folder;
   Filled from(pixel_spec(2, 2),
               {.max_items = 60,
@@ -209,7 +209,7 @@ TEST_CASE("a header of damaged numbers under right checksums is refused or chang
   CHECK_GT(refused, 200);
 }
 
-TEST_CASE("a checkpoint of an earlier or later format is refused") {
+TEST_CASE("A checkpoint of an earlier or later format is refused") {
   const TemporaryFolder folder;
   Filled from(pixel_spec(2, 2), {}, 30);
   save(from.table, folder / "table");
@@ -224,7 +224,7 @@ TEST_CASE("a checkpoint of an earlier or later format is refused") {
   }
 }
 
-TEST_CASE("a checkpoint that cannot be written names the folder") {
+TEST_CASE("A checkpoint that cannot be written is reported with its folder") {
   const TemporaryFolder folder;
   Filled from(pixel_spec(2, 2), {}, 30);
   CHECK_THROWS_WITH_AS(save(from.table, folder / "no/such/folder"),
@@ -232,7 +232,7 @@ TEST_CASE("a checkpoint that cannot be written names the folder") {
   CHECK(fs::is_empty(folder.path()));
 }
 
-TEST_CASE("a checkpoint after another costs what is new, and so does one after a restoration") {
+TEST_CASE("A later checkpoint costs only what is new, even after a restoration") {
   const TemporaryFolder folder;
   Filled from(pixel_spec(3, 3), {.max_items = 3000}, 1000);
   const CheckpointCost all = save(from.table, folder / "1");
@@ -259,7 +259,7 @@ TEST_CASE("a checkpoint after another costs what is new, and so does one after a
   CHECK(next_sample(again, from.spec, 500) == next_sample(last, from.spec, 500));
 }
 
-TEST_CASE("a checkpoint holds the moment of its snapshot, whatever the table does meanwhile") {
+TEST_CASE("A checkpoint holds the state at its snapshot, whatever the table does meanwhile") {
   const TemporaryFolder folder;
   Filled from(pixel_spec(3, 3), {.max_items = 300, .compression = Compression::lz4});
   save(from.table, folder / "before");

@@ -17,7 +17,7 @@ InsertionPtr some_items(Writer& writer, Player& player, std::int64_t least) {
   return writer.take();
 }
 
-TEST_CASE("the oldest items go first, and those sampled are the newest max_items") {
+TEST_CASE("The oldest items are removed first, and samples come from the newest max_items") {
   const TransitionSpec spec = pixel_spec(2, 3);
   Table table({.max_items = 100}, spec, 1);
   Writer writer = transition_writer(spec, 1, 8);
@@ -41,7 +41,7 @@ TEST_CASE("the oldest items go first, and those sampled are the newest max_items
   CHECK_GT(key_of.size(), 90); // of 100, by 500 draws
 }
 
-TEST_CASE("bytes stay within the budget by all but one chunk, and memory goes with its items") {
+TEST_CASE("Bytes stay within one chunk of the budget, and memory is freed with its items") {
   const TransitionSpec spec = pixel_spec(3, 2);
   const std::int64_t chunk_bytes =
       static_cast<std::int64_t>(Chunk(std::make_shared<const RowLayout>(spec), 0, 16).bytes());
@@ -71,7 +71,7 @@ TEST_CASE("bytes stay within the budget by all but one chunk, and memory goes wi
 }
 
 // chi-square with 199 degrees of freedom: mean 199, standard deviation 20.
-TEST_CASE("sampling is uniform") {
+TEST_CASE("Sampling is uniform") {
   const TransitionSpec spec = state_spec(1, 2);
   Table table({.max_items = 200}, spec, 7);
   Writer writer = transition_writer(spec, 1);
@@ -94,7 +94,7 @@ TEST_CASE("sampling is uniform") {
   CHECK_EQ(table.stats().sampled, 400000);
 }
 
-TEST_CASE("a repeated insertion counts once, in any order") {
+TEST_CASE("A repeated insertion counts once in any order") {
   const TransitionSpec spec = pixel_spec(2, 1);
   Table table({}, spec, 1);
   Writer writer = transition_writer(spec, 42, 16);
@@ -119,7 +119,8 @@ TEST_CASE("a repeated insertion counts once, in any order") {
   CHECK_EQ(table.stats().inserted, items + std::ssize(other.items));
 }
 
-TEST_CASE("one side may always move, and the drift stays within the buffer") {
+TEST_CASE(
+    "The limiter always allows an insertion or a sample, and the drift stays within the buffer") {
   const TransitionSpec spec = state_spec(1, 2);
   std::mt19937_64 random(3);
   for (const double ratio : {0.1, 1.0, 1.7, 8.0, 256.0})
@@ -160,7 +161,7 @@ TEST_CASE("one side may always move, and the drift stays within the buffer") {
       }
 }
 
-TEST_CASE("the minimum_size limiter requires min_items and nothing else") {
+TEST_CASE("The minimum_size limiter requires only min_items") {
   const TransitionSpec spec = state_spec(1, 2);
   Table table({.limiter = {.kind = RateLimiterKind::minimum_size, .min_items = 50}}, spec, 1);
   Writer writer = transition_writer(spec, 1);
@@ -178,7 +179,7 @@ TEST_CASE("the minimum_size limiter requires min_items and nothing else") {
   }
 }
 
-TEST_CASE("an empty table gives nothing") {
+TEST_CASE("An empty table returns no items") {
   Table table({}, state_spec(1), 1);
   std::vector<Item> items(3);
   table.sample(5, items);
@@ -187,7 +188,7 @@ TEST_CASE("an empty table gives nothing") {
   CHECK_EQ(table.why_blocked(), "samples wait for inserts: 0 of min_items 1 inserted");
 }
 
-TEST_CASE("a configuration out of range is refused by its key") {
+TEST_CASE("A configuration out of range is refused, and the error names the key") {
   const auto refused = [](const TableConfig& config, const char* words) {
     CHECK_THROWS_WITH_AS(Table(config, state_spec(1), 1), doctest::Contains(words),
                          std::invalid_argument);

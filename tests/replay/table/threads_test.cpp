@@ -12,7 +12,7 @@ namespace {
 
 // The writer's thread appends rows to the chunk that other threads gather from. Under the thread
 // sanitizer, this shows that published rows need no lock.
-TEST_CASE("a writer appends while published rows of the same chunk are gathered") {
+TEST_CASE("A writer appends while published rows of the same chunk are gathered") {
   const TransitionSpec spec = pixel_spec(3, 2);
   Shard shard({.max_items = 300, .limiter = {.min_items = 1, .error_buffer = 1e9}}, spec, 1);
   std::mutex mutex; // stands in for the mailbox of the shard's actor

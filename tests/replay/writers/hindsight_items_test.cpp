@@ -138,7 +138,7 @@ std::vector<HindsightOptions> hindsight_settings() {
   return all;
 }
 
-TEST_CASE("every relabelled item has one goal of its episode and the rewards that go with it") {
+TEST_CASE("Every relabelled item has one goal of its episode and the matching rewards") {
   for (const HindsightOptions& options : hindsight_settings()) {
     CAPTURE(options.items.length);
     CAPTURE(options.items.period);
@@ -204,7 +204,7 @@ TEST_CASE("every relabelled item has one goal of its episode and the rewards tha
   }
 }
 
-TEST_CASE("a future goal is any later row with the same probability") {
+TEST_CASE("A future goal is any later row with equal probability") {
   constexpr std::int64_t kRows = 10;
   const HindsightOptions options{.columns = {"goal", "reward"}, .goals = 8, .max_rows = kRows};
   const HindsightLayout layout(kSteps, options);
@@ -231,7 +231,7 @@ TEST_CASE("a future goal is any later row with the same probability") {
   }
 }
 
-TEST_CASE("a row costs the relabelled columns for each lane and nothing else") {
+TEST_CASE("A row costs only the relabelled columns for each lane") {
   const auto row_bytes = [](const HindsightOptions& options, int lanes) {
     const HindsightLayout layout(kSteps, options);
     CHECK_EQ(layout.lanes(), lanes);
@@ -252,7 +252,7 @@ TEST_CASE("a row costs the relabelled columns for each lane and nothing else") {
   CHECK_EQ(row_bytes(options, 0), plain);
 }
 
-TEST_CASE("an open episode is not given out and can still be relabelled") {
+TEST_CASE("The rows of an open episode are not handed out and can still be relabelled") {
   const HindsightOptions options{
       .items = {.length = 2, .period = 1, .end = EpisodeEnd::drop, .chunk_rows = 3},
       .columns = {"goal", "reward"}};
@@ -286,7 +286,7 @@ TEST_CASE("an open episode is not given out and can still be relabelled") {
   CHECK_GT(items, 5 * 350);
 }
 
-TEST_CASE("relabelled items are sampled from a table as they were made, encoded or not") {
+TEST_CASE("Relabelled items are sampled from a table unchanged, encoded or not") {
   const HindsightOptions options{.columns = {"goal", "reward"}, .rows = {1, 1}, .goals = 4};
   for (const Compression compression : {Compression::none, Compression::zstd}) {
     Writer writer = hindsight_writer(kSteps, 3, options, relabel);
@@ -311,7 +311,7 @@ TEST_CASE("relabelled items are sampled from a table as they were made, encoded 
   }
 }
 
-TEST_CASE("an item for which the function returns nothing is left out") {
+TEST_CASE("An item for which the relabelling function returns nothing is omitted") {
   Writer writer = hindsight_writer(kSteps, 3, {.columns = {"goal", "reward"}},
                                    [](const Relabelling& item) -> std::optional<double> {
                                      if (item.first() % 2 == 0)
@@ -322,7 +322,7 @@ TEST_CASE("an item for which the function returns nothing is left out") {
   CHECK_EQ(writer.pending_items(), 10 + 5 * 4);
 }
 
-TEST_CASE("a relabelling writer continues from its saved state as if uninterrupted") {
+TEST_CASE("A relabelling writer continues from its saved state as if uninterrupted") {
   for (std::int64_t open = 0; open < 12; ++open) {
     const HindsightOptions options{
         .items = {.length = 4, .period = 2, .end = EpisodeEnd::pad, .chunk_rows = 5},
@@ -362,7 +362,7 @@ TEST_CASE("a relabelling writer continues from its saved state as if uninterrupt
   }
 }
 
-TEST_CASE("rows and columns that are not relabelled are refused") {
+TEST_CASE("Invalid relabelling options and accesses are refused") {
   const auto refused = [](const HindsightOptions& options, const char* words) {
     CHECK_THROWS_WITH_AS(hindsight_writer(kSteps, 1, options, relabel), doctest::Contains(words),
                          std::invalid_argument);

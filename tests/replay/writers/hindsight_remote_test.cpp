@@ -20,7 +20,7 @@ float number(std::span<const std::byte> bytes) {
   return value;
 }
 
-TEST_CASE("a client gets relabelled items with pictures that were sent once") {
+TEST_CASE("A client receives relabelled items with their pictures and goals") {
   const Signature steps{.columns = {{"pixels", env::ElementType::uint8, {3, 8, 8}},
                                     {"achieved", env::ElementType::float32, {}},
                                     {"goal", env::ElementType::float32, {}}},

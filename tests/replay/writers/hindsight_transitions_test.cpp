@@ -15,7 +15,7 @@ GoalFrame frame_of(std::span<const std::byte> bytes, std::size_t row) {
 
 } // namespace
 
-TEST_CASE("each transition is there as it was, and with goals that its episode reached") {
+TEST_CASE("Each transition is stored unchanged and with goals that its episode reached") {
   constexpr int kGoals = 3;
   for (const GoalStrategy strategy :
        {GoalStrategy::final, GoalStrategy::future, GoalStrategy::episode}) {
@@ -76,7 +76,7 @@ TEST_CASE("each transition is there as it was, and with goals that its episode r
   }
 }
 
-TEST_CASE("a writer with hindsight continues from its saved state in the middle of an episode") {
+TEST_CASE("A writer with hindsight continues from its saved state with the same items") {
   const TransitionSpec spec = goal_spec(2);
   Writer whole = hindsight_transition_writer(spec, 1, 5, line_goal());
   Writer resumed = hindsight_transition_writer(spec, 1, 77, line_goal());
@@ -101,7 +101,7 @@ TEST_CASE("a writer with hindsight continues from its saved state in the middle 
   CHECK(first == second);
 }
 
-TEST_CASE("specs and goals that do not fit hindsight are refused by name") {
+TEST_CASE("Specs and goals that do not fit hindsight are refused, and the error names them") {
   const auto refused = [](auto change, const char* words) {
     TransitionSpec spec = goal_spec(2);
     change(spec);
@@ -126,7 +126,7 @@ TEST_CASE("specs and goals that do not fit hindsight are refused by name") {
                        std::invalid_argument);
 }
 
-TEST_CASE("an item that shows other columns is no transition with hindsight") {
+TEST_CASE("An item that shows other columns is not a transition with hindsight") {
   const TransitionSpec spec = goal_spec(2);
   Writer writer = hindsight_transition_writer(spec, 1, 5, line_goal());
   GoalPlayer player(9);

@@ -85,7 +85,7 @@ private:
   std::int64_t left_ = 0;
 };
 
-TEST_CASE("sequences are those of the definition for all lengths and periods and ends") {
+TEST_CASE("Sequences match their definition for all lengths, periods and episode ends") {
   for (const SequenceOptions& options : sequence_settings()) {
     CAPTURE(options.length);
     CAPTURE(options.period);
@@ -111,8 +111,8 @@ TEST_CASE("sequences are those of the definition for all lengths and periods and
   }
 }
 
-TEST_CASE(
-    "with a period of at most length less burn_in every row but the first ones is trained on") {
+TEST_CASE("With a period of at most length minus burn_in, every row after the first burn_in rows "
+          "is trained on") {
   for (const SequenceOptions& options : sequence_settings()) {
     if (options.end == EpisodeEnd::drop || options.period > options.length - options.burn_in)
       continue;
@@ -127,7 +127,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("an abandoned episode cuts no sequence, and the next one starts at row 0") {
+TEST_CASE("An abandoned episode produces no shortened sequence, and the next one starts at row 0") {
   Writer writer = sequence_writer(marked_signature(), 3,
                                   {.length = 4, .period = 2, .end = EpisodeEnd::shorten});
   for (std::int64_t step = 0; step < 5; ++step) {
@@ -146,7 +146,7 @@ TEST_CASE("an abandoned episode cuts no sequence, and the next one starts at row
   CHECK(got[1].rows == std::vector<Mark>{{2, 0}, {2, 1}, {2, 2}, {2, 3}});
 }
 
-TEST_CASE("each item has the priority that the priority function returns") {
+TEST_CASE("Each item has the priority that the priority function returns") {
   const SequenceOptions options{.length = 5, .period = 3, .burn_in = 2, .end = EpisodeEnd::pad};
   const ItemPriority priority = [](const Writer& rows,
                                    const Window& window) { // the greatest reward after the burn-in
@@ -182,7 +182,7 @@ TEST_CASE("each item has the priority that the priority function returns") {
   CHECK_EQ(wrong.pending_items(), 0);
 }
 
-TEST_CASE("a sequence writer continues from its saved state as if uninterrupted") {
+TEST_CASE("A sequence writer continues from its saved state as if uninterrupted") {
   for (const EpisodeEnd end : kEnds)
     for (int stop = 0; stop < 50; ++stop) {
       const SequenceOptions options{
@@ -223,7 +223,7 @@ TEST_CASE("a sequence writer continues from its saved state as if uninterrupted"
     }
 }
 
-TEST_CASE("sequences out of range are refused in words") {
+TEST_CASE("Sequence options out of range are refused, and the error names them") {
   const auto refused = [](const SequenceOptions& options, const char* words) {
     CHECK_THROWS_WITH_AS(sequence_writer(marked_signature(), 1, options), doctest::Contains(words),
                          std::invalid_argument);

@@ -31,7 +31,7 @@ std::vector<Item> play(Writer& writer, Player& player, int steps, std::uint64_t 
 
 // Recomputes the transitions of random episodes of 1 to 12 steps from the raw data, according to
 // the definition in spec.hpp.
-TEST_CASE("every item is the transition that its definition gives, and each step starts one") {
+TEST_CASE("Every item matches the definition of a transition, and each step starts one") {
   for (const int stack : {1, 2, 3, 5})
     for (const int n_step : {1, 2, 3, 6, 20})
       for (const int extra_rows : {0, 1, 13}) {
@@ -58,7 +58,7 @@ TEST_CASE("every item is the transition that its definition gives, and each step
       }
 }
 
-TEST_CASE("insertions name every row once and count up from 1") {
+TEST_CASE("Insertions list every row once and are numbered from 1") {
   const TransitionSpec spec = pixel_spec(3, 2);
   Writer writer = transition_writer(spec, 4, 8);
   Player player(spec, 3);
@@ -85,7 +85,7 @@ TEST_CASE("insertions name every row once and count up from 1") {
   CHECK_GT(rows, 280);
 }
 
-TEST_CASE("frames are stored once: a transition costs one frame and its scalars") {
+TEST_CASE("Frames are stored once, so that a transition costs one frame and its scalars") {
   TransitionSpec spec = pixel_spec(3, 3);
   spec.frame.shape = {3, 84, 84};
   Writer writer = transition_writer(spec, 0);
@@ -112,7 +112,7 @@ TEST_CASE("frames are stored once: a transition costs one frame and its scalars"
   CHECK_LT(per_item, 1.03 * (84 * 84 * 3 + 3 * 4 + 8)); // nine frames each would be 6 times as much
 }
 
-TEST_CASE("a writer continues from its saved state as if uninterrupted") {
+TEST_CASE("A writer continues from its saved state as if uninterrupted") {
   const TransitionSpec spec = pixel_spec(3, 4);
   for (int stop = 0; stop < 60; ++stop) {
     CAPTURE(stop);
@@ -151,7 +151,8 @@ TEST_CASE("a writer continues from its saved state as if uninterrupted") {
   }
 }
 
-TEST_CASE("a state that is truncated, damaged or of other transitions is refused") {
+TEST_CASE(
+    "A truncated or mismatched state is refused, and a damaged one never crashes the writer") {
   const TransitionSpec spec = pixel_spec(3, 4);
   Writer writer = transition_writer(spec, 77, 9);
   Player player(spec, 21);
@@ -178,7 +179,7 @@ TEST_CASE("a state that is truncated, damaged or of other transitions is refused
   }
 }
 
-TEST_CASE("misuse throws with the remedy") {
+TEST_CASE("Misuse of a transition writer throws with an explanation") {
   Writer writer = transition_writer(state_spec(1), 0);
   const std::vector<float> action(6);
   CHECK_THROWS_AS(append_step(writer, action, 0, 1, false), std::logic_error);
