@@ -93,7 +93,8 @@ TEST_CASE("Synchronous workers with one and three servers equal one replica on t
   }
 }
 
-TEST_CASE("Two servers apply each gradient of the asynchronous workers once") {
+TEST_CASE("Two servers apply each gradient of the asynchronous workers once, and every worker "
+          "reaches the solution") {
   const Problem problem;
   Context context;
   ParameterServerHost one(context, {.server = {.workers = 3}});
@@ -101,6 +102,8 @@ TEST_CASE("Two servers apply each gradient of the asynchronous workers once") {
   const auto results = train({one.endpoint(), two.endpoint()}, problem, 3, 150);
   CHECK(one.server_counters().applied == 450);
   CHECK(two.server_counters().applied == 450);
+  for (const auto& result : results)
+    CHECK(final_loss(problem, result) < final_loss(problem, LineFit(0).flat()) / 10);
 }
 
 TEST_CASE(

@@ -55,6 +55,15 @@ struct LineFit {
   torch::nn::Linear model;
 };
 
+/// The loss on the whole problem with the parameters that flat() returned.
+inline double final_loss(const Problem& problem, const at::Tensor& flat) {
+  LineFit fit(0);
+  const torch::NoGradGuard guard;
+  fit.model->weight.copy_(flat.narrow(0, 0, 8).view({2, 4}));
+  fit.model->bias.copy_(flat.narrow(0, 8, 2));
+  return fit.loss(problem.x, problem.y).item<double>();
+}
+
 /// Calls `body(replica)` on one thread per replica. Returns each replica's error, or "".
 inline std::vector<std::string> on_threads(int count, const std::function<void(int)>& body) {
   std::vector<std::string> errors(static_cast<std::size_t>(count));

@@ -69,14 +69,6 @@ std::vector<at::Tensor> train(LocalParameterServer& server, const Problem& probl
   return results;
 }
 
-double final_loss(const Problem& problem, const at::Tensor& flat) {
-  LineFit fit(0);
-  const torch::NoGradGuard guard;
-  fit.model->weight.copy_(flat.narrow(0, 0, 8).view({2, 4}));
-  fit.model->bias.copy_(flat.narrow(0, 8, 2));
-  return fit.loss(problem.x, problem.y).item<double>();
-}
-
 } // namespace
 
 TEST_CASE("N replicas with central storage equal one on the whole batch") {
@@ -270,7 +262,9 @@ TEST_CASE("Local SGD agrees at every period and drifts in between, and period 1 
   CHECK_THROWS_AS(make_local_sgd_rule(nullptr, {.period = 0}), std::invalid_argument);
 }
 
-TEST_CASE("Other parameters or another optimizer end the replica with an error that names them") {
+TEST_CASE(
+    "Other parameters, another optimizer or a gradient that is not finite end the replica with "
+    "an error that names them") {
   LocalParameterServer server({.workers = 3}, 10s);
   const auto errors = on_threads(3, [&](int id) {
     auto parameter = torch::zeros({id == 1 ? 3 : 2});
@@ -280,8 +274,12 @@ TEST_CASE("Other parameters or another optimizer end the replica with an error t
     if (id == 2)
       optimizer = std::make_unique<torch::optim::Adam>(std::vector<at::Tensor>{parameter});
     const auto wrapped = context.wrap_optimizer(std::move(optimizer));
+    parameter.mutable_grad() = torch::full({2}, NAN);
+    wrapped->step();
   });
-  CHECK(errors[0].empty());
+  CHECK(errors[0].find("update 1: the gradient of parameter 0") != std::string::npos);
+  CHECK(errors[0].find("shape [2], is not finite") != std::string::npos);
+  CHECK(server.version() == 0);
   CHECK(errors[1].find("other parameters (3 elements") != std::string::npos);
   CHECK(errors[2].find("optimizer Adam, the parameter server SGD") != std::string::npos);
 }
