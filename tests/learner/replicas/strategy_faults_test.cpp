@@ -127,21 +127,23 @@ TEST_CASE("After kill -9 of a server shard and its restart, the workers continue
   }
 }
 
-TEST_CASE(
-    "After kill -9 of a worker in a sync group, its group fails, and the other groups continue") {
+TEST_CASE("After kill -9 of a worker in a sync group, its group fails and names it, and the other "
+          "groups continue") {
   Run run("groups", 2, 1, 2); // processes 0 and 1, 2 and 3
   run.workers[3]->signal(SIGKILL);
   const auto killed = Clock::now();
   REQUIRE(run.workers[2]->wait_end());
   const double detected = milliseconds_since(killed);
+  CAPTURE(run.workers[2]->last());
   CHECK(run.workers[2]->last().starts_with("failed "));
+  CHECK(run.workers[2]->last().find("rank 1 died or left") != std::string::npos);
   const double pause = run.pause({0, 1}, killed, 200);
   MESSAGE("groups: rank killed, its group ended after ", detected,
           " ms, the other's next steps after ", pause, " ms");
   CHECK(detected < 15'000);
 }
 
-TEST_CASE("After kill -9 of a worker in local SGD, the other worker fails") {
+TEST_CASE("After kill -9 of a worker in local SGD, the other worker fails and names it") {
   Run run("local", 1, 0, 2);
   run.workers[1]->signal(SIGKILL);
   const auto killed = Clock::now();
@@ -149,6 +151,7 @@ TEST_CASE("After kill -9 of a worker in local SGD, the other worker fails") {
   MESSAGE("local SGD: rank killed, named after ", milliseconds_since(killed),
           " ms: ", run.workers[0]->last());
   CHECK(run.workers[0]->last().starts_with("failed "));
+  CHECK(run.workers[0]->last().find("rank 1 died or left") != std::string::npos);
 }
 
 } // namespace troupe::learner
