@@ -211,7 +211,13 @@ TEST_CASE("Keys are readable by their owner only, shown without the secret, and 
   const std::string shown =
       run_troupe({"keys", "show", "here/keys/troupe.public"}, folder.path()).last_line;
   CHECK(shown == made.last_line);
-  CHECK(run_troupe({"keys", "show", secret.string()}).last_line == shown);
+  const Outcome of_secret = run_troupe({"keys", "show", secret.string()});
+  CHECK(of_secret.last_line == shown);
+  const std::string text = read_text(secret);
+  const std::string key = text.substr(text.rfind("secret ") + 7, 40);
+  REQUIRE(key.size() == 40);
+  CHECK_FALSE(has(made.output, key));
+  CHECK_FALSE(has(of_secret.output, key));
   const Outcome again = run_troupe({"keys", "new", "here/keys"}, folder.path());
   CHECK(again.exit_code == 2);
   CHECK(has(again.last_line, "is not replaced"));
@@ -276,7 +282,10 @@ TEST_CASE("A run that has no checkpoint or is in use is not resumed") {
   CHECK(has(none.last_line, "has no complete checkpoint"));
   CHECK_FALSE(fs::exists(free / "metrics.csv"));
   const RunFolder held = run("held");
+  const std::string config = read_text(held.path() / "config.textproto");
   const Outcome used = run_troupe({"resume", held.path().string()});
   CHECK(used.exit_code == 1);
   CHECK(has(used.last_line, "another process works on this run"));
+  CHECK_FALSE(fs::exists(held.path() / "metrics.csv"));
+  CHECK(read_text(held.path() / "config.textproto") == config);
 }
