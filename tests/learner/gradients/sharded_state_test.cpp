@@ -125,7 +125,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("An invalid optimizer state is refused") {
+TEST_CASE("An invalid optimizer state and one of another kind of optimizer are refused") {
   auto parameter = torch::ones({3}).requires_grad_();
   WrappedOptimizer optimizer(sgd_of({parameter}), nullptr);
   CHECK_THROWS_WITH_AS(optimizer.load({}), doctest::Contains("wrapped.steps"), std::runtime_error);
@@ -142,6 +142,12 @@ TEST_CASE("An invalid optimizer state is refused") {
   state.erase("residual.0");
   state["optimizer.part0"] = torch::zeros({10}, at::kByte);
   CHECK_THROWS_WITH_AS(optimizer.load(state), doctest::Contains("cannot be loaded"),
+                       std::runtime_error);
+  WrappedOptimizer adam(optimizers()[1]({parameter}), nullptr);
+  parameter.mutable_grad() = torch::ones({3});
+  adam.step();
+  CHECK_THROWS_WITH_AS(optimizer.load(adam.state()),
+                       doctest::Contains("\"optimizer.exp_avg.0\" is unexpected"),
                        std::runtime_error);
 }
 
