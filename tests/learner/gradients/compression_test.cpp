@@ -148,6 +148,10 @@ TEST_CASE("Residuals of the compression are saved per replica and used when a ru
           if (step == 3)
             states[static_cast<std::size_t>(rank)] = optimizer.state();
         });
+    const auto& residuals = states[0].at("residual.0");
+    REQUIRE(residuals.size(0) == 2);
+    CHECK_FALSE(residuals[0].equal(residuals[1]));
+    CHECK(states[1].at("residual.0").equal(residuals));
     std::vector<Parameters> found(2);
     for (const std::int64_t bytes : {std::int64_t{2048}, std::int64_t{1} << 20}) {
       const auto errors = on_ranks(Means::threads, 2, [&](Communicator& communicator) {
