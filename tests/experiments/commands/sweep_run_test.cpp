@@ -5,7 +5,9 @@
 #include "actors/run/run.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/plan.hpp"
+#include "experiments/run_folder/head_file.hpp"
 #include "experiments/sweeps/sweep.hpp"
+#include "tests/eventually.hpp"
 #include "tests/experiments/commands/small_run.hpp"
 #include "tests/folders.hpp"
 #include "tests/text.hpp"
@@ -134,15 +136,28 @@ TEST_CASE("A dry run prints its runs as commands, and a sweep of experiments nee
   CHECK(count(nine.output, "troupe train ") == 18);
 }
 
-TEST_CASE("A second signal kills the runs of a sweep") {
+TEST_CASE("A second signal kills the runs of a sweep, and the same command continues it") {
   const SmallRun place;
-  const auto words = sweep_small({"--set", "stop.environment_steps=100000000"});
+  const auto words = sweep_small({"--set", "stop.environment_steps=6000"});
+  const fs::path part = place.folder / "runs/small_sweep/small_seed=1";
   Program program(words, place.folder.path());
-  REQUIRE(program.read_until([](const std::string& text) { return has(text, "starts"); }));
+  fs::path begun;
+  REQUIRE(testing::comes_true([&] { // the run, a process of its own, handles signals
+    std::error_code none_yet;
+    for (const auto& entry : fs::directory_iterator(part / "small", none_yet))
+      if (fs::exists(entry.path() / "metrics.csv"))
+        begun = entry.path();
+    return !begun.empty();
+  }));
+  CHECK(is_run_held(begun) == true);
   program.send(SIGTERM);
   program.send(SIGINT);
   CHECK(program.wait() == 130);
-  const Outcome other =
-      run(place, sweep_small({"--name", "next", "--set", "stop.environment_steps=2500"}));
-  CHECK(other.exit_code == 0);
+  CHECK(is_run_held(begun) == false);
+  CHECK_FALSE(fs::exists(part / "result.json"));
+  const Outcome rest = run(place, words);
+  CAPTURE(rest.output);
+  CHECK(rest.exit_code == 0);
+  CHECK(count(rest.output, " is done") == 1);
+  CHECK(fs::is_regular_file(part / "result.json"));
 }
