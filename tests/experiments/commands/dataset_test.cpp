@@ -100,6 +100,36 @@ TEST_CASE("Every layout holds the rendered scenes, and its format is detected") 
     std::getline(lines, field, i % 1024 == 1023 ? '\n' : ',');
     REQUIRE(std::round(std::stod(field) * 255) == static_cast<unsigned char>(bytes[i]));
   }
+  // CIFAR has one or two labels, and then the planes of red, green and blue.
+  const auto ten = read_text(folder / "cifar10" / "data_batch_1.bin");
+  const auto hundred = read_text(folder / "cifar100" / "train.bin");
+  REQUIRE(ten.size() == 12 * 3073);
+  REQUIRE(hundred.size() == 12 * 3074);
+  REQUIRE(bytes.size() == 12 * 1024);
+  for (std::size_t row = 0; row < 12; ++row) {
+    const auto planes = ten.substr(row * 3073 + 1, 3072);
+    CHECK(ten[row * 3073] == static_cast<char>(row % 3));
+    CHECK(hundred[row * 3074 + 1] == static_cast<char>(row % 3));
+    CHECK(hundred.substr(row * 3074 + 2, 3072) == planes);
+    for (std::size_t i = 0; i < 1024; ++i) {
+      const auto level = [&](std::size_t plane) {
+        return static_cast<unsigned char>(planes[plane * 1024 + i]);
+      };
+      REQUIRE((299 * level(0) + 587 * level(1) + 114 * level(2) + 500) / 1000
+              == static_cast<unsigned char>(bytes[row * 1024 + i]));
+    }
+  }
+  const auto out = (folder / "files").string();
+  REQUIRE(troupe_program("dataset render " + out + kScenes + "--rows 4 --size 32").exit_code == 0);
+  std::string shards;
+  for (const auto& [name, content] : files_of(folder / "tar"))
+    shards += content;
+  const auto pictures = files_of(folder / "files");
+  CHECK(pictures.size() == 12);
+  for (const auto& [name, picture] : pictures) {
+    CAPTURE(name);
+    CHECK(shards.find(picture) != std::string::npos);
+  }
 }
 
 TEST_CASE("A bad picture is listed, and invalid arguments are explained") {
