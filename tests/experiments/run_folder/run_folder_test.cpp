@@ -56,7 +56,7 @@ TEST_CASE("Each run gets its own folder named by its time, also within the same 
   CHECK(fs::is_directory(first.path() / "videos"));
 }
 
-TEST_CASE("A run in use cannot be opened again until its folder is released") {
+TEST_CASE("No process can open a run in use again until its folder is released") {
   const TemporaryFolder runs;
   fs::path path;
   {
@@ -65,6 +65,12 @@ TEST_CASE("A run in use cannot be opened again until its folder is released") {
     const std::string text = message_of([&] { RunFolder::open(path); });
     CHECK(text.find("another process works on this run (process " + std::to_string(::getpid()))
           != std::string::npos);
+    const pid_t child = ::fork();
+    if (child == 0)
+      ::_exit(message_of([&] { RunFolder::open(path); }) == text ? 7 : 1);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
   }
   const auto again = RunFolder::open(path);
   CHECK(again.path() == path);
