@@ -196,13 +196,25 @@ TEST_CASE("Moving a module undoes its conversion, and an unrecognisable batch no
     CHECK(has(error, "convert_batch_norm: \"0\" has neither weights nor running"));
 }
 
-TEST_CASE("An input with the wrong number of channels is refused") {
+TEST_CASE(
+    "An input with the wrong number of channels is refused, and so is a single value per channel "
+    "over all replicas") {
   ReplicaContext alone(nullptr);
   GlobalBatchNorm norm(alone, torch::nn::BatchNormOptions(kChannels));
   CHECK_THROWS_WITH_AS(
       norm->forward(torch::zeros({4, 2})),
       "GlobalBatchNorm: the input is float32 [4, 2]; it must be [rows, 3 channels, …]",
       std::invalid_argument);
+  const auto errors = on_ranks(Means::threads, 2, [](Communicator& communicator) {
+    ReplicaContext context(&communicator);
+    GlobalBatchNorm global(context, torch::nn::BatchNormOptions(kChannels));
+    // Not through forward(), in which LibTorch refuses a single value on this replica.
+    torch::batch_norm(torch::ones({1 - context.replica_id(), kChannels}), global->weight,
+                      global->bias, global->running_mean, global->running_var, true, 0.1, 1e-5,
+                      false);
+  });
+  for (const auto& error : errors)
+    CHECK(has(error, "one row of one value per channel over all replicas has no variance"));
 }
 
 } // namespace troupe::learner
