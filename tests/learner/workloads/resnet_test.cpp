@@ -97,11 +97,16 @@ TEST_CASE("The channels-last layout does not change the result") {
   }
 }
 
-TEST_CASE("With zero_last_gamma, the last gamma of a block starts at zero") {
+TEST_CASE("With zero_last_gamma, the last gamma of a block starts at zero, and the block starts as "
+          "the identity") {
   ResNet network(ResNetOptions{.depth = 50, .zero_last_gamma = true});
-  for (const auto& item : network->named_parameters())
-    if (item.key() == "layer1.1.bn3.weight" || item.key() == "layer1.1.bn2.weight")
-      CHECK(item.value().abs().max().item<double>() == (item.key()[11] == '3' ? 0 : 1));
+  const auto parameters = network->named_parameters();
+  CHECK(parameters["layer1.1.bn3.weight"].abs().max().item<double>() == 0);
+  CHECK(torch::equal(parameters["layer1.1.bn2.weight"], torch::ones({64})));
+  const at::NoGradGuard guard;
+  auto* layer = network->named_children()["layer1"]->as<torch::nn::Sequential>();
+  const auto x = torch::rand({2, 256, 4, 4});
+  CHECK(torch::equal((layer->begin() + 1)->forward(x), x));
 }
 
 TEST_CASE("FusedSgd makes the steps of LibTorch's SGD") {
