@@ -265,7 +265,8 @@ TEST_CASE(
   const auto replica = built(small_config(), spec, context);
   TensorMap batch = random_batch(spec, 8, 2);
   batch["action"] = at::zeros({8, 3});
-  CHECK(has(error_of([&] { replica->step_fn(context, batch); }), "'action'"));
+  CHECK(has(error_of([&] { replica->step_fn(context, batch); }),
+            "'action' is Float[8, 3]; it must be dense Float [batch] + [2]"));
   batch = random_batch(spec, 8, 2);
   batch.erase("reward");
   CHECK(has(error_of([&] { replica->step_fn(context, batch); }), "'reward'"));
