@@ -6,6 +6,7 @@
 #include "env/wire/deployment_keys.hpp"
 #include "env/wire/publication.hpp"
 #include "env/wire/socket.hpp"
+#include "tests/env/wire/receive.hpp"
 
 namespace troupe::env::wire {
 namespace {
@@ -96,6 +97,34 @@ TEST_CASE("Deployment keys leave endpoints on the loopback interface unencrypted
   other.connect(plain);
   say(other, "plain");
   CHECK_EQ(hear(near), "plain");
+}
+
+TEST_CASE("A socket may bind an unencrypted endpoint on the loopback interface and then an "
+          "encrypted endpoint off it") {
+  const auto keys = made();
+  Context context(1, keys);
+  Socket server(context, SocketType::router);
+  const std::string plain = server.bind("tcp://127.0.0.1:*");
+  const std::string encrypted = server.bind(kEverywhere);
+  CHECK_EQ(split_endpoint(plain).server_key, "");
+  CHECK_EQ(split_endpoint(encrypted).server_key, keys->own.public_key);
+  Context without;
+  Socket near(without, SocketType::dealer);
+  Socket far(context, SocketType::dealer);
+  near.connect(plain);
+  far.connect(reached(encrypted));
+  for (Socket* const client : {&near, &far, &near}) {
+    say(*client, "question");
+    Message message = receive(server);
+    CHECK_EQ(message.header, "question");
+    message.header = "answer";
+    REQUIRE(server.send(std::move(message), Clock::now() + seconds(10)));
+    CHECK_EQ(hear(*client), "answer");
+  }
+  Socket stranger(without, SocketType::dealer); // does not encrypt
+  stranger.connect(split_endpoint(reached(encrypted)).address);
+  say(stranger, "let me in");
+  CHECK_EQ(hear(server, milliseconds(200)), "nothing");
 }
 
 TEST_CASE("Without keys, no socket binds off the loopback interface") {

@@ -201,7 +201,7 @@ TEST_CASE("Peers that do not share memory get frames in messages") {
     }
 }
 
-TEST_CASE("A received frame can be forwarded to another peer") {
+TEST_CASE("A received frame can be forwarded to another peer and back") {
   Context context;
   Socket router(context, SocketType::router, kWholeHeap);
   const std::string endpoint = router.bind("tcp://127.0.0.1:*");
@@ -209,7 +209,7 @@ TEST_CASE("A received frame can be forwarded to another peer") {
   Socket second(context, SocketType::dealer, kWholeHeap);
   first.connect(endpoint);
   second.connect(endpoint);
-  link(router, first);
+  const std::string origin = link(router, first);
   const std::string other = link(router, second);
   Message message;
   message.frames.push_back(filled(70000, 3));
@@ -219,9 +219,17 @@ TEST_CASE("A received frame can be forwarded to another peer") {
   got.frames.push_back(router.frame(30000, "nobody we know"));
   fill(got.frames.back().bytes(), 4);
   REQUIRE(router.send(std::move(got), Clock::now() + seconds(5)));
-  const Message at_last = receive(second);
-  CHECK(is_filled(at_last.frames.at(0), 70000, 3));
-  CHECK(is_filled(at_last.frames.at(1), 30000, 4));
+  Message there = receive(second);
+  CHECK(is_filled(there.frames.at(0), 70000, 3));
+  CHECK(is_filled(there.frames.at(1), 30000, 4));
+  REQUIRE(second.send(std::move(there), Clock::now() + seconds(5)));
+  Message returned = receive(router);
+  returned.peer = origin;
+  REQUIRE(router.send(std::move(returned), Clock::now() + seconds(5)));
+  const Message back = receive(first);
+  CHECK(is_filled(back.frames.at(0), 70000, 3));
+  CHECK(is_filled(back.frames.at(1), 30000, 4));
+  CHECK_EQ(first.shared_counters().frames_received, 2);
 }
 
 TEST_CASE("A header that looks like a control part arrives unchanged") {

@@ -1,6 +1,8 @@
 #include "env/wire/socket.hpp"
 
 #include "tests/env/wire/receive.hpp"
+#include "tests/eventually.hpp"
+#include "tests/temporary_folder.hpp"
 #include <doctest/doctest.h>
 
 namespace troupe::env::wire {
@@ -50,19 +52,25 @@ TEST_CASE("A router answers the dealer that asked") {
   CHECK(got.frames.empty());
 }
 
-TEST_CASE("A view keeps its data alive until it is sent") {
+TEST_CASE("A view is sent in place and keeps its data alive only until it is sent") {
+  const TemporaryFolder folder;
+  const std::string endpoint = "ipc://" + (folder / "s").string();
   Context context;
   auto data = std::make_shared<const std::vector<std::byte>>(bytes_of(std::string(50000, 'q')));
   const std::weak_ptr<const std::vector<std::byte>> alive = data;
-  Socket server(context, SocketType::router);
   Socket client(context, SocketType::dealer);
-  client.connect(server.bind("tcp://127.0.0.1:*"));
+  client.connect(endpoint); // nothing is sent before a server binds it
   Message message;
   message.frames.push_back(Frame::view(*data, data));
+  CHECK((std::as_const(message.frames[0]).bytes().data() == data->data()));
   data.reset();
-  CHECK_FALSE(alive.expired());
   REQUIRE(client.send(std::move(message), Clock::now() + seconds(5)));
+  message = {};
+  CHECK_FALSE(alive.expired()); // the queue holds the data itself, not a copy
+  Socket server(context, SocketType::router);
+  server.bind(endpoint);
   CHECK_EQ(text_of(receive(server).frames.at(0)), std::string(50000, 'q'));
+  CHECK(testing::comes_true([&] { return alive.expired(); }));
 }
 
 TEST_CASE("Small and large frames keep their content when they are moved") {
@@ -75,12 +83,14 @@ TEST_CASE("Small and large frames keep their content when they are moved") {
   }
 }
 
-TEST_CASE("Messages beyond the limits are dropped completely") {
+TEST_CASE("Messages beyond the limits are dropped completely, and a frame far beyond "
+          "them ends its connection") {
   Context context;
   Socket server(context, SocketType::router,
                 {.max_frame_bytes = 1000, .max_frames = 3, .max_header_bytes = 10});
   Socket client(context, SocketType::dealer);
-  client.connect(server.bind("tcp://127.0.0.1:*"));
+  const std::string endpoint = server.bind("tcp://127.0.0.1:*");
+  client.connect(endpoint);
   const auto send = [&](Message&& message) {
     REQUIRE(client.send(std::move(message), Clock::now() + seconds(5)));
   };
@@ -101,14 +111,18 @@ TEST_CASE("Messages beyond the limits are dropped completely") {
   CHECK_EQ(oversized, 2);
   CHECK_EQ(message.header, "fine");
   CHECK_EQ(message.frames.size(), 3);
-  // A frame that is too large ends the connection before it is allocated; a new connection works.
   send(message_of("x", {std::string(2000, 'l')}));
-  Socket other(context, SocketType::dealer);
-  std::string endpoint;
-  Socket second(context, SocketType::router, {.max_frame_bytes = 1000});
-  other.connect(second.bind("tcp://127.0.0.1:*"));
+  REQUIRE(server.wait(Clock::now() + seconds(20)));
+  CHECK(server.try_receive(message) == Socket::Received::oversized);
+  CHECK_EQ(server.disconnected(), 0);
+  send(message_of("x", {std::string(100'000, 'l')}));
+  CHECK(testing::comes_true([&] { return server.disconnected() == 1; }));
+  Socket other(context, SocketType::dealer); // a new connection works
+  other.connect(endpoint);
   REQUIRE(other.send(message_of("after", {}), Clock::now() + seconds(5)));
-  CHECK_EQ(receive(second).header, "after");
+  REQUIRE(server.wait(Clock::now() + seconds(20)));
+  REQUIRE(server.try_receive(message) == Socket::Received::message);
+  CHECK_EQ(message.header, "after");
 }
 
 TEST_CASE("Waiting ends at the deadline") {
