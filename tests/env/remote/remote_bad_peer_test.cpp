@@ -288,12 +288,22 @@ TEST_CASE("A peer whose heartbeat stops is given up before the deadline") {
   CHECK(Clock::now() - begin < 2000ms);
 }
 
-TEST_CASE("A request that is lost is sent again") {
+TEST_CASE("A request that is lost is sent again, and a repeated answer is ignored") {
   wire::Context context;
-  std::atomic<int> plays = 0;
+  std::atomic<int> resets = 0;
+  std::atomic<int> steps = 0;
   FakePeer peer(context, [&](const Envelope& question, Answer usual) {
-    if (question.has_play() && ++plays == 1)
-      return Answer(); // lost on the way
+    if (!question.has_play())
+      return usual;
+    if (!question.play().resets().empty())
+      return ++resets == 1 ? Answer() : std::move(usual); // the first one is lost on the way
+    if (++steps == 1) { // arrives together with another answer to the reset
+      Envelope late;
+      late.ParseFromString(usual->header);
+      late.set_request(late.request() - 1);
+      late.SerializeToString(&usual->header);
+      set_row(*usual, 0, {.reward = 9, .discount = 1, .step_type = 0});
+    }
     return usual;
   });
   RemoteOptions options = impatient(peer.endpoint());
@@ -301,8 +311,12 @@ TEST_CASE("A request that is lost is sent again") {
   RemoteEnvironments remote(options);
   Batch batch(remote);
   reset_all(remote, batch, 1);
-  CHECK(plays >= 2);
+  CHECK(resets >= 2);
   CHECK(batch.steps[0].step_type == StepType::first);
+  CHECK(remote.step(std::vector<double>(2), batch.results()) == 0);
+  CHECK(steps >= 2); // the repeated answer did not count as the step's
+  CHECK(batch.steps[0].step_type == StepType::mid);
+  CHECK(batch.steps[0].reward == 1);
 }
 
 TEST_CASE("A server answers a repeated request with the same answer and plays it once") {
