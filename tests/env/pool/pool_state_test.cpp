@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "env/random.hpp"
 #include "tests/env/pool/counting_environment.hpp"
 
@@ -87,7 +89,7 @@ TEST_CASE("An environment that is out of service stays so in a saved state, with
   CHECK(rows.episode_steps[0] == 2);
 }
 
-TEST_CASE("A foreign or truncated state is refused, and a garbled state leaves the pool usable") {
+TEST_CASE("A foreign or truncated state is refused, and the pool can be reset or loaded again") {
   EnvironmentPool pool = counting_pool({.environments = 3}, 9);
   PoolRows rows(pool.spec(), 3);
   REQUIRE(pool.reset(all_of(pool), rows.batch(), patience()));
@@ -97,8 +99,17 @@ TEST_CASE("A foreign or truncated state is refused, and a garbled state leaves t
   CHECK_THROWS_WITH_AS(two.load_state(state),
                        doctest::Contains("has 3 environments and this pool 2"),
                        std::invalid_argument);
-  for (std::size_t bytes = 0; bytes < state.size(); ++bytes)
+  for (std::size_t bytes = 0; bytes < state.size(); ++bytes) {
+    CAPTURE(bytes);
     CHECK_THROWS_AS(pool.load_state(std::span(state).first(bytes)), std::invalid_argument);
+    REQUIRE(pool.reset(all_of(pool), rows.batch(), patience()));
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(rows.statuses[i] == RowStatus::ok);
+      CHECK(rows.step_types[i] == StepType::first);
+      CHECK(std::floor(numbers(rows, i)[0] / 1000) == static_cast<double>(i)); // its own seed
+      CHECK(numbers(rows, i)[1] == 0);
+    }
+  }
   Random random(3);
   for (int i = 0; i < 2000; ++i) {
     std::vector<std::byte> garbled = state;
