@@ -8,6 +8,7 @@
 
 #include "env/npz.hpp"
 #include "env/random.hpp"
+#include "tests/allocation_counter.hpp"
 
 using namespace troupe::env;
 
@@ -260,6 +261,30 @@ TEST_CASE("Hostile archives are refused") {
   tight = {};
   tight.arrays = 3;
   CHECK_THROWS_AS(parse_npz(sample(), "sample", tight), std::runtime_error);
+}
+
+TEST_CASE("A hostile archive is refused before memory of the size that it claims is allocated") {
+  if (!troupe::counts_allocations())
+    return;
+  const auto largest = [](const Buffer& array, std::uint64_t claimed) {
+    Zip zip;
+    zip.add("a.npy", array, true, claimed);
+    const Buffer file = zip.finish();
+    std::string why;
+    const std::size_t bytes = troupe::largest_allocation_of([&] { why = refusal(file); });
+    CHECK(why != "");
+    return bytes;
+  };
+  const Buffer small = npy("<f8", "(1,)", bytes_of({1}));
+  const Buffer claims = npy("<f8", "(12500000,)", bytes_of({1}));
+  constexpr std::size_t kMost = std::size_t{4} << 20; // libarchive's own buffers take less
+  CHECK(largest(small, 0xfffffff0) < kMost);          // beyond the limit
+  CHECK(largest(small, 100 << 20) < kMost);           // beyond what the file can unpack to
+  CHECK(largest(claims, claims.size()) < kMost);
+  Zip zip;
+  zip.add("a.npy", npy("|u1", "(" + std::to_string(kMost) + ",)", Buffer(kMost)), true);
+  const Buffer honest = zip.finish(); // shows that allocations are measured
+  CHECK(troupe::largest_allocation_of([&] { parse_npz(honest, "honest"); }) >= kMost);
 }
 
 TEST_CASE(
