@@ -100,13 +100,17 @@ std::vector<CheckFinding> check(Faults faults) {
   return check_environment([faults] { return std::make_unique<Faulty>(faults); });
 }
 
-/// Its position changes by the continuous number times the choice (0, 1 or 2).
+/// Its position changes by the continuous number times the choice (0, 1 or 2), which is number
+/// `choice` (0 or 1) of the action.
 class Chooser final : public Environment {
 public:
-  explicit Chooser(Faults faults) : faults_(faults) {
+  Chooser(Faults faults, std::size_t choice) : faults_(faults), choice_(choice) {
     spec_.name = "chooser";
     spec_.observations = {{"x", ElementType::float64, {1}}};
-    spec_.action = {.minimum = {-1, 0}, .maximum = {1, 2}, .choices = {0, 3}};
+    spec_.action = {.minimum = {-1, -1}, .maximum = {1, 1}, .choices = {0, 0}};
+    spec_.action.minimum[choice] = 0;
+    spec_.action.maximum[choice] = 2;
+    spec_.action.choices[choice] = 3;
     spec_.episode_steps = 60;
   }
   const EnvironmentSpec& spec() const override { return spec_; }
@@ -119,12 +123,12 @@ public:
   TimeStep step(std::span<const double> action, std::span<std::byte> out) override {
     check_observation_buffer(spec_, out);
     std::vector<double> taken(action.begin(), action.end());
-    if (faults_.rounds_choices && taken.size() == 2 && std::isfinite(taken[1]))
-      taken[1] = std::clamp(std::round(taken[1]), 0., 2.);
+    if (faults_.rounds_choices && taken.size() == 2 && std::isfinite(taken[choice_]))
+      taken[choice_] = std::clamp(std::round(taken[choice_]), 0., 2.);
     check_action(spec_, taken);
     if (!state_.running)
       throw std::invalid_argument("refused");
-    state_.x += std::clamp(taken[0], -1., 1.) * taken[1];
+    state_.x += std::clamp(taken[1 - choice_], -1., 1.) * taken[choice_];
     state_.running = ++state_.steps < 60;
     std::memcpy(out.data(), &state_.x, sizeof state_.x);
     return {state_.running ? StepType::mid : StepType::last, state_.x, 1};
@@ -142,6 +146,7 @@ private:
     bool running = false;
   };
   Faults faults_;
+  std::size_t choice_;
   EnvironmentSpec spec_;
   State state_;
 };
@@ -185,15 +190,19 @@ TEST_CASE("Every fault is reported under its rule in one line") {
             true, "spec", "no such thing"));
 }
 
-TEST_CASE("An environment that accepts 0.5 for a choice is reported") {
-  const auto play = [](Faults faults) {
-    return check_environment([faults] { return std::make_unique<Chooser>(faults); });
-  };
-  for (const CheckFinding& finding : play({}))
-    FAIL_CHECK(finding.rule << ": " << finding.text);
-  const auto findings = play({.rounds_choices = true});
-  CHECK(findings.size() == 1);
-  CHECK(has(findings, true, "mistakes", "a choice of 0.5 is not refused"));
+TEST_CASE("An environment that accepts 0.5 for its choice is reported, wherever in the action the "
+          "choice is") {
+  for (const std::size_t choice : {0U, 1U}) {
+    CAPTURE(choice);
+    const auto play = [&](Faults faults) {
+      return check_environment([&] { return std::make_unique<Chooser>(faults, choice); });
+    };
+    for (const CheckFinding& finding : play({}))
+      FAIL_CHECK(finding.rule << ": " << finding.text);
+    const auto findings = play({.rounds_choices = true});
+    CHECK(findings.size() == 1);
+    CHECK(has(findings, true, "mistakes", "a choice of 0.5 is not refused"));
+  }
 }
 
 TEST_CASE("A sound environment obeys every rule when it is wrapped") {

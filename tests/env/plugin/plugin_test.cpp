@@ -141,31 +141,39 @@ TEST_CASE(
   CHECK_THROWS_AS(played.environment->reset(1, small), std::invalid_argument);
 }
 
-TEST_CASE("A spec that breaks a rule is reported") {
-  EnvironmentSpec spec = Counting().spec();
+TEST_CASE("A spec that breaks a rule is reported in one line that names what is wrong") {
+  const EnvironmentSpec spec = Counting().spec();
   CHECK(spec_problem(spec).empty());
-  const auto problem = [&](auto change) {
+  const auto reported = [&](const char* part, auto change) {
     EnvironmentSpec changed = spec;
     change(changed);
-    return spec_problem(changed);
+    const std::string problem = spec_problem(changed);
+    CHECK_MESSAGE(problem.find(part) != std::string::npos, problem);
+    CHECK_MESSAGE(problem.find('\n') == std::string::npos, problem);
   };
-  CHECK(problem([](auto& s) { s.name = ""; }) != "");
-  CHECK(problem([](auto& s) { s.observations.clear(); }) != "");
-  CHECK(problem([](auto& s) { s.observations[1].name = "count"; }) != "");
-  CHECK(problem([](auto& s) { s.observations[0].shape = {0}; }) != "");
-  CHECK(problem([](auto& s) { s.observations[0].shape = {1L << 40, 1L << 40}; }) != "");
-  CHECK(problem([](auto& s) { s.observations[0].type = static_cast<ElementType>(9); }) != "");
-  CHECK(problem([](auto& s) { s.action.minimum.clear(); }) != "");
-  CHECK(problem([](auto& s) { s.action = {}; }) != "");
-  CHECK(problem([](auto& s) { s.action.minimum[0] = std::nan(""); }) != "");
-  CHECK(problem([](auto& s) { s.action.choices = {2}; }).find("1 numbers of choices") == 0);
-  CHECK(problem([](auto& s) { s.action.choices = {0, 1}; }).find("action[1] has 1 choices") == 0);
-  CHECK(problem([](auto& s) {
-          s.action.choices = {0, 3};
-        }).find("they must be 0 and 2")
-        != std::string::npos);
-  CHECK(problem([](auto& s) { s.action.choices = {0, 2}; }) == ""); // its bounds are 0 and 1
-  CHECK(problem([](auto& s) { s.episode_steps = -1; }) != "");
-  CHECK(problem([](auto& s) { s.frame_stack = 2; }) != "");
-  CHECK(problem([](auto& s) { s.control_timestep_seconds = -1; }) != "");
+  reported("its spec has no name", [](auto& s) { s.name = ""; });
+  reported("no observations", [](auto& s) { s.observations.clear(); });
+  reported("an observation array has no name", [](auto& s) { s.observations[1].name = ""; });
+  reported("two observations 'count'", [](auto& s) { s.observations[1].name = "count"; });
+  reported("'count' has an axis of 0", [](auto& s) { s.observations[0].shape = {0}; });
+  reported("'count' has an axis of 1099511627776", [](auto& s) {
+    s.observations[0].shape = {1L << 40, 1L << 40};
+  });
+  reported("'count' has an unknown element type",
+           [](auto& s) { s.observations[0].type = static_cast<ElementType>(9); });
+  reported("its action has 0 dimensions", [](auto& s) { s.action = {}; });
+  reported("its action has 0 dimensions", [](auto& s) { s.action.minimum.clear(); });
+  reported("2 action minima and 1 maxima", [](auto& s) { s.action.maximum.pop_back(); });
+  reported("action[0] is bounded by nan and 6.000000",
+           [](auto& s) { s.action.minimum[0] = std::nan(""); });
+  reported("1 numbers of choices for 2", [](auto& s) { s.action.choices = {2}; });
+  reported("action[1] has 1 choices", [](auto& s) { s.action.choices = {0, 1}; });
+  reported("they must be 0 and 2", [](auto& s) { s.action.choices = {0, 3}; });
+  reported("its episode_steps is -1", [](auto& s) { s.episode_steps = -1; });
+  reported("its action_repeat is 0", [](auto& s) { s.action_repeat = 0; });
+  reported("'count' does not divide into frame_stack 2", [](auto& s) { s.frame_stack = 2; });
+  reported("its control_timestep_seconds is -1", [](auto& s) { s.control_timestep_seconds = -1; });
+  EnvironmentSpec choosing = spec;
+  choosing.action.choices = {0, 2}; // its bounds are 0 and 1
+  CHECK(spec_problem(choosing).empty());
 }
