@@ -2,11 +2,28 @@
 
 #include <algorithm>
 
+#include "env/classic/classic.hpp"
+#include "env/goals/goals.hpp"
+#include "env/gym/gym.hpp"
 #include "env/make/describe.hpp"
+#include "env/minatar/minatar.hpp"
 
 using namespace troupe::env;
 
-TEST_CASE("Every environment is described with the spec that it has when it is made") {
+namespace {
+
+/// The environment without wrappers, after a reset into an observation of the size in its spec.
+std::unique_ptr<Environment> make_environment_alone(const std::string& name) {
+  auto made = make_bare({.task = name});
+  std::vector<std::byte> observation(made->spec().observation_bytes());
+  made->reset(1, observation);
+  return made;
+}
+
+} // namespace
+
+TEST_CASE("Every environment is described, and those of each room with the spec that they have "
+          "when they are played") {
   const std::vector<Description> all = describe_environments();
   std::vector<std::string> names;
   for (const Description& description : all) {
@@ -18,16 +35,28 @@ TEST_CASE("Every environment is described with the spec that it has when it is m
     CHECK(description.spec.control_timestep_seconds > 0);
   }
   CHECK(names == environment_names());
-  const auto run = std::find_if(all.begin(), all.end(), [](const Description& description) {
-    return description.name == "humanoid_run";
-  });
-  REQUIRE(run != all.end());
-  const auto made = make_task("humanoid_run");
-  CHECK(run->spec.observations == made->spec().observations);
-  CHECK(run->spec.action == made->spec().action);
-  CHECK(run->spec.episode_steps == 1000);
-  CHECK(run->spec.control_timestep_seconds == doctest::Approx(.025));
-  CHECK(run->tags == std::vector<std::string>{"benchmarking"});
+  const auto find = [&](const std::string& name) -> const Description& {
+    const auto found = std::ranges::find(all, name, &Description::name);
+    REQUIRE(found != all.end());
+    return *found;
+  };
+  for (const std::string& name :
+       {std::string("humanoid_run"), std::string("lqr_lqr_2_1"), gym_names().front(),
+        classic_names().front(), minatar_names().front(), goal_task_names().front()}) {
+    CAPTURE(name);
+    const EnvironmentSpec& described = find(name).spec;
+    const auto played = make_environment_alone(name);
+    CHECK(described.name == played->spec().name);
+    CHECK(described.observations == played->spec().observations);
+    CHECK(described.action == played->spec().action);
+    CHECK(described.episode_steps == played->spec().episode_steps);
+    CHECK(described.control_timestep_seconds == played->spec().control_timestep_seconds);
+    CHECK(described.goal.size == played->spec().goal.size);
+  }
+  const Description& run = find("humanoid_run");
+  CHECK(run.spec.episode_steps == 1000);
+  CHECK(run.spec.control_timestep_seconds == doctest::Approx(.025));
+  CHECK(run.tags == std::vector<std::string>{"benchmarking"});
 }
 
 TEST_CASE("Tags match dm_control's") {
