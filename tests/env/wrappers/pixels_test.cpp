@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <future>
 #include <set>
@@ -139,13 +140,21 @@ TEST_CASE("Cameras are found by name and by number") {
   CHECK(picture(*environment, {.camera = "-1"}) != side);
 }
 
-TEST_CASE("Several renderers of one thread do not disturb each other") {
+TEST_CASE("Several renderers of one thread share its context and do not disturb each other") {
   const auto cheetah = started("cheetah_run");
   const auto walker = started("walker_walk");
   const PixelOptions small{.height = 32, .width = 32, .effects = false};
   OpenglRenderer a(*cheetah->physics(), small);
   OpenglRenderer b(*walker->physics(), small);
   OpenglRenderer c(*cheetah->physics(), {.height = 64, .width = 48});
+  const auto gl = gl_of_this_thread(GlBackend::automatic);
+  const auto textures = [&gl] { // sets of textures in the thread's context
+    return std::ranges::count_if(gl->shared(),
+                                 [](const auto& entry) { return !entry.second.expired(); });
+  };
+  CHECK(textures() == 3);
+  const OpenglRenderer like_a(*cheetah->physics(), small);
+  CHECK(textures() == 3); // of the same model and size, so it shares a's
   std::vector<std::uint8_t> first(a.bytes());
   std::vector<std::uint8_t> again(a.bytes());
   std::vector<std::uint8_t> other(b.bytes());
