@@ -67,19 +67,19 @@ std::string random_shapes(Random& random, int count) {
 }
 
 /// Share of pixels whose depth and segmentation match what MuJoCo's own ray hits.
-double agreement(const Physics& physics) {
-  constexpr int kSide = 64;
-  RayCaster caster(caster_model(physics.compiled()), {.height = kSide, .width = kSide});
-  std::vector<float> depth(kSide * kSide);
-  std::vector<std::int32_t> objects(2 * kSide * kSide);
+double agreement(const Physics& physics, int side = 64) {
+  RayCaster caster(caster_model(physics.compiled()), {.height = side, .width = side});
+  const auto pixels = static_cast<std::size_t>(side * side);
+  std::vector<float> depth(pixels);
+  std::vector<std::int32_t> objects(2 * pixels);
   caster.draw_depth(physics.model(), physics.data(), depth);
   caster.draw_segmentation(physics.model(), physics.data(), objects);
   const double half = std::tan(physics.model().cam_fovy[0] * mjPI / 360);
   int equal = 0;
-  for (int i = 0; i < kSide * kSide; ++i) {
+  for (int i = 0; i < side * side; ++i) {
     // The camera is at the origin and looks along -z.
-    const double x = (2 * (i % kSide + .5) / kSide - 1) * half;
-    const double y = (1 - 2 * (i / kSide + .5) / kSide) * half;
+    const double x = (2 * (i % side + .5) / side - 1) * half;
+    const double y = (1 - 2 * (i / side + .5) / side) * half;
     const mjtNum origin[3] = {0, 0, 0};
     const mjtNum direction[3] = {x, y, -1};
     int geom = -1;
@@ -91,7 +91,7 @@ double agreement(const Physics& physics) {
       continue;
     equal += geom < 0 || std::abs(depth[pixel] - distance) < 1e-3 * distance ? 1 : 0;
   }
-  return static_cast<double>(equal) / (kSide * kSide);
+  return static_cast<double>(equal) / (side * side);
 }
 
 } // namespace
@@ -122,11 +122,18 @@ TEST_CASE("Invalid options are refused, and the error names the key, the value a
                   std::invalid_argument);
 }
 
-TEST_CASE("A compiled model has one caster model, which its callers share") {
+TEST_CASE(
+    "A compiled model has one caster model, which its callers share until the last drops it") {
   const auto physics = simulate(kScene);
-  const auto one = caster_model(physics->compiled());
+  auto one = caster_model(physics->compiled());
   CHECK(one == caster_model(physics->compiled()));
   CHECK(one != caster_model(simulate(kScene)->compiled()));
+  const std::weak_ptr<const CasterModel> held = one;
+  auto caster = std::make_unique<RayCaster>(std::move(one), CastOptions{});
+  CHECK(held.lock() == caster_model(physics->compiled())); // the caster holds it
+  caster.reset();
+  CHECK(held.expired());
+  CHECK(caster_model(physics->compiled()) != nullptr);
 }
 
 TEST_CASE("Layouts, grey and row strides show the same picture") {
@@ -178,13 +185,19 @@ TEST_CASE("Thousands of shapes are drawn correctly") {
   CHECK(std::set<std::uint8_t>(picture.begin(), picture.end()).size() > 20);
 }
 
-TEST_CASE("Pictures of even and odd sizes show the scene") {
+TEST_CASE("Pictures of even and odd sizes show the same scene") {
   const auto physics = simulate(kScene);
   for (const int side : {1, 2, 3, 5, 17, 85}) {
     CAPTURE(side);
     const auto picture =
         draw(*physics, {.height = side, .width = side, .layout = PixelLayout::channels_last});
     CHECK(brightness(picture, side, side / 2, side / 2) > 100); // the ball
+  }
+  Random random(7);
+  const auto shapes = simulate(random_shapes(random, 25));
+  for (const int side : {62, 63, 64, 65}) {
+    CAPTURE(side);
+    CHECK(agreement(*shapes, side) > .99);
   }
   const auto wide = draw(*physics, {.height = 3, .width = 4096});
   CHECK(wide.size() == 3 * 3 * 4096);

@@ -216,11 +216,17 @@ TEST_CASE("Degenerate triangles and coordinates that are not finite give finite 
   }
 }
 
-TEST_CASE("A ray hits a mesh of many coincident triangles") {
+TEST_CASE("Many coincident triangles make a tree of bounded depth, and a ray hits them") {
   Soup soup;
   for (int i = 0; i < 3000; ++i)
     soup.add({{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}}});
   const MeshView view = soup.build();
+  std::vector<int> depths(soup.nodes.size(), 1); // children come after their parents
+  for (std::size_t i = 0; i < soup.nodes.size(); ++i)
+    if (const BvhNode& node = soup.nodes[i]; node.count == 0)
+      for (const std::int32_t child : {node.first, node.first + 1})
+        depths.at(static_cast<std::size_t>(child)) = depths[i] + 1;
+  CHECK(*std::max_element(depths.begin(), depths.end()) <= kBvhDepth);
   Rays rays{{{.2F, .2F, 1}}, {{0, 0, -1}}};
   CHECK(test::cast_mesh(view, rays)[0].t == doctest::Approx(1));
 }

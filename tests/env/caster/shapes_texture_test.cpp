@@ -81,19 +81,26 @@ TEST_CASE("Level 0 is sampled bilinearly and repeats, with two colours and with 
   }
 }
 
-TEST_CASE("The last level is the mean of the texture, and higher levels are clamped to it") {
+TEST_CASE("The last level is the mean of the texture, a level between two mixes them, and higher "
+          "levels are clamped to the last") {
   const auto compiled = textured("2d", 8, 8, [](mjtByte* bytes) {
     for (int i = 0; i < 64; ++i)
       for (int c = 0; c < 3; ++c)
         bytes[3 * i + c] = static_cast<mjtByte>(i % 8 < 4 ? 40 : 160 + c);
   });
   const Texture texture = make_textures(compiled->get())[0];
-  const auto sampled = test::sample(
-      texture, {{.25F, .5F, 0, 0}, {.25F, .5F, 3, 0}, {.25F, .5F, 99, 0}, {.25F, .5F, .5F, 0}});
+  const auto sampled = test::sample(texture, {{.25F, .5F, 0, 0},
+                                              {.25F, .5F, 3, 0},
+                                              {.25F, .5F, 99, 0},
+                                              {.25F, .5F, 2, 0},
+                                              {.25F, .5F, 2.25F, 0},
+                                              {.25F, .5F, 2.5F, 0}});
   CHECK(sampled[0][0] == doctest::Approx(40 / 255.0));
   CHECK(sampled[1][0] == doctest::Approx(100 / 255.0).epsilon(.01));
   CHECK(sampled[2] == sampled[1]);
   CHECK(sampled[3][0] == doctest::Approx(40 / 255.0).epsilon(.01));
+  CHECK(sampled[4][0] == doctest::Approx(55 / 255.0).epsilon(.01));
+  CHECK(sampled[5][0] == doctest::Approx(70 / 255.0).epsilon(.01));
 }
 
 TEST_CASE("A cube texture has each face where OpenGL has it and no seam between faces") {
