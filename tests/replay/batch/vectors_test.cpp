@@ -57,7 +57,7 @@ TEST_CASE("A client receives the vectors that a table gathers") {
   }
 }
 
-TEST_CASE("A client receives sequences with the vectors of each row") {
+TEST_CASE("Sequences show the vectors of each row, both from a table and from a client") {
   TransitionSpec spec = both_spec(2, 1);
   spec.sequence_steps = 4;
   spec.sequence_period = 2;
@@ -65,14 +65,17 @@ TEST_CASE("A client receives sequences with the vectors of each row") {
   env::wire::Context context;
   ShardHost served(context, kFree, spec, 4);
   ShardClient client(context, served.endpoint(), spec);
+  Table table(kFree, spec, 99);
   Writer writer = transition_writer(spec, 1, 16);
   Player player(spec, 5);
   for (int i = 0; i < 200; ++i) {
     const float value = static_cast<float>(i);
     std::memcpy(writer.next(writer.layout().place(kExtras)).data(), &value, sizeof value);
     player.step(writer);
-    if (const InsertionPtr made = writer.take())
+    if (const InsertionPtr made = writer.take()) {
+      table.insert(*made);
       REQUIRE(client.insert(made, soon()));
+    }
   }
   REQUIRE(client.flush(soon()));
   constexpr std::size_t kItems = 40, kRows = kItems * 5;
@@ -91,15 +94,25 @@ TEST_CASE("A client receives sequences with the vectors of each row") {
                        .extras = {std::as_writable_bytes(std::span(value))},
                        .vectors = {std::as_writable_bytes(std::span(position)),
                                    std::as_writable_bytes(std::span(touch))}};
+  const auto check_rows = [&] {
+    for (std::size_t row = 0; row < kRows; ++row) {
+      std::uint32_t place[2]; // of the newest frame
+      std::memcpy(place, &observation[(row + 1) * spec.observation().bytes() - spec.frame.bytes()],
+                  sizeof place);
+      CHECK(position[3 * row + 2] == player.vector_of(0, place[0], place[1])[2]);
+      CHECK(touch[row] == player.vector_of(1, place[0], place[1])[0]);
+      CHECK((first[row] != 0) == (place[1] == 0));
+    }
+  };
   REQUIRE_EQ(client.sample(kItems, view, 0, soon()), kItems);
-  for (std::size_t row = 0; row < kRows; ++row) {
-    std::uint32_t place[2]; // of the newest frame
-    std::memcpy(place, &observation[(row + 1) * spec.observation().bytes() - spec.frame.bytes()],
-                sizeof place);
-    CHECK(position[3 * row + 2] == player.vector_of(0, place[0], place[1])[2]);
-    CHECK(touch[row] == player.vector_of(1, place[0], place[1])[0]);
-    CHECK((first[row] != 0) == (place[1] == 0));
-  }
+  check_rows();
+  std::ranges::fill(position, -1.0F);
+  std::ranges::fill(touch, -1.0F);
+  std::vector<Item> items;
+  table.sample(kItems, items);
+  REQUIRE_EQ(items.size(), kItems);
+  gather(spec, items, view, 0);
+  check_rows();
 }
 
 TEST_CASE("Recorded episodes keep their vectors and refuse steps with other vectors") {

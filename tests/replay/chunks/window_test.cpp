@@ -10,6 +10,7 @@
 #include "replay/replay.pb.h"
 #include "replay/service/insertion_decoder.hpp"
 #include "replay/service/wire_format.hpp"
+#include "replay/storage/checkpoint_reader.hpp"
 #include "replay/table/table.hpp"
 #include "replay/writers/writer.hpp"
 #include "tests/replay/table/saved_table.hpp"
@@ -80,7 +81,8 @@ TEST_CASE("A chunk is kept while any window uses it and is counted once") {
   }
 }
 
-TEST_CASE("A saved table of long windows is loaded completely, and another signature is refused") {
+TEST_CASE("A saved table of long windows is loaded completely, and a damaged one or another "
+          "signature is refused") {
   const TemporaryFolder folder;
   const std::string path = (folder / "table").string();
   WindowSource source(1, 3, 30, 5);
@@ -109,6 +111,18 @@ TEST_CASE("A saved table of long windows is loaded completely, and another signa
     table.insert(*more);
     restored.insert(*more);
   }
+  const TableStats before = restored.stats();
+  const CheckpointReader saved(path);
+  for (const CheckpointBlob& blob : saved.blobs()) {
+    const std::filesystem::path segment = saved.segments()[blob.segment]->path();
+    const std::string whole = read_bytes(segment);
+    std::string damaged = whole;
+    damaged.at(blob.place.offset) ^= '\1';
+    write_bytes(segment, damaged);
+    CHECK_THROWS_WITH_AS(restored.load(path), doctest::Contains("is damaged"), std::runtime_error);
+    write_bytes(segment, whole);
+  }
+  CHECK(restored.stats() == before);
   Signature other = kSignature;
   other.columns[1].shape = {3};
   Table wrong(config, other, 1);

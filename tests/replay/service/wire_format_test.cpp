@@ -364,18 +364,30 @@ TEST_CASE("Transitions with hindsight arrive as gather() would write them or are
   CHECK(refused > 200);
 }
 
-TEST_CASE("More writers than the limit are accepted, and oversized chunks are refused") {
-  const TransitionSpec spec = pixel_spec(2, 1);
+TEST_CASE("A writer above the limit replaces the one silent for longest, and oversized chunks are "
+          "refused") {
+  const TransitionSpec spec = pixel_spec(1, 1);
   InsertionDecoder decoder(spec, kLimits);
-  std::vector<Source> sources;
-  for (std::uint64_t id = 0; id < 20; ++id)
-    sources.emplace_back(spec, id);
+  std::vector<Writer> writers;
+  for (std::uint64_t id = 0; id < 6; ++id) {
+    writers.push_back(transition_writer(spec, id, 12));
+    begin_episode(writers.back());
+  }
+  const std::vector<float> action(3);
   InsertionPtr got;
-  for (Source& source : sources)
-    CHECK(decode(decoder, encode_insertion(*source.next(2), kSpec, false), got)
-          == Result::insertion);
+  const auto insert = [&](std::size_t writer) { // its item needs the last row of the one before
+    append_step(writers[writer], action, 0, 1, false);
+    return decode(decoder, encode_insertion(*writers[writer].take(), kSpec, false), got);
+  };
+  for (const std::size_t writer : {0U, 1U, 2U, 3U, 0U, 4U, 5U}) // 4 replaces 1, then 5 replaces 2
+    CHECK(insert(writer) == Result::insertion);
+  for (const std::size_t writer : {1U, 2U})
+    CHECK(insert(writer) == Result::missing);
+  for (const std::size_t writer : {0U, 3U, 4U, 5U})
+    CHECK(insert(writer) == Result::insertion);
   InsertionDecoder tight(spec, {.max_chunk_bytes = 100, .max_writers = 4});
-  CHECK(decode(tight, encode_insertion(*sources[0].next(2), kSpec, true), got) == Result::garbage);
+  append_step(writers[0], action, 0, 1, false);
+  CHECK(decode(tight, encode_insertion(*writers[0].take(), kSpec, true), got) == Result::garbage);
 }
 
 } // namespace

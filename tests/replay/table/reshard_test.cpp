@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "replay/chunks/window_reader.hpp"
+#include "replay/storage/checkpoint_reader.hpp"
 #include "replay/table/reshard.hpp"
 #include "replay/table/table.hpp"
 #include "tests/replay/table/saved_table.hpp"
@@ -197,7 +198,7 @@ TEST_CASE(
   CHECK_EQ(small.stats().items, 100);
 }
 
-TEST_CASE("A missing or mismatched part of a table changes nothing") {
+TEST_CASE("A missing, damaged or mismatched part of a table is refused and changes nothing") {
   const TemporaryFolder folder;
   const TableConfig config{.max_items = 400};
   const Shards three = fill(folder.path(), config, 3, 30);
@@ -209,10 +210,27 @@ TEST_CASE("A missing or mismatched part of a table changes nothing") {
   Table other(config, pixel_spec(3, 4), 1);
   CHECK_THROWS_WITH_AS(other.load_part(three.folders, 0, 2), doctest::Contains("n_step 4"),
                        std::runtime_error);
+  const auto refused = [&] {
+    CHECK_THROWS_WITH_AS(table.load_part(three.folders, 0, 1), doctest::Contains("shard-1"),
+                         std::runtime_error);
+    CHECK(table.stats() == before);
+  };
+  for (const auto& [name, whole] : contents_of_folder(three.folders[1])) {
+    write_bytes(three.folders[1] / name, whole.substr(0, whole.size() - 1));
+    refused();
+    write_bytes(three.folders[1] / name, whole);
+  }
+  const CheckpointReader reader(three.folders[1]);
+  const CheckpointBlob blob = reader.blobs()[0];
+  const fs::path segment = reader.segments()[blob.segment]->path();
+  const std::string whole = read_bytes(segment);
+  std::string damaged = whole;
+  damaged.at(blob.place.offset) ^= '\1';
+  write_bytes(segment, damaged);
+  refused();
+  write_bytes(segment, whole);
   fs::remove(three.folders[1] / "manifest");
-  CHECK_THROWS_WITH_AS(table.load_part(three.folders, 0, 2), doctest::Contains("shard-1"),
-                       std::runtime_error);
-  CHECK(table.stats() == before);
+  refused();
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 
 #include "replay/table/table.hpp"
 #include "tests/replay/table/saved_table.hpp"
+#include "tests/replay/table/set_priority.hpp"
 #include "tests/replay/writers/episodes.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -22,10 +23,11 @@ struct Filled {
     std::vector<Item> items;
     table.sample(33, items);
   }
-  void add(Table& to) {
+  void add(Table& to) { to.insert(*next()); }
+  InsertionPtr next() {
     while (writer.pending_items() < 3)
       player.step(writer);
-    to.insert(*writer.take());
+    return writer.take();
   }
   TransitionSpec spec;
   TableConfig config;
@@ -58,9 +60,7 @@ TEST_CASE("A loaded table continues with the same contents, counters, duplicates
   save(from.table, folder / "table");
   CHECK((contents_of_folder(folder / "again") == contents_of_folder(folder / "table")));
   // It takes the next insertion, once.
-  while (from.writer.pending_items() < 3)
-    from.player.step(from.writer);
-  const InsertionPtr made = from.writer.take();
+  const InsertionPtr made = from.next();
   for (Table* table : {&restored, &from.table}) {
     table->insert(*made);
     table->insert(*made);
@@ -71,6 +71,31 @@ TEST_CASE("A loaded table continues with the same contents, counters, duplicates
   CHECK(batch == next_sample(from.table, from.spec, 64));
   for (std::size_t i = 0; i < batch.rows; ++i)
     from.player.check_row(batch, i);
+}
+
+TEST_CASE("A loaded table with fading makes the same samples, and another fading is refused") {
+  const TemporaryFolder folder;
+  TableConfig config{
+      .max_items = 250,
+      .sampler = {
+          .kind = SelectorKind::prioritized, .exponent = 0.6, .fade = 0.98, .least_fade = 0.2}};
+  Filled from(pixel_spec(3, 3), config);
+  for (std::uint64_t key = 0; key < static_cast<std::uint64_t>(from.table.stats().inserted); ++key)
+    if (from.table.contains(key))
+      set_priority(from.table, key, static_cast<double>(1 + key % 7));
+  save(from.table, folder / "table");
+  Table restored(config, from.spec, 1);
+  restored.load(folder / "table");
+  for (int i = 0; i < 5; ++i) {
+    CHECK(next_sample(restored, from.spec, 64) == next_sample(from.table, from.spec, 64));
+    const InsertionPtr made = from.next();
+    restored.insert(*made);
+    from.table.insert(*made);
+  }
+  config.sampler.fade = 1;
+  Table other(config, from.spec, 1);
+  CHECK_THROWS_WITH_AS(other.load(folder / "table"), doctest::Contains("fade 0.98 to 0.2"),
+                       std::runtime_error);
 }
 
 TEST_CASE("An empty table and one of a single item can be saved") {

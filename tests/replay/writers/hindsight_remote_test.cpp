@@ -20,7 +20,8 @@ float number(std::span<const std::byte> bytes) {
   return value;
 }
 
-TEST_CASE("A client receives relabelled items with their pictures and goals") {
+TEST_CASE(
+    "A client receives relabelled items with their goals and with pictures that were sent once") {
   const Signature steps{.columns = {{"pixels", env::ElementType::uint8, {3, 8, 8}},
                                     {"achieved", env::ElementType::float32, {}},
                                     {"goal", env::ElementType::float32, {}}},
@@ -43,7 +44,13 @@ TEST_CASE("A client receives relabelled items with their pictures and goals") {
   ShardHost host(context, {}, layout.signature(), 4);
   ShardClient client(context, host.endpoint(), layout.signature());
   const auto soon = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  REQUIRE(client.insert(writer.take(), soon));
+  const InsertionPtr made = writer.take();
+  CHECK_EQ(made->items.size(), 19 * 5);
+  std::uint32_t rows = 0; // that are sent: all items share them
+  for (const ChunkRows& part : made->rows)
+    rows += part.count;
+  CHECK_EQ(rows, 20);
+  REQUIRE(client.insert(made, soon));
   const auto batch = client.sample(200, soon);
   REQUIRE(batch);
   std::vector<int> lanes(5);

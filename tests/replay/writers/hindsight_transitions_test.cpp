@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "replay/batch/gather.hpp"
@@ -11,6 +13,21 @@ GoalFrame frame_of(std::span<const std::byte> bytes, std::size_t row) {
   GoalFrame frame;
   std::memcpy(&frame, bytes.data() + row * sizeof frame, sizeof frame);
   return frame;
+}
+
+/// Writes frames [from, to) of an episode.
+void write_frames(Writer& writer, const std::vector<GoalFrame>& frames, std::size_t from,
+                  std::size_t to) {
+  for (std::size_t t = from; t < to; ++t) {
+    std::memcpy(writer.next(kFrame).data(), &frames[t], sizeof(GoalFrame));
+    if (t == 0) {
+      begin_episode(writer);
+      continue;
+    }
+    const float action = frames[t].place[0] - frames[t - 1].place[0];
+    const bool reached = frames[t].reached();
+    append_step(writer, {&action, 1}, reached ? 5 : -1, reached ? 0 : 1, t + 1 == frames.size());
+  }
 }
 
 } // namespace
@@ -76,29 +93,44 @@ TEST_CASE("Each transition is stored unchanged and with goals that its episode r
   }
 }
 
-TEST_CASE("A writer with hindsight continues from its saved state with the same items") {
+TEST_CASE("A writer with hindsight that was saved in the middle of an episode continues with the "
+          "same items") {
   const TransitionSpec spec = goal_spec(2);
-  Writer whole = hindsight_transition_writer(spec, 1, 5, line_goal());
-  Writer resumed = hindsight_transition_writer(spec, 1, 77, line_goal());
   GoalPlayer player(9);
-  for (int i = 0; i < 7; ++i)
-    player.episode(whole);
-  std::vector<std::byte> state;
-  whole.save_state(state);
-  CHECK(resumed.load_state(state).empty());
-  GoalPlayer other = player;
-  for (int i = 0; i < 7; ++i) {
-    player.episode(whole);
-    other.episode(resumed);
+  Writer unused = hindsight_transition_writer(spec, 9, 5, line_goal());
+  for (int i = 0; i < 14; ++i)
+    player.episode(unused);
+  const std::vector<GoalFrame>& open =
+      *std::max_element(player.episodes.begin(), player.episodes.end(),
+                        [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  REQUIRE_GT(open.size(), 4);
+  for (std::size_t stop = 0; stop < open.size(); ++stop) {
+    CAPTURE(stop);
+    Writer whole = hindsight_transition_writer(spec, 1, 5, line_goal());
+    Writer resumed = hindsight_transition_writer(spec, 1, 77, line_goal());
+    for (std::size_t i = 0; i < 7; ++i)
+      write_frames(whole, player.episodes[i], 0, player.episodes[i].size());
+    write_frames(whole, open, 0, stop);
+    if (stop % 2 == 1)
+      REQUIRE(whole.take() != nullptr); // withholds the open episode
+    std::vector<std::byte> state;
+    whole.save_state(state);
+    CHECK(resumed.load_state(state).empty());
+    for (Writer* one : {&whole, &resumed}) {
+      write_frames(*one, open, stop, open.size());
+      for (std::size_t i = 7; i < 14; ++i)
+        write_frames(*one, player.episodes[i], 0, player.episodes[i].size());
+    }
+    const InsertionPtr a = whole.take();
+    const InsertionPtr b = resumed.take();
+    CHECK(a->sequence == b->sequence);
+    REQUIRE(a->items.size() == b->items.size());
+    Batch first(spec, std::ssize(a->items));
+    Batch second(spec, std::ssize(a->items));
+    gather(spec, a->items, first.view(), 0);
+    gather(spec, b->items, second.view(), 0);
+    CHECK(first == second);
   }
-  const InsertionPtr a = whole.take();
-  const InsertionPtr b = resumed.take();
-  REQUIRE(a->items.size() == b->items.size());
-  Batch first(spec, std::ssize(a->items));
-  Batch second(spec, std::ssize(a->items));
-  gather(spec, a->items, first.view(), 0);
-  gather(spec, b->items, second.view(), 0);
-  CHECK(first == second);
 }
 
 TEST_CASE("Specs and goals that do not fit hindsight are refused, and the error names them") {

@@ -117,8 +117,15 @@ TEST_CASE("With a period of at most length minus burn_in, every row after the fi
     if (options.end == EpisodeEnd::drop || options.period > options.length - options.burn_in)
       continue;
     for (std::int64_t rows = 1; rows < 40; ++rows) {
+      Writer writer = sequence_writer(marked_signature(), 3, options);
+      for (std::int64_t step = 0; step < rows; ++step) {
+        write_marked(writer, {1, step});
+        writer.append_step(step + 1 == rows);
+      }
+      std::vector<MarkedItem> got;
+      take_marked(writer, got);
       std::set<std::int64_t> trained;
-      for (const MarkedItem& item : expected_items(options, 1, rows))
+      for (const MarkedItem& item : got)
         for (std::size_t k = item.history; k < item.rows.size(); ++k)
           if (item.rows[k].episode == 1)
             trained.insert(item.rows[k].step);

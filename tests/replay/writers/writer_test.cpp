@@ -162,21 +162,36 @@ TEST_CASE(
   writer.save_state(state);
   for (std::size_t size = 0; size < state.size(); size += 1 + size / 50)
     CHECK_THROWS_AS(writer.load_state(std::span(state).first(size)), std::runtime_error);
+  std::vector<std::byte> after;
+  writer.save_state(after);
+  CHECK(after == state); // a refused state changes nothing
   Writer other = transition_writer(pixel_spec(2, 4), 1);
   CHECK_THROWS_WITH_AS(other.load_state(state), doctest::Contains("different steps"),
                        std::runtime_error);
+  std::vector<std::byte> blank;
+  transition_writer(spec, 1, 9).save_state(blank);
   std::mt19937_64 random(1);
-  for (int i = 0; i < 2000; ++i) { // never crashes; a state that it accepts can be continued
+  int refused = 0;
+  int accepted = 0;
+  for (int i = 0; i < 2000; ++i) { // a state has no checksum, so a wrong number may be accepted
     auto damaged = state;
     damaged[random() % 400] ^= static_cast<std::byte>(1U << random() % 8);
     Writer fresh = transition_writer(spec, 1, 9);
     try {
       fresh.load_state(damaged);
-      begin_episode(fresh);
-      fresh.take();
     } catch (const std::runtime_error&) {
+      ++refused;
+      after.clear();
+      fresh.save_state(after);
+      REQUIRE(after == blank);
+      continue;
     }
+    ++accepted;
+    begin_episode(fresh);
+    fresh.take();
   }
+  CHECK_GT(refused, 200);
+  CHECK_GT(accepted, 200);
 }
 
 TEST_CASE("Misuse of a transition writer throws with an explanation") {
