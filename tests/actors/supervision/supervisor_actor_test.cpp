@@ -76,6 +76,34 @@ TEST_CASE_FIXTURE(SupervisorFixture, "Restarts are limited within a period") {
 }
 
 TEST_CASE_FIXTURE(SupervisorFixture,
+                  "The first restart is immediate, and later ones come after growing pauses") {
+  std::vector<int> pauses; // in steps of the clock
+  const auto step = [&] {
+    scheduler.clock().advance_time(std::chrono::milliseconds(200));
+    deliver_all();
+  };
+  for (std::uint64_t number = 0; number < 4; ++number) {
+    spawn(Role::learner, number);
+    pauses.push_back(0);
+    for (; processes.size() == number && pauses.back() < 50; ++pauses.back())
+      step();
+    REQUIRE(processes.size() == number + 1);
+    ::kill(processes.back(), SIGKILL);
+    wait_until_dead(processes.back());
+    std::optional<Loss> told;
+    for (int left = 50; left > 0 && !told; --left) {
+      step();
+      told = loss();
+    }
+    REQUIRE(told);
+  }
+  CHECK(pauses[0] == 0);
+  CHECK(pauses[1] == 0);
+  CHECK(pauses[2] > 0);
+  CHECK(pauses[3] > pauses[2]);
+}
+
+TEST_CASE_FIXTURE(SupervisorFixture,
                   "A failed learner is not restarted, but a failed environment is") {
   for (const Role role : {Role::learner, Role::environment}) {
     spawn(role, 0);
