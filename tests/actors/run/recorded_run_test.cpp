@@ -116,6 +116,9 @@ TEST_CASE("Settings that do not fit a recording are refused") {
   RunConfig other_task = config;
   other_task.environment.task = "pendulum_swingup";
   CHECK(error_of(other_task).find("does not fit") != std::string::npos);
+  RunConfig no_folder = config;
+  no_folder.recording = folder / "absent";
+  CHECK(error_of(no_folder).find("absent is not a recording") != std::string::npos);
   config.stop.updates = 0;
   CHECK_THROWS_WITH_AS(play(config, folder.path()), doctest::Contains("stop.updates"),
                        std::invalid_argument);

@@ -74,7 +74,8 @@ TEST_CASE("A run resumes with more or fewer shards and keeps all its items and c
   CHECK(last.progress.replay_items > three.progress.replay_items);
 }
 
-TEST_CASE("A deterministic run that resumes with another number of shards repeats bit for bit") {
+TEST_CASE("A deterministic run that resumes with another number of shards keeps its items and "
+          "repeats bit for bit") {
   const TemporaryFolder folder, first, second;
   auto config = small(3000);
   config.actors.environments_per_actor = 3; // a multiple of both numbers of shards
@@ -85,7 +86,12 @@ TEST_CASE("A deterministic run that resumes with another number of shards repeat
   const RunResult a = play(config, first.path(), half.checkpoint);
   const RunResult b = play(config, second.path(), half.checkpoint);
   REQUIRE(a.error == "");
+  REQUIRE(b.error == "");
   CHECK(a.progress.updates > half.progress.updates);
+  const auto inserted = a.progress.inserts - half.progress.inserts;
+  CHECK(inserted > 0);
+  CHECK(a.progress.replay_items == half.progress.replay_items + inserted);
+  CHECK(b.progress.replay_items == a.progress.replay_items);
   check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
 }
 
