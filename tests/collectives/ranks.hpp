@@ -21,8 +21,18 @@ namespace troupe::collectives {
 /// shared_memory: each rank maps the memory separately, like a process; shared_threads: the ranks
 /// share one mapping, which ThreadSanitizer can follow.
 /// mpi: this process is one of the ranks. even_hosts: two hosts of threads connected by TCP, with
-/// the ranks dealt out in turn; uneven_hosts: the last rank is alone on its host.
-enum class Means { threads, tcp, shared_memory, shared_threads, mpi, even_hosts, uneven_hosts };
+/// the ranks dealt out in turn; uneven_hosts: the last rank is alone on its host; one_host: all
+/// ranks are on one.
+enum class Means {
+  threads,
+  tcp,
+  shared_memory,
+  shared_threads,
+  mpi,
+  even_hosts,
+  uneven_hosts,
+  one_host
+};
 
 /// LibTorch's TCPStore is not instrumented, so ThreadSanitizer reports races between its threads.
 /// Its tests are skipped there. Our part of it (control_mesh_test) and ranks as threads are fully
@@ -58,7 +68,8 @@ inline std::vector<std::string> on_ranks(Means means, int size, const Body& body
       communicators[static_cast<std::size_t>(rank)] = std::make_unique<BackendCommunicator>(
           c10::make_intrusive<SharedMemoryBackend>(rank, segment, options.timeout), at::kCPU);
   }
-  const bool hosts = means == Means::even_hosts || means == Means::uneven_hosts;
+  const bool hosts =
+      means == Means::even_hosts || means == Means::uneven_hosts || means == Means::one_host;
   const auto server = hosts ? std::make_unique<RendezvousServer>("127.0.0.1", 0) : nullptr;
   const auto threads_of_host = threads_over_store();
   const bool joins = means == Means::tcp || means == Means::shared_memory;
@@ -77,7 +88,8 @@ inline std::vector<std::string> on_ranks(Means means, int size, const Body& body
             communicators[i] =
                 make_shared_memory_communicator("127.0.0.1", port, rank, size, options);
           if (hosts) {
-            const bool first = means == Means::even_hosts ? rank % 2 == 0 : rank + 1 < size;
+            const bool first = means == Means::one_host
+                               || (means == Means::even_hosts ? rank % 2 == 0 : rank + 1 < size);
             communicators[i] =
                 hierarchical_over_store(threads_of_host, tcp_over_store(), first ? "a" : "b")(
                     connect_rendezvous("127.0.0.1", server->port(), options), rank, size, options);

@@ -21,8 +21,11 @@ TEST_CASE("Every operation over a host of three ranks and a host of one equals a
   check_c10d(Means::uneven_hosts, 4);
 }
 
-TEST_CASE("A single rank on a single host works alone") {
-  check_operations(Means::even_hosts, 1, at::kFloat, {3, 5});
+TEST_CASE(
+    "Every operation on one host alone equals a reference loop, with three ranks and with one") {
+  for (const int size : {3, 1})
+    check_operations(Means::one_host, size, at::kFloat, {3, 5});
+  check_c10d(Means::one_host, 3);
 }
 
 TEST_CASE("LibTorch's Reducer over two hosts equals one big batch") {
