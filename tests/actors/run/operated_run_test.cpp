@@ -160,6 +160,23 @@ TEST_CASE(
   CHECK(live.end(true).error == "");
 }
 
+TEST_CASE("A live run shows the picture that its agent sees") {
+  auto config = small(2'000'000'000);
+  config.deterministic = false;
+  config.environment.pixels = env::PixelOptions{.height = 64, .width = 64, .grey = true};
+  const TemporaryFolder folder;
+  OperatedRun live(config, folder.path());
+  live.wait_for_updates(1);
+  wire::PictureOrder order;
+  order.set_observed(true);
+  const auto seen = live.control().picture(order, kPatience);
+  CHECK(seen.observed());
+  CHECK(seen.height() == 64);
+  CHECK(seen.width() == 64);
+  CHECK(std::set<char>(seen.rgb().begin(), seen.rgb().end()).size() > 5);
+  CHECK(live.end(true).error == "");
+}
+
 TEST_CASE("A pause between rounds does not change the result of a deterministic run") {
   const TemporaryFolder whole, held;
   const RunResult a = play(small(6000), whole.path());
