@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <stdexcept>
 
 #include "env/plugin/own_environments.hpp"
@@ -254,14 +255,14 @@ private:
     if (!refuses([&] { environment->step(action, long_buffer); }))
       error("mistakes", "step() into a buffer of the wrong size is not refused" + kHow);
     environment->reset(options_.seed, observation);
-    std::size_t choice = 0;
-    while (choice < action.size() && spec_.action.choices_of(choice) == 0)
-      ++choice;
-    if (choice < action.size()) {
+    for (std::size_t i = 0; i < action.size(); ++i) {
+      if (spec_.action.choices_of(i) == 0)
+        continue;
       std::vector<double> between(action);
-      between[choice] = 0.5;
+      between[i] = 0.5;
       if (!refuses([&] { environment->step(between, observation); }))
-        error("mistakes", "a choice of 0.5 is not refused" + kHow);
+        error("mistakes", "a choice of 0.5 is not refused as number " + std::to_string(i)
+                              + " of an action" + kHow);
       environment->reset(options_.seed, observation);
     }
     std::vector<double> wrong(action);
@@ -270,11 +271,13 @@ private:
       error("mistakes", "an action with one number too many is not refused" + kHow);
     for (const double bad :
          {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
-      environment->reset(options_.seed, observation);
-      wrong.assign(action.begin(), action.end());
-      wrong.back() = bad;
-      if (!refuses([&] { environment->step(wrong, observation); }))
-        error("mistakes", "an action that is " + std::to_string(bad) + " is not refused" + kHow);
+      for (const std::size_t i : std::set<std::size_t>{0, action.size() - 1}) {
+        environment->reset(options_.seed, observation);
+        wrong.assign(action.begin(), action.end());
+        wrong[i] = bad;
+        if (!refuses([&] { environment->step(wrong, observation); }))
+          error("mistakes", "an action that is " + std::to_string(bad) + " is not refused" + kHow);
+      }
     }
     play(*environment, options_.seed, 2); // it must still work after all of this
   }

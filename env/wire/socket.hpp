@@ -31,8 +31,10 @@ struct Message {
 enum class SocketType { dealer, router, publisher, subscriber };
 
 struct SocketOptions {
-  std::size_t max_frame_bytes = std::size_t{64} << 20; // a peer that sends more is disconnected
-  std::size_t max_frames = 1024;                       // data frames per message
+  /// A peer that sends a larger frame is disconnected. A router without keys disconnects above the
+  /// larger of this, max_header_bytes and 64 KiB, and drops the messages between.
+  std::size_t max_frame_bytes = std::size_t{64} << 20;
+  std::size_t max_frames = 1024; // data frames per message
   std::size_t max_header_bytes = std::size_t{1} << 20;
   /// Maximum message size for a socket that binds without keys; frames in shared memory do not
   /// count.

@@ -1,6 +1,8 @@
 #include "learner/gradients/optimizer_state.hpp"
 
 #include <cstring>
+#include <map>
+#include <memory>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -140,25 +142,35 @@ bool read(Optimizer& optimizer, TensorMap& out) {
   return true;
 }
 
+/// Replaces the optimizer's state if it is of this kind and uses every entry of `in`. Returns false
+/// if it is of another kind.
 template <typename Kind, typename State>
 bool write(Optimizer& optimizer, const TensorMap& in, std::set<std::string>& used) {
   if (typeid(optimizer) != typeid(Kind))
     return false;
+  std::map<void*, std::unique_ptr<State>> states; // null: the parameter has none
   const auto parameters = parameters_of(optimizer);
   const Writer writer(in, used);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto prefix = std::to_string(i) + ".";
     if (!has_any(in, prefix)) {
       if (typeid(Kind) != typeid(torch::optim::Adagrad)) // Adagrad's constructor makes its state
-        optimizer.state().erase(parameters[i].unsafeGetTensorImpl());
+        states[parameters[i].unsafeGetTensorImpl()] = nullptr;
       continue;
     }
     auto state = std::make_unique<State>();
     visit_state(*state, [&](const char* name, auto& value) {
       writer(prefix + name, value, parameters[i]);
     });
-    optimizer.state()[parameters[i].unsafeGetTensorImpl()] = std::move(state);
+    states[parameters[i].unsafeGetTensorImpl()] = std::move(state);
   }
+  if (used.size() < in.size())
+    return true;
+  for (auto& [parameter, state] : states)
+    if (state)
+      optimizer.state()[parameter] = std::move(state);
+    else
+      optimizer.state().erase(parameter);
   return true;
 }
 
@@ -202,10 +214,15 @@ bool write_fused(Optimizer& optimizer, const TensorMap& in, std::set<std::string
   const Writer writer(in, used);
   const auto& parameter = fused->param_groups().front().params().front();
   std::int64_t steps = 0;
+  at::Tensor mean = fused->mean(), square = fused->square();
   writer("0.step", steps, parameter);
-  writer("0.exp_avg", fused->mean(), parameter);
-  writer("0.exp_avg_sq", fused->square(), parameter);
+  writer("0.exp_avg", mean, parameter);
+  writer("0.exp_avg_sq", square, parameter);
+  if (used.size() < in.size())
+    return true;
   fused->set_steps(steps);
+  fused->mean() = mean;
+  fused->square() = square;
   return true;
 }
 

@@ -20,7 +20,7 @@ bool knows_state_of(const torch::optim::Optimizer& optimizer);
 
 /// Copies into the optimizer what optimizer_state() returned for one of the same kind and
 /// parameters. Throws std::invalid_argument naming an entry that is missing, unexpected or of the
-/// wrong shape or type. The optimizer may then be partly overwritten.
+/// wrong shape or type; then the optimizer is unchanged, unless its state is an "archive".
 void load_optimizer_state(torch::optim::Optimizer& optimizer, const TensorMap& state);
 
 } // namespace troupe::learner

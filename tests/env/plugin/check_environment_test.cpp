@@ -104,13 +104,15 @@ std::vector<CheckFinding> check(Faults faults) {
 /// `choice` (0 or 1) of the action.
 class Chooser final : public Environment {
 public:
-  Chooser(Faults faults, std::size_t choice) : faults_(faults), choice_(choice) {
+  Chooser(Faults faults, std::size_t choice, bool both = false) : faults_(faults), choice_(choice) {
     spec_.name = "chooser";
     spec_.observations = {{"x", ElementType::float64, {1}}};
     spec_.action = {.minimum = {-1, -1}, .maximum = {1, 1}, .choices = {0, 0}};
-    spec_.action.minimum[choice] = 0;
-    spec_.action.maximum[choice] = 2;
-    spec_.action.choices[choice] = 3;
+    for (const std::size_t i : {choice, both ? 1 - choice : choice}) {
+      spec_.action.minimum[i] = 0;
+      spec_.action.maximum[i] = 2;
+      spec_.action.choices[i] = 3;
+    }
     spec_.episode_steps = 60;
   }
   const EnvironmentSpec& spec() const override { return spec_; }
@@ -190,19 +192,21 @@ TEST_CASE("Every fault is reported under its rule in one line") {
             true, "spec", "no such thing"));
 }
 
-TEST_CASE("An environment that accepts 0.5 for its choice is reported, wherever in the action the "
-          "choice is") {
-  for (const std::size_t choice : {0U, 1U}) {
-    CAPTURE(choice);
-    const auto play = [&](Faults faults) {
-      return check_environment([&] { return std::make_unique<Chooser>(faults, choice); });
-    };
-    for (const CheckFinding& finding : play({}))
-      FAIL_CHECK(finding.rule << ": " << finding.text);
-    const auto findings = play({.rounds_choices = true});
-    CHECK(findings.size() == 1);
-    CHECK(has(findings, true, "mistakes", "a choice of 0.5 is not refused"));
-  }
+TEST_CASE("An environment that accepts 0.5 for any of its choices is reported") {
+  for (const bool both : {false, true})
+    for (const std::size_t choice : {0U, 1U}) {
+      CAPTURE(choice);
+      CAPTURE(both);
+      const auto play = [&](Faults faults) {
+        return check_environment([&] { return std::make_unique<Chooser>(faults, choice, both); });
+      };
+      for (const CheckFinding& finding : play({}))
+        FAIL_CHECK(finding.rule << ": " << finding.text);
+      const auto findings = play({.rounds_choices = true});
+      CHECK(findings.size() == 1);
+      CHECK(has(findings, true, "mistakes",
+                "a choice of 0.5 is not refused as number " + std::to_string(choice)));
+    }
 }
 
 TEST_CASE("A sound environment obeys every rule when it is wrapped") {

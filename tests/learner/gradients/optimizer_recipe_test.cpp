@@ -164,4 +164,32 @@ TEST_CASE(
   CHECK_THROWS_WITH(load_optimizer_state(*kinds[2], wrong), doctest::Contains("\"0.step\""));
 }
 
+TEST_CASE("An optimizer that refuses a state keeps its own") {
+  const auto check = [](Optimizer& optimizer) {
+    TensorMap before, other;
+    for (const auto& [name, tensor] : optimizer_state(optimizer)) {
+      before[name] = tensor.clone();
+      other[name] = tensor + 1;
+    }
+    REQUIRE(!before.empty());
+    other["9.warmth"] = torch::zeros({1});
+    CHECK_THROWS_WITH(load_optimizer_state(optimizer, other),
+                      doctest::Contains("\"9.warmth\" is unexpected"));
+    const auto after = optimizer_state(optimizer);
+    REQUIRE(after.size() == before.size());
+    for (const auto& [name, tensor] : before)
+      CHECK(after.at(name).equal(tensor));
+  };
+  auto parameters = two_parameters();
+  for (const auto& optimizer : all_kinds(parameters)) {
+    steps(*optimizer, parameters, 2, 1);
+    if (!optimizer_state(*optimizer).empty()) // SGD without momentum has no state
+      check(*optimizer);
+  }
+  auto parameter = torch::ones({7});
+  FusedAdam fused(parameter, 0.1, 0.2);
+  steps(fused, {parameter}, 2, 1);
+  check(fused);
+}
+
 } // namespace troupe::learner
