@@ -117,9 +117,7 @@ void Mlp::prepare(const std::vector<LayerTensors>& parameters, const at::Tensor&
   const std::int64_t batch = x.size(0);
   if (!tape.layers.empty() && tape.output().size(0) == batch)
     return;
-  const bool forward_only = tape.forward_only;
   tape = {};
-  tape.forward_only = forward_only;
   tape.layers.resize(layers_.size());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     Tape::Layer& layer = tape.layers[i];
@@ -176,12 +174,9 @@ at::Tensor& Mlp::forward(const std::vector<LayerTensors>& parameters, const at::
       narrow_into(layer.input, layer.half_input);
     if (joins_halves(tape, i)) {
       at::Tensor none;
-      const bool keeps = !tape.forward_only;
       at::Tensor& next = takes_output(tape, i + 1) ? tape.layers[i + 1].half_input : none;
       half_norm(layers_[i].activation, half_product(layer.half_input, p.half, workspace), p.bias,
-                p.gain, p.shift, keeps ? layer.normalised : none,
-                keeps || !next.defined() || probe != nullptr ? layer.output : none, next,
-                keeps ? layer.inverse : none, workspace);
+                p.gain, p.shift, layer.normalised, layer.output, next, layer.inverse);
     } else if (normalises(layers_[i].activation)) {
       product(p, layer, layer.normalised, workspace);
       norm(layers_[i].activation, layer.normalised, p.gain, p.shift, layer.output, layer.inverse);

@@ -41,7 +41,6 @@ struct Tape {
     at::Tensor half_gradient; // of the activation's input
   };
   std::vector<Layer> layers;
-  bool forward_only = false; // set before the first pass: no backward pass follows any
   at::Tensor input_gradient; // [batch, first layer's inputs without the extra ones]
   at::Tensor extra_gradient; // [batch, extra]
 

@@ -46,10 +46,8 @@ public:
       networks_[i] = Mlp(config.features.pair_features,
                          activated_layers(config.critic_layers, Activation::norm_elu, 1));
       networks_[i].declare(of_critics, "critic" + std::to_string(i + 1));
-      target_tapes_[i].forward_only = true;
     }
     policy_network_.declare(of_policy, "policy");
-    target_policy_tape_.forward_only = true;
     critic_.declare(std::move(of_critics));
     policy_.declare(std::move(of_policy));
     save_group("encoder_", encoder_.group(), true);

@@ -45,7 +45,6 @@ std::vector<LayerTensors> scratch_like(const std::vector<LayerTensors>& layers) 
 PredictiveEncoder::PredictiveEncoder(const PredictiveConfig& config, const PredictiveShape& shape)
     : config_(config), shape_(shape) {
   group_.declare(shape_.layout);
-  known_tape_.forward_only = previous_tape_.forward_only = true;
 }
 
 PredictiveEncoder::Parts PredictiveEncoder::parts_of(const at::Tensor& flat,

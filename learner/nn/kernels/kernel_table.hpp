@@ -46,8 +46,7 @@ struct KernelTable {
   void (*column_sums)(const float* x, float* sums, std::int64_t m, std::int64_t n);
   /// y = after(layer_norm(x) * gain + shift); x becomes the normalised x; inverse[m] = 1 / sigma.
   /// If `product`, in bfloat16, is not null, x is not read: it is product + bias[n]. half_y
-  /// receives y in bfloat16 unless null; then y may be null. If inverse is null, which needs a
-  /// product, x is scratch memory of n floats.
+  /// receives y in bfloat16 unless null.
   void (*norm)(AfterNorm after, const std::uint16_t* product, const float* bias, float* x,
                const float* gain, const float* shift, float* y, std::uint16_t* half_y,
                float* inverse, std::int64_t m, std::int64_t n);

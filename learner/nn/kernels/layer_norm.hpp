@@ -48,19 +48,16 @@ static void norm_with(const std::uint16_t* product, const float* bias, float* x,
     each(n, [=](Index j, Index part) {
       const Vector v = (get(x + j, part) - mean) * scale;
       const Vector out = after(v * get(gain + j, part) + get(shift + j, part));
-      if (inverse != nullptr)
-        put(x + j, v, part);
-      if (y != nullptr)
-        put(y + j, out, part);
+      put(x + j, v, part);
+      put(y + j, out, part);
       if (half_y != nullptr)
         put(half_y + j, out, part);
     });
     product += product == nullptr ? 0 : n;
-    x += inverse == nullptr ? 0 : n;
-    y += y == nullptr ? 0 : n;
+    x += n;
+    y += n;
     half_y += half_y == nullptr ? 0 : n;
-    if (inverse != nullptr)
-      inverse[i] = scale;
+    inverse[i] = scale;
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 thread_local const ProductChoice* used_products = nullptr;
 
-/// Whether a product has enough multiplications for several threads.
+/// Multiplications from which another thread pays off.
 constexpr std::int64_t kFlopsPerThread = 2'000'000;
 
 bool runs_alone(std::int64_t multiplications) {
@@ -312,12 +312,11 @@ void norm(Activation activation, at::Tensor& x, const at::Tensor& gain, const at
 
 void half_norm(Activation activation, const at::Tensor& product, const at::Tensor& bias,
                const at::Tensor& gain, const at::Tensor& shift, at::Tensor& kept, at::Tensor& y,
-               at::Tensor& half_y, at::Tensor& inverse, Workspace& workspace) {
-  const std::int64_t n = product.size(1);
-  kernel_table().norm(after_norm(activation), halves_of(product), data(bias),
-                      kept.defined() ? data(kept) : workspace.floats(n), data(gain), data(shift),
-                      data_or_null(y), half_y.defined() ? halves_of(half_y) : nullptr,
-                      data_or_null(inverse), product.size(0), n);
+               at::Tensor& half_y, at::Tensor& inverse) {
+  kernel_table().norm(after_norm(activation), halves_of(product), data(bias), data(kept),
+                      data(gain), data(shift), data(y),
+                      half_y.defined() ? halves_of(half_y) : nullptr, data(inverse),
+                      product.size(0), product.size(1));
 }
 
 void half_norm_backward(Activation activation, const at::Tensor& y, const at::Tensor& kept,

@@ -82,11 +82,10 @@ void norm_backward(Activation activation, const at::Tensor& y, const at::Tensor&
                    at::Tensor& bias_gradient);
 
 /// norm() on the CPU for x = product + bias, where `product` is bfloat16. half_y receives y in
-/// bfloat16 if defined; then y may be undefined. kept and inverse may both be undefined. The
-/// results have the bits of half_linear(), norm() and narrow_into().
+/// bfloat16 if defined. The results have the bits of half_linear(), norm() and narrow_into().
 void half_norm(Activation activation, const at::Tensor& product, const at::Tensor& bias,
                const at::Tensor& gain, const at::Tensor& shift, at::Tensor& kept, at::Tensor& y,
-               at::Tensor& half_y, at::Tensor& inverse, Workspace& workspace);
+               at::Tensor& half_y, at::Tensor& inverse);
 /// norm_backward() on the CPU with gradients of y and x in bfloat16.
 void half_norm_backward(Activation activation, const at::Tensor& y, const at::Tensor& kept,
                         const at::Tensor& inverse, const at::Tensor& gain,
