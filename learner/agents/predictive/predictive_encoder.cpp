@@ -4,6 +4,7 @@
 
 #include <torch/types.h>
 
+#include "learner/agents/predictive/model_losses.hpp"
 #include "learner/agents/predictive/sequence_returns.hpp"
 #include "learner/nn/two_hot.hpp"
 
@@ -162,10 +163,9 @@ void PredictiveEncoder::unroll(const at::Tensor& actions) {
   }
 }
 
-/// The gradient of the encoder's loss with respect to the model's outputs, [steps, batch, outputs].
-/// Sets `losses`.
-at::Tensor PredictiveEncoder::model_gradient(const at::Tensor& target, const TensorMap& batch,
-                                             Losses& losses) {
+/// Computes the losses and the gradient of the model's outputs in model_tape_.
+PredictiveEncoder::Losses PredictiveEncoder::model_losses(const at::Tensor& target,
+                                                          const TensorMap& batch) {
   const std::int64_t width = config_.state_features;
   const std::int64_t rows = batch.at("reward").size(0);
   const auto share = 1.0 / static_cast<double>(rows);
@@ -175,21 +175,21 @@ at::Tensor PredictiveEncoder::model_gradient(const at::Tensor& target, const Ten
     within = within * batch.at("weight").to(options_).unsqueeze(1);
   within = within.t().contiguous();
   const at::Tensor outputs = shaped(model_tape_.output());
+  const at::Tensor gradient = shaped(model_tape_.gradient());
   const at::Tensor predicted = outputs.narrow(2, 0, width);
-  at::Tensor gradient = at::empty_like(outputs);
-  const at::Tensor masked = within.unsqueeze(2);
-
-  const at::Tensor error = predicted - shaped(target);
   at::Tensor of_state = gradient.narrow(2, 0, width);
-  of_state.copy_(error * masked * (2 * share / static_cast<double>(width)));
-  losses.dynamics = (error.square().mean(2) * within).sum() * share;
+  const auto mean = [&](const at::Tensor& losses) { return (losses * within).sum() * share; };
 
+  Losses losses;
+  const double per_feature = 1 / static_cast<double>(width);
+  losses.dynamics =
+      mean(squared_error(predicted, shaped(target), within, share * per_feature, of_state))
+      * per_feature;
   const at::Tensor wanted =
       shaped(two_hot(by_step(batch.at("reward").narrow(1, 0, config_.horizon)).to(options_)));
-  const at::Tensor logarithms = outputs.narrow(2, width, kRewardBins).log_softmax(2);
-  gradient.narrow(2, width, kRewardBins)
-      .copy_((logarithms.exp() - wanted) * masked * (config_.reward_weight * share));
-  losses.reward = -((logarithms * wanted).sum(2) * within).sum() * share;
+  at::Tensor of_reward = gradient.narrow(2, width, kRewardBins);
+  losses.reward = mean(softmax_error(outputs.narrow(2, width, kRewardBins), wanted, within,
+                                     config_.reward_weight * share, of_reward));
 
   losses.termination = losses.contrast = at::zeros({}, options_);
   if (config_.termination_weight > 0) {
@@ -198,7 +198,7 @@ at::Tensor PredictiveEncoder::model_gradient(const at::Tensor& target, const Ten
     const at::Tensor miss = outputs.select(2, width + kRewardBins) - ends;
     gradient.select(2, width + kRewardBins)
         .copy_(miss * within * (2 * config_.termination_weight * share));
-    losses.termination = (miss.square() * within).sum() * share;
+    losses.termination = mean(miss.square());
   }
   if (config_.contrast_weight > 0)
     losses.contrast = contrast_loss(
@@ -207,7 +207,7 @@ at::Tensor PredictiveEncoder::model_gradient(const at::Tensor& target, const Ten
          .weight = config_.contrast_weight,
          .products = group_.half().defined() ? at::kBFloat16 : predicted.scalar_type()},
         of_state);
-  return gradient;
+  return losses;
 }
 
 /// Computes the gradients of the encoder's parameters from that of the model's outputs in
@@ -252,8 +252,7 @@ void PredictiveEncoder::learn(AgentUpdate& update, const TensorMap& batch,
   const at::Tensor target = known.narrow(0, rows_, config_.horizon * rows_);
   features(trained_, seen.narrow(0, 0, rows_), shifts, pictures_, state_tape_);
   unroll(by_step(batch.at("action").narrow(1, 0, config_.horizon)).to(options_));
-  Losses losses;
-  model_tape_.gradient().copy_(model_gradient(target, batch, losses).flatten(0, 1));
+  const Losses losses = model_losses(target, batch);
   unroll_backward();
   const at::Tensor whole = losses.dynamics + config_.reward_weight * losses.reward
                            + config_.termination_weight * losses.termination
@@ -264,25 +263,6 @@ void PredictiveEncoder::learn(AgentUpdate& update, const TensorMap& batch,
   update.tell("reward_loss", losses.reward);
   update.tell("termination_loss", losses.termination);
   update.tell("contrast_loss", losses.contrast);
-}
-
-at::Tensor contrast_loss(const at::Tensor& predicted, const at::Tensor& target,
-                         const at::Tensor& within, const Contrast& how, at::Tensor& gradient) {
-  const auto batch = static_cast<double>(predicted.size(1));
-  const at::Tensor size = predicted.norm(2, {2}, true).clamp_min(1e-8);
-  const at::Tensor from = predicted / size;
-  const at::Tensor to = target / target.norm(2, {2}, true).clamp_min(1e-8);
-  const at::Tensor others = to.to(how.products);
-  const at::Tensor logarithms = at::bmm(from.to(how.products), others.transpose(1, 2))
-                                    .to(from.scalar_type())
-                                    .div_(how.temperature)
-                                    .log_softmax(2);
-  at::Tensor of_logits = logarithms.exp();
-  of_logits.diagonal(0, 1, 2).sub_(1);
-  of_logits.mul_(within.unsqueeze(2) * (how.weight / (batch * how.temperature)));
-  const at::Tensor of_from = at::bmm(of_logits.to(how.products), others).to(from.scalar_type());
-  gradient += (of_from - from * (of_from * from).sum(2, true)) / size;
-  return -(logarithms.diagonal(0, 1, 2) * within).sum() / batch;
 }
 
 } // namespace troupe::learner

@@ -74,7 +74,7 @@ private:
   struct Losses { // each []
     at::Tensor dynamics, reward, termination, contrast;
   };
-  at::Tensor model_gradient(const at::Tensor& target, const TensorMap& batch, Losses& losses);
+  Losses model_losses(const at::Tensor& target, const TensorMap& batch);
   void unroll_backward();
 
   PredictiveConfig config_;
@@ -93,18 +93,5 @@ private:
   at::Tensor pair_inputs_; // [horizon * batch, …]
   Workspace workspace_;
 };
-
-struct Contrast {
-  double temperature = 1;
-  double weight = 1;
-  at::ScalarType products = at::kFloat;
-};
-
-/// InfoNCE: each prediction should be closer to its target than to the targets of the other rows in
-/// the batch. Predictions, targets and gradient are [steps, batch, features]; `within` [steps,
-/// batch] is the weight of a row. Adds weight * the derivative to `gradient`. Returns the loss, [],
-/// summed over steps.
-at::Tensor contrast_loss(const at::Tensor& predicted, const at::Tensor& target,
-                         const at::Tensor& within, const Contrast& how, at::Tensor& gradient);
 
 } // namespace troupe::learner

@@ -71,6 +71,32 @@ struct KernelTable {
   double (*expected_value)(const float* logits, float* gradient, float minimum, float maximum,
                            std::int64_t m, std::int64_t atoms);
 
+  /// Rows of x, target, logits and gradient begin `…_row` elements apart. Row i has weight[i] in
+  /// the gradient; row_losses are without weights.
+  /// row_losses[m] = sum of (x - target)^2; gradient[m, n] is the derivative of its product with
+  /// scale * weight.
+  void (*squared_error)(const float* x, std::int64_t x_row, const float* target,
+                        std::int64_t target_row, const float* weight, float scale, float* gradient,
+                        std::int64_t gradient_row, float* row_losses, std::int64_t m,
+                        std::int64_t n);
+  /// The same for the cross entropy of softmax(logits) with the distributions `wanted` [m, n].
+  void (*softmax_error)(const float* logits, std::int64_t logits_row, const float* wanted,
+                        const float* weight, float scale, float* gradient,
+                        std::int64_t gradient_row, float* row_losses, std::int64_t m,
+                        std::int64_t n);
+  /// half[m, n] = x / lengths in bfloat16, where lengths[m] are the rows' norms, at least 1e-8.
+  void (*unit_rows)(const float* x, std::int64_t x_row, std::uint16_t* half, float* lengths,
+                    std::int64_t m, std::int64_t n);
+  /// row_losses[m] = cross entropy of softmax(logits[m, n] * sharpness), where column i % n is
+  /// right for row i. The logits become softmax minus the right column, times weight[m]. scratch: n
+  /// floats.
+  void (*contrast)(std::uint16_t* logits, float sharpness, const float* weight, float* scratch,
+                   float* row_losses, std::int64_t m, std::int64_t n);
+  /// Adds the gradient of x to `gradient`, given that of the `half` of unit_rows().
+  void (*unit_rows_backward)(const std::uint16_t* of_half, const float* x, std::int64_t x_row,
+                             const float* lengths, float* gradient, std::int64_t gradient_row,
+                             std::int64_t m, std::int64_t n);
+
   /// Multiplies the parameters by `decay` before the step.
   void (*adam)(float* parameter, const float* gradient, float* mean, float* square,
                std::int64_t count, float scale, float decay, float rate, float beta1, float beta2,

@@ -2,6 +2,7 @@
 #include "learner/nn/kernels/kernel_table.hpp"
 
 #include "learner/nn/kernels/layer_norm.hpp"
+#include "learner/nn/kernels/loss_kernels.hpp"
 #include "learner/nn/kernels/matrix_kernel.hpp"
 #include "learner/nn/kernels/vector_loops.hpp"
 
@@ -63,96 +64,6 @@ void column_sums(const float* x, float* sums, Index m, Index n) {
       total += get(x + i * n + j, part);
     put(sums + j, total, part);
   });
-}
-
-constexpr float kLowest = -3.0e38f;
-
-/// weights = exp(x - max). Returns their sum, and stores the maximum in `most`.
-float exponentials(const float* x, float* weights, Index n, float* most) {
-  Vector top = Vector{} + kLowest;
-  each(n, [&](Index j, Index part) { top = larger(get(x + j, part, kLowest), top); });
-  const float peak = greatest(top);
-  Vector total = {};
-  each(n, [&](Index j, Index part) {
-    Vector e = exponential(get(x + j, part, kLowest) - peak);
-    put(weights + j, e, part);
-    if (part < kWidth)
-      e = load_part(weights + j, part, 0);
-    total += e;
-  });
-  *most = peak;
-  return sum(total);
-}
-
-double categorical_loss(const float* target_logits, const float* reward, const float* discount,
-                        const float* weight, const float* logits, float* gradient,
-                        float* row_losses, float* scratch, float minimum, float maximum,
-                        float reward_scale, Index m, Index atoms) {
-  float* weights = scratch;
-  float* projected = scratch + atoms + kWidth;
-  const float spacing = (maximum - minimum) / static_cast<float>(atoms - 1);
-  const float scale = 1.0f / static_cast<float>(m);
-  double loss = 0;
-  for (Index i = 0; i < m; ++i, target_logits += atoms, logits += atoms, gradient += atoms) {
-    float most = 0;
-    const float inverse = 1.0f / exponentials(target_logits, weights, atoms, &most);
-    zero(projected, atoms + 1);
-    const float start = (reward[i] * reward_scale - minimum) / spacing;
-    const float last = static_cast<float>(atoms - 1);
-    for (Index j = 0; j < atoms; ++j) {
-      const float atom = minimum / spacing + static_cast<float>(j);
-      float position = start + discount[i] * atom;
-      position = position < 0.0f ? 0.0f : position;
-      position = position > last ? last : position;
-      const Index below = static_cast<Index>(position);
-      const float above = position - static_cast<float>(below);
-      const float mass = weights[j] * inverse;
-      projected[below] += mass * (1.0f - above);
-      projected[below + 1] += mass * above; // `above` is 0 for the last atom
-    }
-    const float total = exponentials(logits, weights, atoms, &most);
-    const float log_total = __builtin_logf(total) + most;
-    const float normal = 1.0f / total;
-    const float importance = weight == nullptr ? 1.0f : weight[i];
-    const float row_scale = scale * importance;
-    Vector row = {};
-    each(atoms, [&](Index j, Index part) {
-      const Vector p = get(projected + j, part);
-      row += p * (log_total - get(logits + j, part));
-      put(gradient + j, (get(weights + j, part) * normal - p) * row_scale, part);
-    });
-    const float row_loss = sum(row);
-    if (row_losses != nullptr)
-      row_losses[i] = row_loss;
-    loss += static_cast<double>(row_loss * importance);
-  }
-  return loss;
-}
-
-double expected_value(const float* logits, float* gradient, float minimum, float maximum, Index m,
-                      Index atoms) {
-  const float spacing = (maximum - minimum) / static_cast<float>(atoms - 1);
-  const float scale = -1.0f / static_cast<float>(m);
-  Vector lane = {};
-  for (int i = 0; i < kWidth; ++i)
-    lane[i] = static_cast<float>(i);
-  double total = 0;
-  for (Index i = 0; i < m; ++i, logits += atoms, gradient += atoms) {
-    float most = 0;
-    const float normal = 1.0f / exponentials(logits, gradient, atoms, &most);
-    Vector value = {};
-    each(atoms, [&](Index j, Index part) {
-      const Vector atom = minimum + spacing * (lane + static_cast<float>(j));
-      value += get(gradient + j, part) * atom;
-    });
-    const float q = sum(value) * normal;
-    total += static_cast<double>(q);
-    each(atoms, [&](Index j, Index part) {
-      const Vector atom = minimum + spacing * (lane + static_cast<float>(j));
-      put(gradient + j, get(gradient + j, part) * normal * (atom - q) * scale, part);
-    });
-  }
-  return total;
 }
 
 Vector square_root(Vector v) {
@@ -258,6 +169,11 @@ const KernelTable table = {TROUPE_TEXT(TROUPE_KERNELS) + sizeof("kernels_") - 1,
                            norm_backward,
                            categorical_loss,
                            expected_value,
+                           squared_error,
+                           softmax_error,
+                           unit_rows,
+                           contrast,
+                           unit_rows_backward,
                            adam,
                            lerp,
                            sum_of_squares,

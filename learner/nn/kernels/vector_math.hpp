@@ -6,6 +6,10 @@
 
 #include <cstdint>
 
+#if defined(__AVX512BW__)
+#include <immintrin.h>
+#endif
+
 namespace troupe::learner::TROUPE_KERNELS {
 
 #if defined(__AVX512F__)
@@ -70,7 +74,12 @@ static inline void store_part(std::uint16_t* p, Narrow v, Index count) {
 }
 
 static inline Vector widened(Narrow bits) {
-  return reinterpret_cast<Vector>(__builtin_convertvector(bits, Bits) << 16);
+#if defined(__AVX512BW__) // GCC 12 converts by halves
+  const auto whole = reinterpret_cast<Bits>(_mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(bits)));
+#else
+  const auto whole = __builtin_convertvector(bits, Bits);
+#endif
+  return reinterpret_cast<Vector>(whole << 16);
 }
 
 /// Rounds to nearest, ties to even. NaN stays NaN.
