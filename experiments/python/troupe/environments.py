@@ -57,7 +57,7 @@ def make_vec(task: str, num_envs: int = 1, **options: Any) -> "VectorEnv":
 
 def register() -> None:
     """Registers every task for `gymnasium.make("troupe/cheetah_run")` and `gymnasium.make_vec` ("troupe/MinAtar-Asterix-v0" is
-    MinAtar/Asterix-v0). `import troupe.environments` calls it."""
+    MinAtar/Asterix-v0). Importing both `troupe` and `gymnasium`, in any order, calls it."""
     for task in _native.environment_names():
         name = f"troupe/{task.replace('/', '-')}"
         if name not in gymnasium.registry:

@@ -77,6 +77,10 @@ class Wheel(unittest.TestCase):
         self.assertEqual((pixels.shape, pixels.dtype), ((9, 84, 84), np.uint8))
         self.assertGreater(np.ptp(pixels), 0)
 
+    def test_gymnasium_makes_the_environments_by_name(self):
+        for imports, name in [("troupe, gymnasium", "troupe/cheetah_run"), ("gymnasium", "troupe:troupe/cheetah_run")]:
+            self.assertEqual(run(sys.executable, "-c", f"import {imports}; print(gymnasium.make({name!r}).action_space.shape)"), "(6,)\n")
+
     def test_models_of_mujoco_are_drawn(self):
         import mujoco
 

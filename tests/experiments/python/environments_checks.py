@@ -63,6 +63,20 @@ class OneEnvironment(unittest.TestCase):
         self.assertIsInstance(envs, troupe.VectorEnv)
         self.assertEqual(envs.reset(seed=1)[0].shape, (3, 4))
 
+    def test_gymnasium_finds_the_tasks_whichever_package_is_imported_first(self):
+        for imports, name in [
+            ("import gymnasium, troupe", "troupe/cheetah_run"),
+            ("import troupe, gymnasium", "troupe/cheetah_run"),
+            ("import troupe.environments, gymnasium", "troupe/cheetah_run"),
+            ("import troupe; from gymnasium.vector import VectorEnv; import gymnasium", "troupe/cheetah_run"),
+            ("import gymnasium", "troupe:troupe/cheetah_run"),
+        ]:
+            with self.subTest(imports):
+                done = subprocess.run([sys.executable, "-c", f"{imports}; print(gymnasium.make({name!r}).observation_space.shape)"], capture_output=True, text=True, timeout=120)
+                self.assertEqual((done.returncode, done.stdout), (0, "(17,)\n"), done.stderr)
+        alone = "import sys, troupe; print([name for name in ('gymnasium', 'troupe._native') if name in sys.modules])"
+        self.assertEqual(subprocess.run([sys.executable, "-c", alone], capture_output=True, text=True, timeout=120).stdout, "[]\n")
+
     def test_an_episode_depends_on_its_seed_alone(self):
         first, second = troupe.make("hopper_hop", seed=1), troupe.make("hopper_hop", seed=2)
         for _ in range(3):
