@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
-from troupe import _native
+from troupe import _native, processes as programs
 from troupe.keys import flattened
 from troupe.runs import Run
 
@@ -89,7 +88,9 @@ def train(
     log(level, text). The run's threads call them, one at a time. StopRun ends the run after a checkpoint. So do all other
     exceptions and KeyboardInterrupt (Ctrl-C), which are then raised again.
 
-    `processes`: each actor runs in a separate process of the program `troupe`; callbacks and Python agents are then not supported."""
+    `processes`: each actor runs in a separate process of the program `troupe`, whose files are read for the callbacks: `returns` is then only the
+    mean, `episode` is refused, and so is an agent in Python. After Ctrl-C or an exception in a callback, these processes have 300 seconds to
+    write the checkpoint and end, and are then killed; a second Ctrl-C kills them at once."""
     given: List[str] = []
     if isinstance(config, Mapping):
         given += flattened(config)
@@ -104,49 +105,19 @@ def train(
             given += flattened(overrides)
         elif overrides is not None:
             given += list(overrides)
+        if agent is not None and processes:
+            raise ValueError("processes is True, so an agent in Python cannot be reached; leave processes out")
         if agent is not None:
             given += _agent_overrides(agent, agent_options)
         if processes:
-            if callbacks is not None or agent is not None:
-                raise ValueError("processes is True, so callbacks and an agent in Python cannot be reached; leave processes out")
-            return _train_processes(path, given, os.fspath(runs), verbose)
-        started: List[str] = []
-        reports = _callbacks(callbacks, verbose)
-        own = reports.get("started")
-        reports["started"] = lambda folder: (started.append(folder), own and own(folder))
-        try:
-            _native.train(path, given, runs=os.fspath(runs), folders=_folders(), callbacks=reports)
-        except StopRun:
-            pass
-        except KeyboardInterrupt:
-            if started:
-                print(f'stopped after a checkpoint; troupe.resume("{started[0]}") continues', file=sys.stderr)
-            raise
-        return Run(started[0])
+            words = ["train", path, "--runs", os.fspath(runs), *_settings(given)]
+            return _to_its_end(lambda reports: programs.run(words, reports), callbacks, verbose, processes)
+        return _to_its_end(
+            lambda reports: _native.train(path, given, runs=os.fspath(runs), folders=_folders(), callbacks=reports), callbacks, verbose, processes
+        )
     finally:
         if isinstance(config, Mapping):
             os.unlink(path)
-
-
-def program() -> str:
-    """Returns the program `troupe` of the package, or of the build that contains the package."""
-    package = pathlib.Path(__file__).parent
-    for path in (package / "bin" / "troupe", package.parents[1] / "troupe"):
-        if path.is_file():
-            return str(path)
-    raise FileNotFoundError("the program troupe is neither in the package nor beside it; build it, or install the complete wheel")
-
-
-def _train_processes(path: str, given: Sequence[str], runs: str, verbose: bool) -> Run:
-    settings = [word for setting in given for word in ("--set", setting)]
-    quiet = [] if verbose else ["--quiet"]
-    command = [program(), "train", path, "--processes", "--json", "--runs", runs, *quiet, *settings]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=None if verbose else subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        raise RuntimeError(f"troupe train ended with {done.returncode}" + ("" if verbose else f": {done.stderr.strip().splitlines()[-1]}"))
-    import json
-
-    return Run(json.loads(done.stdout)["run"])
 
 
 def resume(
@@ -156,13 +127,35 @@ def resume(
     runs: Union[str, os.PathLike] = "runs",
     callbacks: Any = None,
     verbose: bool = True,
+    processes: bool = False,
 ) -> Run:
     """Continues a run from its latest complete checkpoint, as `troupe resume` does; `s3://bucket/prefix/NAME/TIME` is first fetched to
-    `runs`/NAME/TIME. An agent in Python must be decorated again before the call."""
+    `runs`/NAME/TIME. An agent in Python must be decorated again before the call. `callbacks` and `processes` are those of train(); a run may be
+    continued with processes that began without, and the other way round."""
     folder = str((run if isinstance(run, Run) else Run(run, runs=runs)).folder)
     given = flattened(overrides) if isinstance(overrides, Mapping) else list(overrides or [])
+    if processes:
+        words = ["resume", folder, *_settings(given)]
+        return _to_its_end(lambda reports: programs.run(words, reports, resumed=folder), callbacks, verbose, processes)
+    return _to_its_end(lambda reports: _native.resume(folder, given, callbacks=reports), callbacks, verbose, processes)
+
+
+def _settings(given: Sequence[str]) -> List[str]:
+    return [word for setting in given for word in ("--set", setting)]
+
+
+def _to_its_end(run: Callable[[Dict[str, Callable[..., Any]]], Any], callbacks: Any, verbose: bool, processes: bool) -> Run:
+    """Calls `run` with the callbacks by name, and returns the run's folder. After Ctrl-C it says how to continue."""
+    started: List[str] = []
+    reports = _callbacks(callbacks, verbose)
+    own = reports.get("started")
+    reports["started"] = lambda folder: (started.append(folder), own and own(folder))
     try:
-        _native.resume(folder, given, callbacks=_callbacks(callbacks, verbose))
+        run(reports)
     except StopRun:
         pass
-    return Run(folder)
+    except KeyboardInterrupt:
+        if started and Run(started[0]).checkpoints:
+            print(f'stopped after a checkpoint; troupe.resume("{started[0]}"{", processes=True" if processes else ""}) continues', file=sys.stderr)
+        raise
+    return Run(started[0])

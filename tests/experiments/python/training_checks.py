@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -115,11 +114,6 @@ class Training(InFolder):
         with contextlib.redirect_stdout(text):
             self.train(SMALL, verbose=True)
         self.assertIn("final evaluation", text.getvalue())
-
-    def test_each_actor_in_a_process(self):
-        run = self.train(SMALL, processes=True)
-        self.assertGreater(run.checkpoints[-1], 0)
-        self.assertTrue(list((run.folder / "logs").glob("*.log")))
 
     def test_a_run_of_an_object_store_is_fetched_and_continued(self):
         folder = tempfile.TemporaryDirectory()
@@ -348,44 +342,6 @@ class AgentsInPython(InFolder):
     def test_the_example_has_at_most_120_lines(self):
         lines = pathlib.Path(python_td3.__file__).read_text().splitlines()
         self.assertLessEqual(len(lines), 120)
-
-
-class Interruptions(InFolder):
-    def run_python(self, code):
-        return subprocess.run([sys.executable, "-c", code, str(self.runs)], capture_output=True, text=True, timeout=120)
-
-    def test_ctrl_c_ends_the_run_after_a_checkpoint(self):
-        code = f"""
-import os, signal, sys, troupe
-config = {SMALL!r}
-config["stop"] = {{"environment_steps": 100_000_000}}
-def interrupt(progress):
-    if progress["updates"] > 50 and not sent:
-        sent.append(os.kill(os.getpid(), signal.SIGINT))
-sent = []
-try:
-    troupe.train(config, runs=sys.argv[1], verbose=False, callbacks=interrupt)
-except KeyboardInterrupt:
-    print("interrupted")
-"""
-        done = self.run_python(code)
-        self.assertEqual(done.stdout, "interrupted\n", done.stderr)
-        resumable = re.search(r'troupe.resume\("(.*)"\) continues', done.stderr)[1]
-        self.assertTrue(troupe.Run(resumable).checkpoints)
-
-    def test_the_interpreter_ends_during_a_run(self):
-        code = f"""
-import sys, threading, troupe
-config = {SMALL!r}
-config["stop"] = {{"environment_steps": 100_000_000}}
-begun = threading.Event()
-thread = threading.Thread(target=troupe.train, args=(config,), daemon=True,
-                          kwargs=dict(runs=sys.argv[1], verbose=False, callbacks=lambda progress: begun.set()))
-thread.start()
-begun.wait()
-"""
-        done = self.run_python(code)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 if __name__ == "__main__":
