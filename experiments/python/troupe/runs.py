@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Optional, Union
 import numpy as np
 
 from troupe import _native
+from troupe.pictures import Picture, shown
 
 
 class Policy:
@@ -112,7 +113,24 @@ class Run:
 
     @property
     def videos(self) -> List[pathlib.Path]:
+        """The films of evaluations, named after the environment steps before them, ascending."""
         return sorted((self.folder / "videos").glob("*.mp4"), key=lambda path: int(path.stem))
+
+    def frames(self, video: Optional[int] = None, *, every: int = 1) -> Picture:
+        """Returns the film after `video` environment steps (None: the latest) as uint8 [frames, height, width, 3], of which `every` = n keeps each
+        n-th frame. Needs the package `av`."""
+        try:
+            import av
+        except ImportError as error:
+            raise ImportError("Run.frames() needs the package av; `pip install 'troupe[video]'` or `pip install av`") from error
+        there = {int(path.stem): path for path in self.videos}
+        number = max(there, default=None) if video is None else video
+        if number not in there:
+            raise ValueError(f"video is {video}; {self.folder} has {', '.join(map(str, there)) or 'no videos'}")
+        if every < 1:
+            raise ValueError(f"every is {every}; it must be at least 1")
+        with av.open(str(there[number])) as film:
+            return shown(np.stack([frame.to_ndarray(format="rgb24") for i, frame in enumerate(film.decode(video=0)) if i % every == 0]))
 
     def to_wandb(self, project: str = "troupe", folder: Union[str, os.PathLike] = ".", *, videos: bool = True) -> pathlib.Path:
         """Writes the run to `folder`/wandb as an offline run of Weights & Biases: its settings, curves over environment steps, final returns and
