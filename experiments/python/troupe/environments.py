@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import enum
 import secrets
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
+from gymnasium.vector import AutoresetMode, VectorEnv as GymnasiumVectorEnv
 from gymnasium.vector.utils import batch_space
 
 from troupe import _native
 from troupe.keys import assignments
 from troupe.pictures import Picture, png, shown
 from troupe.spaces import Actions, Spec, observation_space
-
-try:
-    from gymnasium.vector import AutoresetMode
-except ImportError:  # Gymnasium before 1.1, which is otherwise the same
-
-    class AutoresetMode(enum.Enum):  # type: ignore[no-redef]
-        NEXT_STEP = "NextStep"
-        SAME_STEP = "SameStep"
-        DISABLED = "Disabled"
-
 
 DEADLINE = 60.0  # seconds
 _SEEDS = 1 << 63

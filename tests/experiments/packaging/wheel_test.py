@@ -17,10 +17,17 @@ from python_packages import python_with
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
 PACKAGING = SOURCE / "experiments" / "packaging"
-PACKAGES = ["numpy==2.4.6", "gymnasium==1.4.0", "mujoco==3.17.0", "pip==25.3"]
+# The oldest NumPy and Gymnasium that the wheel accepts. TESTS names the oldest safetensors.
+PACKAGES = ["numpy==1.24.0", "gymnasium==1.1.0", "mujoco==3.17.0", "pip==25.3"]
+TESTS = SOURCE / "tests" / "experiments" / "CMakeLists.txt"
 # The other dependencies of `torch` take gigabytes, and LibTorch's CPU part does not need them.
 ALONE = ["torch", "nvidia-cuda-runtime", "nvidia-cuda-cupti"]
-LICENCES = {"LICENSE": "Apache License", "dm_control.txt": "Apache License", "gymnasium.txt": "The MIT License", "libcaf-core0.17.txt": "BSD-3-clause"}
+LICENCES = {"LICENSE": "Apache License", "dm_control.txt": "Apache License", "gymnasium.txt": "The MIT License", "libcaf-core0.17.txt": "BSD-3-clause",
+            "pybind11.txt": "Redistribution and use", "libcli11-dev.txt": "BSD-3-clause", "nlohmann-json3-dev.txt": "Expat", "cppzmq-dev.txt": "MIT",
+            "libhwy-dev.txt": "Apache-2.0", "libonnx-dev.txt": "Apache-2.0", "libxxhash-dev.txt": "BSD-2-clause"}
+# First parts of included paths: libraries of which the wheel has the shared library with its licence, or which it does not have.
+SHARED = {"caf", "curl", "google", "libxml", "openssl", "prometheus", "yaml-cpp"}
+OTHERS = {"ATen", "arpa", "c10", "libavcodec", "libavformat", "libavutil", "libswscale", "linux", "mujoco", "netinet", "pybind11", "sys", "torch"}
 
 
 def fail(*words):
@@ -63,9 +70,38 @@ def check_contents(wheel):
         fail("libraries are in the wheel twice:", *twice)
     if kept := [name for name in libraries if re.search("lib(torch|c10|mujoco|cudart|cupti|gomp|av|sw|x26)", name)]:
         fail("libraries of other wheels, or FFmpeg's, are in the wheel:", *kept)
+    boost = [text for name, text in texts.items() if re.fullmatch(r"libboost[\d.]+-dev\.txt", name)]
+    if len(boost) != 1 or "BSL-1.0" not in boost[0]:
+        fail(wheel, "does not have the licence of Boost")
     for name, words in LICENCES.items():
         if words not in texts.get(name, ""):
             fail("the licence", name, "does not have the words", repr(words))
+
+
+def check_headers():
+    """Every library with a folder of headers is in make_wheel.py's HEADERS or in the sets above."""
+    sys.path.insert(0, str(PACKAGING))
+    from make_wheel import HEADERS
+
+    known = {header.split("/")[0] for header in HEADERS} | SHARED | OTHERS
+    for room in ("actors", "collectives", "env", "experiments", "learner", "replay"):
+        for path in (SOURCE / room).rglob("*.[ch]pp"):
+            if {"examples", "bench"} & set(path.relative_to(SOURCE).parts):
+                continue
+            if new := set(re.findall(r"^\s*#\s*include <([^/>\n]+)/", path.read_text(), re.M)) - known:
+                fail(path, "includes", *sorted(new), "whose licence may be missing in the wheel; add a header to HEADERS of make_wheel.py, or the name here")
+
+
+def check_requirements(wheel):
+    """The oldest accepted versions are those that tests install."""
+    with zipfile.ZipFile(wheel) as archive:
+        name, = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        oldest = dict(re.findall(r"^Requires-Dist: ([\w-]+)>=([\d.]+),<\d+", archive.read(name).decode(), re.M))
+    tests = TESTS.read_text()
+    for package in ("numpy", "gymnasium", "safetensors"):
+        pin = f"{package}=={oldest[package]}"
+        if pin not in PACKAGES and f"--with {pin} " not in tests:
+            fail("no test installs", pin, "the oldest version that the wheel accepts")
 
 
 def check_binaries(site):
@@ -109,6 +145,8 @@ def main():
     if platform is None or f'"{platform[1]}"' not in shown.replace("\n", " "):
         fail(wheel, "is not of the platform that auditwheel finds:", shown)
     check_contents(wheel)
+    check_headers()
+    check_requirements(wheel)
     installed = pip(python, "--no-deps", "--force-reinstall", wheel)
     if installed.returncode != 0:
         fail("the wheel cannot be installed:", installed.stderr)
