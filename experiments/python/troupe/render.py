@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, Tuple, Union
+import functools
+from typing import Any, Callable, Optional, Sequence, Tuple, Union
 
 import mujoco
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from troupe import _native
 from troupe.pictures import shown
 
-__all__ = ["GymnasiumPictures", "RayCaster", "Renderer", "draw_physics", "lidar"]
+__all__ = ["GymnasiumPictures", "RayCaster", "Renderer", "cast_physics", "draw_physics", "lidar"]
 
 Camera = Union[int, str, mujoco.MjvCamera]
 _KINDS = {
@@ -230,13 +231,49 @@ class Renderer:
         self.close()
 
 
-def draw_physics(physics: Any, height: int = 240, width: int = 320, camera_id: Union[int, str] = -1) -> np.ndarray:
-    """A replacement for dm_control's `physics.render(height, width, camera_id)`; returns uint8 [height, width, 3]. The caster is kept with `physics`."""
+def draw_physics(
+    physics: Any,
+    height: int = 240,
+    width: int = 320,
+    camera_id: Camera = -1,
+    overlays: Sequence[Any] = (),
+    depth: bool = False,
+    segmentation: bool = False,
+    scene_option: Optional[mujoco.MjvOption] = None,
+    render_flag_overrides: Any = None,
+    scene_callback: Optional[Callable[..., None]] = None,
+) -> np.ndarray:
+    """A replacement for dm_control's `physics.render(height, width, camera_id, …)`, with its arguments and results: uint8 [height, width, 3], with
+    `depth` float32 [height, width] in metres, with `segmentation` int32 [height, width, 2]. The ray caster has no `overlays`,
+    `render_flag_overrides` and `scene_callback`; they raise ValueError. The size is not limited by the model's framebuffer. Casters are kept
+    with `physics`."""
+    for name, value in (("overlays", overlays), ("render_flag_overrides", render_flag_overrides), ("scene_callback", scene_callback)):
+        if value:
+            raise ValueError(f"{name} is {value!r}; the ray caster does not draw it: leave it out, or use dm_control's own render")
+    if depth and segmentation:
+        raise ValueError("depth and segmentation are both True; ask for one of them at a time")
     model, data = physics.model.ptr, physics.data.ptr
     casters = physics.__dict__.setdefault("_troupe_casters", {})
-    if (height, width) not in casters or casters[height, width].model is not model:
-        casters[height, width] = RayCaster(model, height, width)
-    return casters[height, width].rgb(data, camera_id)
+    key = (height, width, scene_option is None)  # a caster keeps its last option
+    if key not in casters or casters[key].model is not model:
+        casters[key] = RayCaster(model, height, width)
+    casters[key].update(data, camera_id, scene_option)
+    return casters[key].render("depth" if depth else "segmentation" if segmentation else "rgb")
+
+
+def cast_physics(physics: Any) -> None:
+    """From this call on, `physics.render(…)` of a dm_control task is `draw_physics(physics, …)`, also for callers inside dm_control such as
+    `suite.wrappers.pixels.Wrapper`:
+
+        env = suite.load("cheetah", "run")
+        troupe.render.cast_physics(env.physics)
+        env = pixels.Wrapper(env, render_kwargs={"height": 84, "width": 84, "camera_id": 0})
+
+    Neither OpenGL nor MUJOCO_GL is needed. `del physics.render` undoes it. Copies of `physics`, and `dm_control.mujoco.Camera` with composer's
+    camera observables, still draw with OpenGL."""
+    if not callable(getattr(physics, "render", None)) or not hasattr(getattr(physics, "model", None), "ptr"):
+        raise TypeError(f"physics is {physics!r}; it must be a Physics of dm_control, e.g. env.physics")
+    physics.render = functools.partial(draw_physics, physics)
 
 
 def __getattr__(name: str) -> Any:

@@ -308,7 +308,7 @@ class DmControl(unittest.TestCase):
 class Documentation(unittest.TestCase):
     def test_the_readmes_examples_run(self):
         blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-        self.assertEqual(len(blocks), 4)
+        self.assertEqual(len(blocks), 5)
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
             for block in blocks:
                 exec(compile(block, str(README), "exec"), {"np": np, "troupe": troupe})

@@ -10,6 +10,8 @@ import gymnasium
 import mujoco
 import numpy as np
 import troupe.render
+from dm_control.mujoco import wrapper
+from dm_control.suite.wrappers import pixels
 
 SUITE = pathlib.Path(dm_control.suite.__file__).parent
 OWN = """
@@ -222,11 +224,49 @@ class StockEnvironments(unittest.TestCase):
         pixels = gymnasium.wrappers.AddRenderObservation(cast, render_only=True)
         self.assertEqual(pixels.reset(seed=1)[0].shape, (64, 96, 3))
 
-    def test_physics_of_dm_control_is_drawn(self):
+    def test_dm_controls_pixel_wrapper_draws_with_the_ray_caster(self):
+        options = {"height": 64, "width": 96, "camera_id": "side"}
+        stock, cast = (dm_control.suite.load("cheetah", "run", task_kwargs={"random": 1}) for _ in range(2))
+        troupe.render.cast_physics(cast.physics)
+        stock, cast = (pixels.Wrapper(env, render_kwargs=options) for env in (stock, cast))
+        self.assertEqual(cast.observation_spec(), stock.observation_spec())
+        first = [env.reset().observation["pixels"] for env in (stock, cast)]
+        for action in np.random.default_rng(1).uniform(-1, 1, (5, 6)):
+            theirs, ours = (env.step(action).observation["pixels"] for env in (stock, cast))
+            self.assertLess(distance(theirs, ours), 3)
+            np.testing.assert_array_equal(ours, troupe.render.draw_physics(cast.physics, 64, 96, "side"))
+        self.assertGreater(distance(ours, first[1]), 1)
+        del cast.physics.render
+        np.testing.assert_array_equal(cast.physics.render(**options), stock.physics.render(**options))
+
+    def test_pictures_of_physics_have_dm_controls_arguments(self):
         env = dm_control.suite.load("cheetah", "run")
         env.reset()
-        picture = troupe.render.draw_physics(env.physics, 64, 96, 0)
-        self.assertLess(distance(picture, env.physics.render(64, 96, 0)), 3)
+        size = (64, 96, 0)
+        picture = troupe.render.draw_physics(env.physics, *size)
+        self.assertLess(distance(picture, env.physics.render(*size)), 3)
+        theirs, ours = env.physics.render(*size, depth=True), troupe.render.draw_physics(env.physics, *size, depth=True)
+        self.assertEqual((ours.shape, ours.dtype), (theirs.shape, theirs.dtype))
+        self.assertGreater((np.abs(ours - theirs) < 0.02 * theirs).mean(), 0.97)
+        theirs, ours = env.physics.render(*size, segmentation=True), troupe.render.draw_physics(env.physics, *size, segmentation=True)
+        self.assertEqual((ours.shape, ours.dtype), (theirs.shape, theirs.dtype))
+        self.assertGreater((ours == theirs).all(axis=-1).mean(), 0.97)
+        hidden = wrapper.MjvOption()
+        hidden.geomgroup[0] = 0
+        without = troupe.render.draw_physics(env.physics, *size, scene_option=hidden)
+        self.assertLess(distance(without, env.physics.render(*size, scene_option=hidden)), 3)
+        self.assertGreater(distance(without, picture), 10)
+        np.testing.assert_array_equal(troupe.render.draw_physics(env.physics, *size), picture)  # the default option again
+        for options, words in [
+            ({"depth": True, "segmentation": True}, "both True"),
+            ({"render_flag_overrides": {"wireframe": True}}, "render_flag_overrides is .*wireframe"),
+            ({"scene_callback": lambda physics, scene: None}, "scene_callback is"),
+            ({"camera_id": "front"}, 'camera is "front"; the model has \'side\''),
+        ]:
+            with self.subTest(words), self.assertRaisesRegex(ValueError, words):
+                troupe.render.draw_physics(env.physics, **options)
+        with self.assertRaisesRegex(TypeError, "Physics of dm_control, e.g. env.physics"):
+            troupe.render.cast_physics(env)
 
 
 class Mistakes(unittest.TestCase):
