@@ -4,16 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
-#include <exception>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 #include "env/caster/caster_model.hpp"
 #include "env/mujoco_errors.hpp"
 #include "experiments/python/native.hpp"
+#include "experiments/python/on_workers.hpp"
 #include "experiments/python/released_lock.hpp"
 
 namespace py = pybind11;
@@ -92,11 +90,6 @@ std::span<std::byte> memory_of(const py::array& out, std::size_t bytes) {
   return {static_cast<std::byte*>(const_cast<void*>(out.data())), bytes};
 }
 
-template <typename T>
-std::span<T> as(std::span<std::byte> memory) {
-  return {reinterpret_cast<T*>(memory.data()), memory.size() / sizeof(T)};
-}
-
 /// Computes what pictures show of a state: everything that follows from positions alone.
 void place(const mjModel& model, mjData& data) {
   mj_kinematics(&model, &data);
@@ -166,61 +159,17 @@ void PythonCaster::update(std::uintptr_t data, const py::object& camera, const p
   casters_.front()->update(*model_, *reinterpret_cast<const mjData*>(data));
 }
 
-std::size_t PythonCaster::picture_bytes(Kind kind) const {
-  const env::CastOptions& options = casters_.front()->options();
-  const auto pixels =
-      static_cast<std::size_t>(options.height) * static_cast<std::size_t>(options.width);
-  switch (kind) {
-  case Kind::colour:
-    return casters_.front()->bytes();
-  case Kind::depth:
-    return pixels * sizeof(float);
-  case Kind::segmentation:
-    break;
-  }
-  return 2 * pixels * sizeof(std::int32_t);
-}
-
-void PythonCaster::draw(const py::array& out) {
+void PythonCaster::draw(PictureKind kind, const py::array& out) {
   const Use use(*this);
-  const auto memory = memory_of(out, picture_bytes(Kind::colour));
+  env::RayCaster& caster = *casters_.front();
+  const auto memory = memory_of(out, picture_bytes(kind, caster.options()));
   const ReleasedLock released;
-  casters_.front()->draw(as<std::uint8_t>(memory));
-}
-
-void PythonCaster::draw_depth(const py::array& out) {
-  const Use use(*this);
-  const auto memory = memory_of(out, picture_bytes(Kind::depth));
-  const ReleasedLock released;
-  casters_.front()->draw_depth(as<float>(memory));
-}
-
-void PythonCaster::draw_segmentation(const py::array& out) {
-  const Use use(*this);
-  const auto memory = memory_of(out, picture_bytes(Kind::segmentation));
-  const ReleasedLock released;
-  casters_.front()->draw_segmentation(as<std::int32_t>(memory));
-}
-
-void PythonCaster::draw_position(std::size_t caster, mjData& data, const double* position,
-                                 Kind kind, std::byte* out) {
-  std::copy_n(position, model_->nq, data.qpos);
-  place(*model_, data);
-  env::RayCaster& drawer = *casters_[caster];
-  const std::span<std::byte> memory(out, picture_bytes(kind));
-  switch (kind) {
-  case Kind::colour:
-    return drawer.draw(*model_, data, as<std::uint8_t>(memory));
-  case Kind::depth:
-    return drawer.draw_depth(*model_, data, as<float>(memory));
-  case Kind::segmentation:
-    return drawer.draw_segmentation(*model_, data, as<std::int32_t>(memory));
-  }
+  draw_picture(caster, kind, memory);
 }
 
 void PythonCaster::draw_positions(const py::array_t<double, py::array::c_style>& positions,
-                                  const py::object& camera, const py::object& option, Kind kind,
-                                  int threads, const py::array& out) {
+                                  const py::object& camera, const py::object& option,
+                                  PictureKind kind, int threads, const py::array& out) {
   const Use use(*this);
   if (positions.ndim() != 2 || positions.shape(1) != model_->nq)
     throw std::invalid_argument("positions must be of shape [n, " + std::to_string(model_->nq)
@@ -229,7 +178,7 @@ void PythonCaster::draw_positions(const py::array_t<double, py::array::c_style>&
     throw std::invalid_argument("threads is " + std::to_string(threads)
                                 + "; it must be from 1 to 256");
   const auto count = static_cast<std::size_t>(positions.shape(0));
-  const std::size_t bytes = picture_bytes(kind);
+  const std::size_t bytes = picture_bytes(kind, casters_.front()->options());
   const auto memory = memory_of(out, count * bytes);
   remember(camera, option);
   const std::size_t workers =
@@ -237,33 +186,21 @@ void PythonCaster::draw_positions(const py::array_t<double, py::array::c_style>&
   while (casters_.size() < workers)
     casters_.push_back(std::make_unique<env::RayCaster>(shared_, casters_.front()->options()));
   const ReleasedLock released;
-  std::atomic<std::size_t> next = 0;
-  std::mutex failure_mutex;
-  std::exception_ptr failure;
-  const auto work = [&](std::size_t worker) {
-    try {
-      const env::MujocoScope scope(kCallersModel);
-      const std::unique_ptr<mjData, FreeData> data(mj_makeData(model_));
-      if (!data)
-        throw std::runtime_error("MuJoCo cannot make a state: there is no memory for it");
-      look(*casters_[worker]);
-      for (std::size_t i = next++; i < count; i = next++)
-        draw_position(worker, *data, positions.data() + i * static_cast<std::size_t>(model_->nq),
-                      kind, memory.data() + i * bytes);
-    } catch (...) {
-      const std::lock_guard lock(failure_mutex);
-      failure = std::current_exception();
-      next = count;
+  on_workers(workers, count, [&](std::size_t worker, auto& next) {
+    const env::MujocoScope scope(kCallersModel);
+    const std::unique_ptr<mjData, FreeData> data(mj_makeData(model_));
+    if (!data)
+      throw std::runtime_error("MuJoCo cannot make a state: there is no memory for it");
+    env::RayCaster& caster = *casters_[worker];
+    look(caster);
+    for (std::size_t i = next++; i < count; i = next++) {
+      std::copy_n(positions.data() + i * static_cast<std::size_t>(model_->nq), model_->nq,
+                  data->qpos);
+      place(*model_, *data);
+      caster.update(*model_, *data);
+      draw_picture(caster, kind, memory.subspan(i * bytes, bytes));
     }
-  };
-  {
-    std::vector<std::jthread> others;
-    for (std::size_t worker = 1; worker < workers; ++worker)
-      others.emplace_back(work, worker);
-    work(0);
-  }
-  if (failure)
-    std::rethrow_exception(failure);
+  });
 }
 
 void PythonCaster::cast_rays(std::uintptr_t data, const Points& origins, const Points& directions,
@@ -271,8 +208,8 @@ void PythonCaster::cast_rays(std::uintptr_t data, const Points& origins, const P
                              const py::array& geoms) {
   const Use use(*this);
   const auto count = static_cast<std::size_t>(directions.size() / 3);
-  const auto found = as<float>(memory_of(distances, count * sizeof(float)));
-  const auto which = as<std::int32_t>(memory_of(geoms, count * sizeof(std::int32_t)));
+  const auto found = elements_of<float>(memory_of(distances, count * sizeof(float)));
+  const auto which = elements_of<std::int32_t>(memory_of(geoms, count * sizeof(std::int32_t)));
   const std::span from(origins.data(), static_cast<std::size_t>(origins.size()));
   const std::span along(directions.data(), static_cast<std::size_t>(directions.size()));
   if (!query_)
@@ -283,11 +220,10 @@ void PythonCaster::cast_rays(std::uintptr_t data, const Points& origins, const P
 }
 
 void add_ray_caster(py::module_& module) {
-  using Kind = PythonCaster::Kind;
-  py::enum_<Kind>(module, "PictureKind")
-      .value("COLOUR", Kind::colour)
-      .value("DEPTH", Kind::depth)
-      .value("SEGMENTATION", Kind::segmentation);
+  py::enum_<PictureKind>(module, "PictureKind")
+      .value("COLOUR", PictureKind::colour)
+      .value("DEPTH", PictureKind::depth)
+      .value("SEGMENTATION", PictureKind::segmentation);
   py::class_<PythonCaster>(module, "Caster")
       .def(py::init<std::uintptr_t, int, int, bool, bool, bool>(), py::arg("model"), py::kw_only(),
            py::arg("height"), py::arg("width"), py::arg("effects") = true, py::arg("fog") = false,
@@ -295,9 +231,7 @@ void add_ray_caster(py::module_& module) {
       .def_property_readonly("channels", &PythonCaster::channels)
       .def("update", &PythonCaster::update, py::arg("data"), py::arg("camera") = py::none(),
            py::arg("option") = py::none())
-      .def("draw", &PythonCaster::draw, py::arg("out"))
-      .def("draw_depth", &PythonCaster::draw_depth, py::arg("out"))
-      .def("draw_segmentation", &PythonCaster::draw_segmentation, py::arg("out"))
+      .def("draw", &PythonCaster::draw, py::arg("kind"), py::arg("out"))
       .def("draw_positions", &PythonCaster::draw_positions, py::arg("positions"), py::kw_only(),
            py::arg("camera") = py::none(), py::arg("option") = py::none(), py::arg("kind"),
            py::arg("threads") = 1, py::arg("out"))

@@ -11,6 +11,7 @@
 
 #include "env/caster/ray_caster.hpp"
 #include "env/caster/ray_query.hpp"
+#include "experiments/python/picture_kind.hpp"
 
 namespace troupe::python {
 
@@ -23,15 +24,12 @@ public:
 
   /// `camera` and `option` are MuJoCo's MjvCamera and MjvOption; None keeps the previous ones.
   void update(std::uintptr_t data, const pybind11::object& camera, const pybind11::object& option);
-  void draw(const pybind11::array& out);
-  void draw_depth(const pybind11::array& out);
-  void draw_segmentation(const pybind11::array& out);
+  void draw(PictureKind kind, const pybind11::array& out);
 
-  /// Draws pictures of the positions [n, nq] into `out` [n, …]; `kind` selects what is drawn.
-  enum class Kind : std::uint8_t { colour, depth, segmentation };
+  /// Draws pictures of the positions [n, nq] into `out` [n, …].
   void draw_positions(const pybind11::array_t<double, pybind11::array::c_style>& positions,
-                      const pybind11::object& camera, const pybind11::object& option, Kind kind,
-                      int threads, const pybind11::array& out);
+                      const pybind11::object& camera, const pybind11::object& option,
+                      PictureKind kind, int threads, const pybind11::array& out);
 
   /// Casts rays with directions [n, 3] from origins [n, 3] or [3] into a state, and finds where
   /// each first meets a geom. Fills `distances` float32 [n] and `geoms` int32 [n].
@@ -46,9 +44,6 @@ private:
   class Use;
   void look(env::RayCaster& caster) const;
   void remember(const pybind11::object& camera, const pybind11::object& option);
-  std::size_t picture_bytes(Kind kind) const;
-  void draw_position(std::size_t caster, mjData& data, const double* position, Kind kind,
-                     std::byte* out);
 
   const mjModel* model_;
   int channels_;

@@ -83,6 +83,7 @@ PythonPool::PythonPool(const std::vector<std::string>& environment, env::PoolOpt
       options, [&](int) { return bare ? env::make_bare(config) : env::make_environment(config); });
   spec_ = pool_->spec();
   threads_ = options.threads;
+  renders_ = pool_->physics(0) != nullptr;
   row_bytes_ = spec_.observation_bytes();
   blocks_ = RecycledBlocks(
       result_parts(nullptr, row_bytes_, static_cast<std::size_t>(options.environments)).bytes);
@@ -115,6 +116,7 @@ py::dict PythonPool::spec() const {
   out["frame_stack"] = spec_.frame_stack;
   out["control_timestep_seconds"] = spec_.control_timestep_seconds;
   out["saves_state"] = spec_.saves_state;
+  out["renders"] = renders_;
   return out;
 }
 
@@ -302,30 +304,10 @@ py::tuple PythonPool::receive(std::size_t rows, double deadline_seconds) {
   return arrays_of(into);
 }
 
-py::array PythonPool::picture(int environment, int height, int width, const std::string& camera,
-                              bool depth) {
+py::array PythonPool::pictures(int count, PictureKind kind, int height, int width,
+                               const std::string& camera) {
   const Use use(*this);
-  env::Physics* physics = pool_->physics(environment);
-  if (physics == nullptr)
-    throw std::invalid_argument("render_mode: " + spec_.name
-                                + " is not a MuJoCo task and cannot be rendered");
-  if (auto wanted = std::tuple(physics, height, width, camera); wanted != rendered_) {
-    renderer_ = env::make_renderer(*physics, {.height = height, .width = width, .camera = camera},
-                                   env::PixelLayout::channels_last);
-    rendered_ = std::move(wanted);
-  }
-  if (depth) {
-    py::array_t<float> metres({height, width});
-    const std::span out(metres.mutable_data(), static_cast<std::size_t>(metres.size()));
-    const ReleasedLock released;
-    renderer_->draw_depth(out);
-    return metres;
-  }
-  py::array_t<std::uint8_t> colours({height, width, 3});
-  const std::span out(colours.mutable_data(), static_cast<std::size_t>(colours.size()));
-  const ReleasedLock released;
-  renderer_->draw(out);
-  return colours;
+  return pictures_.draw(*pool_, count, kind, height, width, camera, threads_);
 }
 
 std::size_t PythonPool::in_flight() {
@@ -389,8 +371,8 @@ void add_environments(py::module_& module) {
       .def("send", &PythonPool::send, py::arg("environments"), py::arg("actions"))
       .def("receive", &PythonPool::receive, py::arg("rows"), py::arg("deadline"))
       .def("in_flight", &PythonPool::in_flight)
-      .def("picture", &PythonPool::picture, py::arg("environment"), py::arg("height"),
-           py::arg("width"), py::arg("camera"), py::arg("depth") = false)
+      .def("pictures", &PythonPool::pictures, py::arg("count"), py::arg("kind"), py::arg("height"),
+           py::arg("width"), py::arg("camera"))
       .def("error", &PythonPool::error, py::arg("environment"))
       .def("in_service", &PythonPool::in_service, py::arg("environment"))
       .def("save_state", &PythonPool::save_state)

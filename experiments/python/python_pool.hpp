@@ -10,11 +10,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "env/pool/environment_pool.hpp"
-#include "env/render/renderer.hpp"
+#include "experiments/python/pool_pictures.hpp"
 #include "experiments/python/recycled_blocks.hpp"
 #include "experiments/python/result_block.hpp"
 
@@ -51,10 +50,9 @@ public:
   pybind11::tuple receive(std::size_t rows, double deadline_seconds);
   std::size_t in_flight();
 
-  /// Draws the present state of an environment: uint8 [height, width, 3], or with `depth` float32
-  /// [height, width] in metres.
-  pybind11::array picture(int environment, int height, int width, const std::string& camera,
-                          bool depth);
+  /// Draws the present states of the first `count` environments: [count, height, width, …].
+  pybind11::array pictures(int count, PictureKind kind, int height, int width,
+                           const std::string& camera);
   std::string error(int environment);
   bool in_service(int environment);
   pybind11::bytes save_state();
@@ -79,12 +77,12 @@ private:
   env::EnvironmentSpec spec_;
   std::unique_ptr<env::EnvironmentPool> pool_;
   int threads_ = 1;
+  bool renders_ = false; // whether there is physics to draw
   std::size_t row_bytes_ = 0;
   RecycledBlocks blocks_;
   Results last_;       // of all environments; a reset of some leaves the other rows unchanged
   Results unfinished_; // of a request in flight
-  std::unique_ptr<env::Renderer> renderer_; // for picture()
-  std::tuple<env::Physics*, int, int, std::string> rendered_{};
+  PoolPictures pictures_;
   pid_t process_ = getpid();
   std::mutex mutex_;
 };

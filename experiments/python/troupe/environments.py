@@ -12,10 +12,11 @@ from gymnasium.vector.utils import batch_space
 
 from troupe import _native
 from troupe.keys import assignments
-from troupe.pictures import Picture, png, shown
+from troupe.pictures import KINDS, Picture, check_kind, png, shown
 from troupe.spaces import Actions, Spec, observation_space
 
 DEADLINE = 60.0  # seconds
+_RENDER_MODES = {f"{kind}_array": kind for kind in KINDS}
 _SEEDS = 1 << 63
 _FAILED = 1  # RowStatus's value; greater values: out of service
 
@@ -58,11 +59,6 @@ def register() -> None:
             )
 
 
-def _check_render_mode(render_mode: Optional[str], modes: Sequence[str]) -> None:
-    if render_mode is not None and render_mode not in modes:
-        raise ValueError(f"render_mode is {render_mode!r}; it must be None or one of {', '.join(map(repr, modes))}")
-
-
 class _Pool:
     """A native pool and its spec, shared by Env and VectorEnv."""
 
@@ -86,18 +82,25 @@ class _Pool:
     def observations(self, arrays: Tuple[np.ndarray, ...]) -> Any:
         return arrays[0] if self.names is None else dict(zip(self.names, arrays))
 
-    def metadata(self) -> Dict[str, Any]:
+    def metadata(self, render_mode: Optional[str]) -> Dict[str, Any]:
+        """Gymnasium's metadata. Raises ValueError if the task does not have `render_mode`."""
+        modes = list(_RENDER_MODES) if self.spec.renders else []
+        if render_mode is not None and render_mode not in modes:
+            rule = f"None or one of {', '.join(map(repr, modes))}" if modes else f"None, because {self.spec.name} is not a MuJoCo task"
+            raise ValueError(f"render_mode is {render_mode!r}; it must be {rule}")
         period = self.spec.control_timestep_seconds * self.spec.action_repeat
-        return {"render_modes": ["rgb_array", "depth_array"], "render_fps": round(1 / period) if period > 0 else 30}
+        return {"render_modes": modes, "render_fps": round(1 / period) if period > 0 else 30}
 
-    def picture(self, environment: int, mode: Optional[str], size: Tuple[int, int], camera: Union[int, str]) -> Picture:
+    def pictures(self, environments: int, kind: str, size: Tuple[int, int], camera: Union[int, str]) -> Picture:
+        """Pictures of the first `environments`: [environments, height, width, …]."""
+        check_kind(kind)
         height, width = size
-        return shown(self.native.picture(environment, height, width, str(camera), mode == "depth_array"))
+        return shown(self.native.pictures(environments, KINDS[kind][0], height, width, str(camera)))
 
     def png(self, environments: int, mode: Optional[str], size: Tuple[int, int], camera: Union[int, str]) -> Optional[bytes]:
         """The picture that a notebook displays for the first `environments`; colours if `mode` is None. Returns None if there is no picture."""
         try:
-            return png(np.stack([self.picture(i, mode, size, camera) for i in range(environments)]))
+            return png(self.pictures(environments, _RENDER_MODES.get(mode, "rgb"), size, camera))
         except (ValueError, RuntimeError):  # not a MuJoCo task, or it is stepping on another thread
             return None
 
@@ -118,7 +121,8 @@ class Env(gymnasium.Env):
     a random one. An environment that fails raises RuntimeError and may be reset; one that takes longer than `deadline` seconds raises
     TimeoutError.
 
-    `render_mode` "rgb_array" or "depth_array" (metres) renders MuJoCo tasks from `render_camera`, with `render_size` (height, width) pixels.
+    `render_mode` "rgb_array", "depth_array" (metres) or "segmentation_array" (object id and type, int32 [height, width, 2]) renders MuJoCo tasks
+    from `render_camera`, with `render_size` (height, width) pixels.
     """
 
     def __init__(
@@ -133,8 +137,7 @@ class Env(gymnasium.Env):
         **options: Any,
     ):
         self._pool = _Pool(task, options, 1, 1, seed, False, deadline)
-        self.metadata = self._pool.metadata()
-        _check_render_mode(render_mode, self.metadata["render_modes"])
+        self.metadata = self._pool.metadata(render_mode)
         self.render_mode = render_mode
         self._render = (render_size, render_camera)
         self.task = self._pool.spec.name
@@ -163,7 +166,7 @@ class Env(gymnasium.Env):
     def render(self) -> Optional[np.ndarray]:
         if self.render_mode is None:
             return None
-        return self._pool.picture(0, self.render_mode, *self._render)
+        return self._pool.pictures(1, _RENDER_MODES[self.render_mode], *self._render)[0]
 
     def _repr_png_(self) -> Optional[bytes]:
         """The current state, for notebooks."""
@@ -214,8 +217,7 @@ class VectorEnv(GymnasiumVectorEnv):
             raise ValueError(f"autoreset_mode is {autoreset_mode!r}; it must be one of {', '.join(mode.name for mode in AutoresetMode)}")
         self._mode = modes[autoreset_mode]
         self._pool = _Pool(task, options, num_envs, num_threads, seed, spares, deadline)
-        self.metadata = {**self._pool.metadata(), "autoreset_mode": self._mode}
-        _check_render_mode(render_mode, self.metadata["render_modes"])
+        self.metadata = {**self._pool.metadata(render_mode), "autoreset_mode": self._mode}
         self.render_mode = render_mode
         self._render = (render_size, render_camera)
         self.num_envs = num_envs
@@ -324,7 +326,15 @@ class VectorEnv(GymnasiumVectorEnv):
     def render(self) -> Optional[Tuple[np.ndarray, ...]]:
         if self.render_mode is None:
             return None
-        return tuple(self._pool.picture(i, self.render_mode, *self._render) for i in range(self.num_envs))
+        return tuple(self.pictures(_RENDER_MODES[self.render_mode]))
+
+    def pictures(self, kind: str = "rgb", *, size: Optional[Tuple[int, int]] = None, camera: Union[int, str, None] = None) -> Picture:
+        """Draws the present states of all environments on `num_threads` threads; `render_mode` need not be set. Returns "rgb" uint8
+        [num_envs, height, width, 3], "depth" float32 [num_envs, height, width] in metres from the camera's plane, or "segmentation" int32
+        [num_envs, height, width, 2], object id and type of what is visible (-1, -1: nothing). `size` (height, width) and `camera` are those of
+        `render_size` and `render_camera` if None."""
+        default_size, default_camera = self._render
+        return self._pool.pictures(self.num_envs, kind, size or default_size, default_camera if camera is None else camera)
 
     def _repr_png_(self) -> Optional[bytes]:
         """The current states of the first sixteen environments, for notebooks."""

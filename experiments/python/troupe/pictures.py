@@ -9,8 +9,20 @@ from typing import Any, Optional
 
 import numpy as np
 
+from troupe import _native
+
+KINDS = {
+    "rgb": (_native.PictureKind.COLOUR, np.uint8),
+    "depth": (_native.PictureKind.DEPTH, np.float32),
+    "segmentation": (_native.PictureKind.SEGMENTATION, np.int32),
+}
 _MOST_TILES = 64
 _OBJECT_COLOURS = np.array([[37, 99, 235], [234, 88, 12], [22, 163, 74], [220, 38, 38], [147, 51, 234], [13, 148, 136], [202, 138, 4], [219, 39, 119]], np.uint8)
+
+
+def check_kind(kind: str) -> None:
+    if kind not in KINDS:
+        raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(map(repr, KINDS))}")
 
 
 def _colours(array: np.ndarray) -> Optional[np.ndarray]:

@@ -9,16 +9,11 @@ import mujoco
 import numpy as np
 
 from troupe import _native
-from troupe.pictures import shown
+from troupe.pictures import KINDS, check_kind, shown
 
 __all__ = ["GymnasiumPictures", "RayCaster", "Renderer", "cast_physics", "draw_physics", "lidar"]
 
 Camera = Union[int, str, mujoco.MjvCamera]
-_KINDS = {
-    "rgb": (_native.PictureKind.COLOUR, np.uint8),
-    "depth": (_native.PictureKind.DEPTH, np.float32),
-    "segmentation": (_native.PictureKind.SEGMENTATION, np.int32),
-}
 
 
 def _camera(model: mujoco.MjModel, camera: Camera) -> mujoco.MjvCamera:
@@ -67,7 +62,7 @@ class RayCaster:
         return self._model
 
     def _out(self, kind: str, out: Optional[np.ndarray], count: Sequence[int] = ()) -> np.ndarray:
-        shape, dtype = (*count, *self._shapes[kind]), _KINDS[kind][1]
+        shape, dtype = (*count, *self._shapes[kind]), KINDS[kind][1]
         if out is None:
             return shown(np.empty(shape, dtype))
         if out.shape != shape or out.dtype != dtype:
@@ -86,11 +81,9 @@ class RayCaster:
     def render(self, kind: str = "rgb", *, out: Optional[np.ndarray] = None) -> np.ndarray:
         """Draws the state of the last update(): "rgb" uint8 [height, width, 3] (1 if grey), "depth" float32 [height, width] metres from the
         camera's plane, or "segmentation" int32 [height, width, 2], object id and type of what is visible (-1, -1: nothing)."""
-        if kind not in _KINDS:
-            raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(map(repr, _KINDS))}")
+        check_kind(kind)
         out = self._out(kind, out)
-        draw = {"rgb": self._native.draw, "depth": self._native.draw_depth, "segmentation": self._native.draw_segmentation}[kind]
-        draw(out)
+        self._native.draw(KINDS[kind][0], out)
         return out
 
     def rgb(self, data: mujoco.MjData, camera: Camera = -1, *, out: Optional[np.ndarray] = None) -> np.ndarray:
@@ -157,12 +150,11 @@ class RayCaster:
         out: Optional[np.ndarray] = None,
     ) -> np.ndarray:
         """Draws each of the positions `qpos` [n, nq] on several threads: returns [n, height, width, …]."""
-        if kind not in _KINDS:
-            raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(map(repr, _KINDS))}")
+        check_kind(kind)
         qpos = np.ascontiguousarray(qpos, np.float64)
         out = self._out(kind, out, qpos.shape[:1])
         camera = _camera(self._model, camera)
-        self._native.draw_positions(qpos, camera=camera, option=option, kind=_KINDS[kind][0], threads=threads, out=out)
+        self._native.draw_positions(qpos, camera=camera, option=option, kind=KINDS[kind][0], threads=threads, out=out)
         return out
 
 

@@ -30,6 +30,7 @@ class Spec:
     frame_stack: int
     control_timestep_seconds: float
     saves_state: bool
+    renders: bool  # a MuJoCo task
 
     @staticmethod
     def of(pool: Any) -> "Spec":

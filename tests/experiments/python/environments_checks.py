@@ -113,18 +113,19 @@ class OneEnvironment(unittest.TestCase):
             other.load_state(state[:-9])
 
     def test_pictures_of_a_state(self):
-        env = troupe.make("cheetah_run", render_mode="rgb_array", render_size=(48, 64))
-        env.reset(seed=1)
-        picture = env.render()
-        self.assertEqual((picture.shape, picture.dtype), ((48, 64, 3), np.uint8))
-        self.assertGreater(picture.std(), 10)
-        depth = troupe.make("cheetah_run", render_mode="depth_array", render_size=(48, 64))
-        depth.reset(seed=1)
-        self.assertEqual((depth.render().shape, depth.render().dtype), ((48, 64), np.float32))
-        flat = troupe.make("CartPole-v1", render_mode="rgb_array")
-        flat.reset()
-        with self.assertRaisesRegex(ValueError, "not a MuJoCo task"):
-            flat.render()
+        drawn = {}
+        for mode, shape, dtype in [("rgb_array", (48, 64, 3), np.uint8), ("depth_array", (48, 64), np.float32), ("segmentation_array", (48, 64, 2), np.int32)]:
+            env = troupe.make("cheetah_run", render_mode=mode, render_size=(48, 64))
+            env.reset(seed=1)
+            drawn[mode] = env.render()
+            self.assertEqual((drawn[mode].shape, drawn[mode].dtype), (shape, dtype))
+        colours, metres, objects = drawn.values()
+        self.assertGreater(colours.std(), 10)
+        self.assertGreater(((objects[..., 0] < 0) == (metres == metres.max())).mean(), 0.99)  # the sky is at the far plane
+        self.assertEqual(set(objects[..., 1].flat), {-1, 5})  # mjOBJ_GEOM
+        self.assertGreater(len(set(objects[..., 0].flat)), 5)
+        self.assertIsNone(troupe.make("cheetah_run").render())
+        self.assertEqual(troupe.make("CartPole-v1").metadata["render_modes"], [])
 
     def test_mistakes_are_named_with_a_remedy(self):
         for options, words in [
@@ -140,8 +141,10 @@ class OneEnvironment(unittest.TestCase):
                 with self.assertRaisesRegex(ValueError, words) as caught:
                     troupe.make(**options)
                 self.assertNotIn("--set", str(caught.exception))
-        with self.assertRaisesRegex(ValueError, "render_mode is 'human'"):
-            troupe.make("cheetah_run", render_mode="human")
+        for task, mode, words in [("cheetah_run", "human", "'human'; it must be None or one of 'rgb_array'"), ("CartPole-v1", "rgb_array", "'rgb_array'; it must be None, because .*not a MuJoCo task")]:
+            for construct in (troupe.make, troupe.make_vec):
+                with self.assertRaisesRegex(ValueError, f"render_mode is {words}"):
+                    construct(task, render_mode=mode)
         with self.assertRaisesRegex(TypeError, "pixels is 84"):
             troupe.make("cheetah_run", pixels=84)
         env = troupe.make("cheetah_run")
@@ -169,6 +172,39 @@ class ManyEnvironments(unittest.TestCase):
             expected = [env.step(action) for env, action in zip(ones, actions)]
             for k in range(4):
                 equal(self, result[k], np.array([row[k] for row in expected]))
+
+    def test_a_batch_of_pictures_is_what_single_environments_render(self):
+        options = {"randomization": {"colours": 0.5}}
+        envs = troupe.make_vec("walker_run", 5, num_threads=2, **options)
+        envs.reset(seed=3)
+        envs.step(np.ones((5, 6), np.float32))
+        for kind in ("rgb", "depth", "segmentation"):
+            many = envs.pictures(kind, size=(32, 40), camera="side")
+            for i, picture in enumerate(many):
+                one = troupe.make("walker_run", render_mode=f"{kind}_array", render_size=(32, 40), render_camera="side", **options)
+                one.reset(seed=3 + i)
+                one.step(np.ones(6, np.float32))
+                equal(self, picture, one.render())
+                self.assertTrue(i == 0 or (picture != many[0]).any(), kind)
+        self.assertEqual(envs.pictures().shape, (5, 240, 320, 3))
+        self.assertIsNone(envs.render())
+        shown = troupe.make_vec("walker_run", 2, render_mode="depth_array", render_size=(24, 32))
+        shown.reset(seed=1)
+        self.assertIsInstance(shown.render(), tuple)
+        equal(self, np.array(shown.render()), shown.pictures("depth"))
+        for options, words in [
+            ({"kind": "colour"}, "kind is 'colour'; it must be one of 'rgb', 'depth', 'segmentation'"),
+            ({"size": (0, 9)}, "height: 0 pixels is out of range"),
+            ({"size": (9, -1)}, "width: -1 pixels is out of range"),
+            ({"camera": "front"}, "camera: 'front' is not a camera"),
+        ]:
+            with self.subTest(words), self.assertRaisesRegex(ValueError, words):
+                envs.pictures(**options)
+        with self.assertRaisesRegex(ValueError, "not a MuJoCo task"):
+            troupe.make_vec("CartPole-v1", 2).pictures()
+        envs.async_reset()
+        with self.assertRaisesRegex(ValueError, "in flight"):
+            envs.pictures()
 
     def test_observations_follow_at_once_with_same_step(self):
         envs = troupe.make_vec("CartPole-v1", 8, autoreset_mode="SAME_STEP")
