@@ -11,7 +11,7 @@ from dm_env import specs
 
 from troupe.environments import _DISCOUNTS, _OBSERVATIONS, _REWARDS, _STATUSES, _STEP_TYPES, DEADLINE, _Pool
 
-_LAST = 2  # StepType's value
+_FIRST, _LAST = 0, 2  # values of StepType
 
 
 def make(task: str, **options: Any) -> "Environment":
@@ -47,6 +47,8 @@ class Environment(dm_env.Environment):
             return self.reset()
         result = self._pool.native.step(np.asarray(action, np.float64), self._pool.deadline)
         observation = self._observation(result)
+        if result[_STEP_TYPES][0] == _FIRST:  # after load_state() of the end of an episode
+            return dm_env.restart(observation)
         self._ended = result[_STEP_TYPES][0] == _LAST
         kind = dm_env.StepType.LAST if self._ended else dm_env.StepType.MID
         return dm_env.TimeStep(kind, float(result[_REWARDS][0]), float(result[_DISCOUNTS][0]), observation)

@@ -7,13 +7,24 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv as GymnasiumVectorEnv
+from gymnasium.utils.seeding import np_random
+from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from gymnasium.vector.utils import batch_space
 
 from troupe import _native
 from troupe.keys import assignments
 from troupe.pictures import KINDS, Picture, check_kind, png, shown
 from troupe.spaces import Actions, Spec, observation_space
+
+try:
+    from gymnasium.vector import AutoresetMode
+except ImportError:  # Gymnasium before 1.1
+
+    class AutoresetMode(enum.Enum):  # type: ignore[no-redef]
+        NEXT_STEP = "NextStep"
+        SAME_STEP = "SameStep"
+        DISABLED = "Disabled"
+
 
 DEADLINE = 60.0  # seconds
 _RENDER_MODES = {f"{kind}_array": kind for kind in KINDS}
@@ -196,6 +207,9 @@ class VectorEnv(GymnasiumVectorEnv):
     `send()` and `receive()` step without waiting for the slowest environments: receive() returns the first `batch_size` results, in any order.
     """
 
+    closed = False
+    is_vector_env = True  # wrappers of Gymnasium 0.29 ask for it
+
     def __init__(
         self,
         task: str,
@@ -245,7 +259,8 @@ class VectorEnv(GymnasiumVectorEnv):
     def reset(
         self, *, seed: Union[int, Sequence[Optional[int]], None] = None, options: Optional[Dict[str, Any]] = None
     ) -> Tuple[Any, Dict[str, Any]]:
-        super().reset(seed=seed if isinstance(seed, (int, np.integer)) else None)
+        if isinstance(seed, (int, np.integer)):  # Gymnasium's own generator, which the environments do not use
+            self._np_random, self._np_random_seed = np_random(int(seed))
         chosen = self._pool.all
         if options and options.get("reset_mask") is not None:
             mask = np.asarray(options["reset_mask"])
@@ -342,10 +357,11 @@ class VectorEnv(GymnasiumVectorEnv):
 
     def save_state(self) -> bytes:
         """Returns the complete state of all environments. No request may be in flight."""
-        return self._pool.native.save_state()
+        return self._ended.tobytes() + self._pool.native.save_state()
 
     def load_state(self, state: bytes) -> None:
-        self._pool.native.load_state(state)
+        self._pool.native.load_state(state[self.num_envs :])
+        self._ended = np.frombuffer(state, np.uint8, self.num_envs) != 0
         self._started = True
 
 

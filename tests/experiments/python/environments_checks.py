@@ -12,7 +12,6 @@ import sys
 import tempfile
 import threading
 import unittest
-import warnings
 
 import dm_env
 import gymnasium
@@ -22,7 +21,6 @@ import troupe.dm
 from dm_control import suite
 from dm_env import test_utils
 from gymnasium import spaces
-from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
@@ -39,20 +37,6 @@ def equal(test, a, b):
 
 
 class OneEnvironment(unittest.TestCase):
-    def test_gymnasium_finds_nothing_wrong_with_tasks_of_every_kind(self):
-        for task, options in [
-            ("cheetah_run", {}),
-            ("walker_walk", {"pixels": (84, 84), "frame_stack": 3, "action_repeat": 2}),
-            ("finger_spin", {"observations": ["state", "pixels"], "pixels": {"height": 32, "width": 48, "effects": False}}),
-            ("CartPole-v1", {}),
-            ("HalfCheetah-v5", {}),
-            ("MinAtar/Breakout-v0", {}),
-            ("Taxi-v4", {}),
-        ]:
-            with self.subTest(task), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                check_env(troupe.make(task, **options), skip_render_check=True)
-
     def test_gymnasium_make_finds_the_tasks(self):
         self.assertEqual(gymnasium.make("troupe.environments:troupe/HalfCheetah-v5").action_space.shape, (6,))
         env = gymnasium.make("troupe/cheetah_run", action_repeat=4)
@@ -112,21 +96,6 @@ class OneEnvironment(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "truncated|damaged|another"):
             other.load_state(state[:-9])
 
-    def test_pictures_of_a_state(self):
-        drawn = {}
-        for mode, shape, dtype in [("rgb_array", (48, 64, 3), np.uint8), ("depth_array", (48, 64), np.float32), ("segmentation_array", (48, 64, 2), np.int32)]:
-            env = troupe.make("cheetah_run", render_mode=mode, render_size=(48, 64))
-            env.reset(seed=1)
-            drawn[mode] = env.render()
-            self.assertEqual((drawn[mode].shape, drawn[mode].dtype), (shape, dtype))
-        colours, metres, objects = drawn.values()
-        self.assertGreater(colours.std(), 10)
-        self.assertGreater(((objects[..., 0] < 0) == (metres == metres.max())).mean(), 0.99)  # the sky is at the far plane
-        self.assertEqual(set(objects[..., 1].flat), {-1, 5})  # mjOBJ_GEOM
-        self.assertGreater(len(set(objects[..., 0].flat)), 5)
-        self.assertIsNone(troupe.make("cheetah_run").render())
-        self.assertEqual(troupe.make("CartPole-v1").metadata["render_modes"], [])
-
     def test_mistakes_are_named_with_a_remedy(self):
         for options, words in [
             ({"task": "cheetah_runn"}, "task is \"cheetah_runn\".*did you mean cheetah_run"),
@@ -172,39 +141,6 @@ class ManyEnvironments(unittest.TestCase):
             expected = [env.step(action) for env, action in zip(ones, actions)]
             for k in range(4):
                 equal(self, result[k], np.array([row[k] for row in expected]))
-
-    def test_a_batch_of_pictures_is_what_single_environments_render(self):
-        options = {"randomization": {"colours": 0.5}}
-        envs = troupe.make_vec("walker_run", 5, num_threads=2, **options)
-        envs.reset(seed=3)
-        envs.step(np.ones((5, 6), np.float32))
-        for kind in ("rgb", "depth", "segmentation"):
-            many = envs.pictures(kind, size=(32, 40), camera="side")
-            for i, picture in enumerate(many):
-                one = troupe.make("walker_run", render_mode=f"{kind}_array", render_size=(32, 40), render_camera="side", **options)
-                one.reset(seed=3 + i)
-                one.step(np.ones(6, np.float32))
-                equal(self, picture, one.render())
-                self.assertTrue(i == 0 or (picture != many[0]).any(), kind)
-        self.assertEqual(envs.pictures().shape, (5, 240, 320, 3))
-        self.assertIsNone(envs.render())
-        shown = troupe.make_vec("walker_run", 2, render_mode="depth_array", render_size=(24, 32))
-        shown.reset(seed=1)
-        self.assertIsInstance(shown.render(), tuple)
-        equal(self, np.array(shown.render()), shown.pictures("depth"))
-        for options, words in [
-            ({"kind": "colour"}, "kind is 'colour'; it must be one of 'rgb', 'depth', 'segmentation'"),
-            ({"size": (0, 9)}, "height: 0 pixels is out of range"),
-            ({"size": (9, -1)}, "width: -1 pixels is out of range"),
-            ({"camera": "front"}, "camera: 'front' is not a camera"),
-        ]:
-            with self.subTest(words), self.assertRaisesRegex(ValueError, words):
-                envs.pictures(**options)
-        with self.assertRaisesRegex(ValueError, "not a MuJoCo task"):
-            troupe.make_vec("CartPole-v1", 2).pictures()
-        envs.async_reset()
-        with self.assertRaisesRegex(ValueError, "in flight"):
-            envs.pictures()
 
     def test_observations_follow_at_once_with_same_step(self):
         envs = troupe.make_vec("CartPole-v1", 8, autoreset_mode="SAME_STEP")

@@ -4,5 +4,5 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 cmake --preset asan -DBUILD_TESTING=ON
-ninja -C build/asan troupe_native troupe
+ninja -C build/asan troupe_native troupe own_environment
 exec ctest --test-dir build/asan -R '^python_test:' --output-on-failure "$@"
