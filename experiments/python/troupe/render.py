@@ -167,12 +167,27 @@ def lidar(azimuths: Sequence[float], elevations: Sequence[float], rotation: Opti
 
 
 class Renderer:
-    """A replacement for `mujoco.Renderer` with the same methods and pictures, but without OpenGL. Lines (rangefinders, contact forces) are not
-    drawn. It has no attribute `scene`, so nothing can be added to the scene by hand."""
+    """A replacement for `mujoco.Renderer` with the same methods and pictures, but without OpenGL. It differs as follows:
 
-    def __init__(self, model: mujoco.MjModel, height: int = 240, width: int = 320, max_geom: int = 10000, font_scale: Any = None):
+    - There is no `scene`. Geoms cannot be added to it by hand; add bodies with `mocap="true"` to the model instead. In place of `scene.flags`
+      (shadow, reflection, fog) it has the keywords `effects=False` (no shadows, reflections and smoothing) and `fog=True`.
+    - Lines (rangefinders, contact forces), frames and labels are not drawn.
+    - The size is at most 4096 by 4096 pixels and not limited by the model's offscreen framebuffer.
+    - render() raises ValueError before the first update_scene(). `out` must have the type and shape of the result."""
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        height: int = 240,
+        width: int = 320,
+        max_geom: int = 10000,
+        font_scale: Any = None,
+        *,
+        effects: bool = True,
+        fog: bool = False,
+    ):
         del max_geom, font_scale  # only OpenGL needs them
-        self._caster: Optional[RayCaster] = RayCaster(model, height, width)
+        self._caster: Optional[RayCaster] = RayCaster(model, height, width, effects=effects, fog=fog)
         self._option = mujoco.MjvOption()
         self._kind = "rgb"
         self._size = (height, width)
@@ -189,6 +204,12 @@ class Renderer:
     @property
     def width(self) -> int:
         return self._size[1]
+
+    @property
+    def scene(self) -> Any:
+        raise AttributeError(
+            "troupe.render.Renderer has no scene: add geoms to the model, use the keywords effects and fog in place of flags, or use mujoco.Renderer"
+        )
 
     def enable_depth_rendering(self) -> None:
         self._kind = "depth"

@@ -116,6 +116,31 @@ class InPlaceOfMujocosRenderer(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "after close"):
             renderer.render()
 
+    def test_keywords_replace_the_flags_of_the_scene(self):
+        model = self.models["own"]
+        data = state_of(model, 1)
+        flags = (mujoco.mjtRndFlag.mjRND_SHADOW, mujoco.mjtRndFlag.mjRND_REFLECTION, mujoco.mjtRndFlag.mjRND_FOG)
+        pictures = []
+        for options, values in [({}, (1, 1, 0)), ({"effects": False}, (0, 0, 0)), ({"fog": True}, (1, 1, 1))]:
+            with mujoco.Renderer(model, 60, 80) as theirs, troupe.render.Renderer(model, 60, 80, **options) as ours:
+                theirs.update_scene(data, "side"), ours.update_scene(data, "side")
+                theirs.scene.flags[list(flags)] = values
+                pictures.append(ours.render())
+                self.assertLess(distance(theirs.render(), pictures[-1]), 3, options)
+                with self.assertRaisesRegex(AttributeError, "no scene: add geoms to the model"):
+                    ours.scene.ngeom += 1
+        self.assertGreater(distance(pictures[0], pictures[1]), 0.5)
+        self.assertGreater(distance(pictures[0], pictures[2]), 0.5)
+
+    def test_the_framebuffer_does_not_limit_the_size(self):
+        model = self.models["own"]
+        size = (model.vis.global_.offheight + 8, model.vis.global_.offwidth + 8)
+        with troupe.render.Renderer(model, *size) as renderer:
+            with self.assertRaisesRegex(ValueError, "call update\\(\\) first"):
+                renderer.render()
+            renderer.update_scene(state_of(model, 1))
+            self.assertEqual(renderer.render().shape, (*size, 3))
+
     def test_changes_of_the_model_show(self):
         model = mujoco.MjModel.from_xml_string(OWN)
         data = state_of(model, 1)
