@@ -196,7 +196,8 @@ using PrefetchActor = caf::typed_actor<
     caf::reacts_to<wire_atom, std::uint32_t, std::string>, // a shard's new endpoint
     caf::reacts_to<tick_atom>, // to itself: check for samples from other processes
     caf::replies_to<flush_atom>::with<done_atom>, // answered when the shards have all priorities
-    caf::replies_to<report_atom>::with<std::string>>; // what it waits for, or ""
+    // what it waits for, or ""; number of full batches that the learner has not returned
+    caf::replies_to<report_atom>::with<std::string, std::int64_t>>;
 
 /// Runs one replica.
 using LearnerActor = caf::typed_actor<

@@ -159,6 +159,10 @@ struct Progress {
   double samples_per_second = 0;
   double frames_per_second = 0; // rendered
   double episode_return = 0;    // mean of the last ten training episodes; NaN before the first
+  std::int64_t insertions_in_flight = 0; // made, but not accepted by a shard yet
+  std::int64_t waiting_insertions = 0;   // requests that wait for rate limiters
+  std::int64_t waiting_samples = 0;      // likewise
+  std::int64_t ready_batches = 0;        // full, and waiting for their learners' next updates
   std::map<std::string, double> learner; // latest metrics of the learner
   /// Time per stage: "learner.sample", "learner.update", "environment.step", …
   std::map<std::string, double> seconds;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <numeric>
 
 #include "actors/protocol/messages.pb.h"
 #include "actors/protocol/process_time.hpp"
@@ -25,6 +26,12 @@ std::size_t in_flight(const EnvironmentState& state) {
   for (const auto& client : state.clients)
     insertions += client.in_flight();
   return insertions;
+}
+
+/// Insertions that no shard has accepted yet, including those that were not sent.
+std::size_t unaccepted(const EnvironmentState& state) {
+  return std::accumulate(state.held.begin(), state.held.end(), in_flight(state),
+                         [](std::size_t sum, const auto& held) { return sum + held.size(); });
 }
 
 bool all_sent(const EnvironmentState& state) {
@@ -218,6 +225,7 @@ ProtoBytes report(EnvironmentSelf self) {
     made.add_failures(std::move(words));
   made.mutable_seconds()->insert(state.watch.seconds().begin(), state.watch.seconds().end());
   made.set_waiting(waiting(state));
+  made.set_insertions(static_cast<std::int64_t>(unaccepted(state)));
   *made.mutable_process() = process_time();
   return encode(made);
 }

@@ -270,8 +270,9 @@ caf::result<ProtoBytes> report(LearnerSelf self) {
   auto promise = self->make_response_promise<ProtoBytes>();
   self->request(*state.prefetch, kRequestDeadline, report_atom_v)
       .then(
-          [promise, made](const std::string& waiting) mutable {
+          [promise, made](const std::string& waiting, std::int64_t batches) mutable {
             made.set_waiting(waiting);
+            made.set_batches(batches);
             promise.deliver(encode(made));
           },
           [promise, made](const caf::error&) mutable { promise.deliver(encode(made)); });

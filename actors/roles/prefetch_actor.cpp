@@ -166,6 +166,11 @@ std::string waiting(const PrefetchState& state) {
   return "waits for samples from replay " + shards;
 }
 
+/// Buffers that are neither free nor being filled.
+std::int64_t batches_of_learner(const PrefetchState& state) {
+  return state.options.ahead + 1 - std::ssize(state.free) - std::ssize(state.pending);
+}
+
 void answer_flushes(PrefetchState& state) {
   if (state.unacknowledged > 0)
     return;
@@ -254,7 +259,9 @@ PrefetchActor::behavior_type prefetch_actor(PrefetchSelf self, PrefetchOptions o
           self->quit(failure(e));
         }
       },
-      [self](report_atom) { return waiting(self->state); },
+      [self](report_atom) -> caf::result<std::string, std::int64_t> {
+        return {waiting(self->state), batches_of_learner(self->state)};
+      },
       [self](flush_atom) -> caf::result<done_atom> {
         auto promise = self->make_response_promise<done_atom>();
         self->state.flushing.push_back(promise);

@@ -135,6 +135,8 @@ ProtoBytes report(ReplaySelf self) {
   made.set_shard(self->state.options.shard);
   replay::put(shard.stats, *made.mutable_stats());
   made.set_waiting(shard.why_waiting);
+  made.set_waiting_insertions(static_cast<std::int64_t>(shard.waiting_insertions));
+  made.set_waiting_samples(static_cast<std::int64_t>(shard.waiting_samples));
   made.set_problem(self->state.snapshot_problem);
   made.set_spill_problem(shard.spill_error);
   *made.mutable_process() = process_time();

@@ -143,6 +143,7 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
   now.samples = before_.rows();
   for (const auto& [replica, report] : learners_) {
     now.samples += report.rows();
+    now.ready_batches += report.batches();
     if (replica == 0) {
       now.updates = std::max(now.updates, report.updates());
       now.learner.insert(report.metrics().begin(), report.metrics().end());
@@ -151,9 +152,11 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
       now.seconds[stage] += seconds;
   }
   double version = 0;
-  for (const auto& [actor, incarnation] : newest)
-    version += static_cast<double>(environments_[{actor, incarnation}].parameter_version())
-               / static_cast<double>(newest.size());
+  for (const auto& key : newest) {
+    const wire::EnvironmentReport& report = environments_[key];
+    version += static_cast<double>(report.parameter_version()) / static_cast<double>(newest.size());
+    now.insertions_in_flight += report.insertions();
+  }
   now.parameter_version = static_cast<std::int64_t>(version);
   now.parameter_lag =
       newest.empty() ? 0 : std::max(0.0, static_cast<double>(now.updates) - version);
@@ -164,6 +167,8 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
     now.replay_bytes += report.stats().bytes();
     now.replay_disk_bytes += report.stats().disk_bytes();
     now.priorities += report.stats().updated_priorities();
+    now.waiting_insertions += report.waiting_insertions();
+    now.waiting_samples += report.waiting_samples();
     now.shards.push_back({.index = shard,
                           .items = report.stats().items(),
                           .bytes = report.stats().bytes(),

@@ -10,9 +10,9 @@
 namespace troupe::experiments {
 
 /// RUN/live.json: the last progress report, with the values for which metrics.csv has no columns:
-/// where actors spend their time, each replay shard, waiting requests, and the memory of this
-/// process. Each report replaces the whole file, which remains after the run. It is one JSON
-/// object, in which non-finite numbers are null. Use from one thread.
+/// where actors spend their time, queue lengths, each replay shard, waiting requests, and the
+/// memory of this process. Each report replaces the whole file, which remains after the run. It is
+/// one JSON object, in which non-finite numbers are null. Use from one thread.
 class LiveFile {
 public:
   explicit LiveFile(const std::filesystem::path& run);

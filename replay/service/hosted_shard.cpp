@@ -61,6 +61,8 @@ ShardReport HostedShard::report() const {
   const Table& table = shard_.table();
   return {.stats = table.stats(),
           .why_waiting = shard_.why_waiting(),
+          .waiting_insertions = shard_.waiting_insertions(),
+          .waiting_samples = shard_.waiting_samples(),
           .spill_error = table.spill_error(),
           .config = table.config()};
 }

@@ -41,6 +41,8 @@ struct ShardServerOptions {
 struct ShardReport {
   TableStats stats{};
   std::string why_waiting{};           // Shard::why_waiting()
+  std::size_t waiting_insertions = 0;  // Shard::waiting_insertions()
+  std::size_t waiting_samples = 0;     // Shard::waiting_samples()
   std::string spill_error{};           // Table::spill_error()
   std::optional<TableConfig> config{}; // if clients may see it
 };

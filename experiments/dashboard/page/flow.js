@@ -25,6 +25,8 @@ export function describe(run, before) {
   const inserts = seconds > 0 ? (live.inserts - before.inserts) / seconds : NaN;
   const environments = status?.environments || plan.environment_actors;
   const many = (count, name) => `${count} ${name}${count === 1 ? '' : 's'}`;
+  // Runs of older versions have no queue lengths in their live.json.
+  const queue = (count, text) => (count === undefined ? '' : `${number(count)} ${text}`);
   const running = run.state === 'running';
   const nodes = [];
   const edges = [];
@@ -48,7 +50,8 @@ export function describe(run, before) {
   if (servers) add('servers', many(plan.parameter_servers, 'parameter server'), `staleness ${number(live.learner.staleness_mean)}`);
   const edge = (from, to, lines, active, blocked = '') => edges.push({from, to, lines: lines.filter(Boolean), active: running && active, blocked: running ? blocked : ''});
   if (plan.plays) {
-    edge('environment', 'replay', ['trajectories', rate(inserts, 'inserts')], live.environment_steps_per_second > 0, waiting('environment'));
+    edge('environment', 'replay', ['trajectories', rate(inserts, 'inserts'), queue(live.insertions_in_flight, 'in flight'),
+      live.waiting_insertions > 0 ? `${number(live.waiting_insertions)} of them wait` : ''], live.environment_steps_per_second > 0, waiting('environment'));
     edge('learner', 'environment', [`parameters, version ${number(live.parameter_version)}`, `lag ${number(live.parameter_lag)} updates`],
       live.updates_per_second > 0);
   }
@@ -57,7 +60,9 @@ export function describe(run, before) {
   } else {
     const ratio = live.inserts > 0 ? live.samples / live.inserts : NaN;
     edge('replay', 'learner', ['batches', rate(live.samples_per_second, 'samples'), `${number(ratio)} per insert`,
-      plan.plays && plan.samples_per_insert > 0 ? `(limit ${number(status?.rate_limiter?.samples_per_insert ?? plan.samples_per_insert)})` : ''], live.samples_per_second > 0, waiting('learner'));
+      plan.plays && plan.samples_per_insert > 0 ? `(limit ${number(status?.rate_limiter?.samples_per_insert ?? plan.samples_per_insert)})` : '',
+      queue(live.ready_batches, `${live.ready_batches === 1 ? 'batch' : 'batches'} ready`),
+      live.waiting_samples > 0 ? `${many(live.waiting_samples, 'request')} wait${live.waiting_samples === 1 ? 's' : ''}` : ''], live.samples_per_second > 0, waiting('learner'));
   }
   edge('learner', 'evaluator', ['parameters'], live.updates_per_second > 0);
   edge('learner', 'checkpointer', [''], false);
@@ -111,7 +116,8 @@ function wrapped(labels) {
 export function drawFlow({nodes, edges}, narrow) {
   const layout = narrow ? kNarrow : kWide;
   const [width, height] = layout.size;
-  const words = nodes.map((node) => `${node.title}: ${[...node.lines, node.waiting].filter(Boolean).join(', ')}`).join('. ');
+  const words = [...nodes.map((node) => `${node.title}: ${[...node.lines, node.waiting].filter(Boolean).join(', ')}`),
+    ...edges.filter((edge) => edge.lines.length > 0).map((edge) => `From ${edge.from} to ${edge.to}: ${edge.lines.join(', ')}`)].join('. ');
   const picture = svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `Data flow. ${words}`, class: 'flow'});
   const marker = svg('marker', {id: 'arrow', viewBox: '0 0 8 8', refX: 4, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: 'userSpaceOnUse', orient: 'auto'},
     svg('path', {d: 'M 0 0 L 8 4 L 0 8 z', class: 'flow-arrow'}));

@@ -79,6 +79,8 @@ TEST_CASE_FIXTURE(ReplayFixture,
   CHECK(report.stats().items() == 10);
   CHECK(report.shard() == 3);
   CHECK_FALSE(report.waiting().empty());
+  CHECK(report.waiting_insertions() == 1);
+  CHECK(report.waiting_samples() == 0);
 
   ask<done_atom>(replay, open_atom_v, true);
 

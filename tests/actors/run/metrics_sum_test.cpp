@@ -107,6 +107,35 @@ TEST_CASE("The steps of a dead actor stay in the sum beside those of its success
   CHECK(now.parameter_lag == doctest::Approx(10)); // the successor's: 60 - 50
 }
 
+TEST_CASE("Queue lengths are sums over the living actors") {
+  MetricsSum sum({});
+  for (int i = 0; i < 3; ++i) {
+    auto actor = environment(i, 0, 10);
+    actor.set_insertions(4);
+    sum.add(actor);
+  }
+  auto successor = environment(0, 1, 10);
+  successor.set_insertions(1);
+  sum.add(successor);
+  sum.gone(2);
+  for (int i = 0; i < 2; ++i) {
+    wire::LearnerReport learner;
+    learner.set_replica(i);
+    learner.set_batches(2);
+    sum.add(learner);
+    wire::ShardReport shard;
+    shard.set_shard(i);
+    shard.set_waiting_insertions(i);
+    shard.set_waiting_samples(3);
+    sum.add(shard);
+  }
+  const Progress now = sum.progress(1.0, true);
+  CHECK(now.insertions_in_flight == 5); // 1 of the successor and 4 of actor 1
+  CHECK(now.ready_batches == 4);
+  CHECK(now.waiting_insertions == 1);
+  CHECK(now.waiting_samples == 6);
+}
+
 TEST_CASE("A resumed run's counters continue from its checkpoint") {
   wire::RunState before;
   before.set_agent_steps(1000);

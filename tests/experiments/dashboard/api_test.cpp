@@ -257,6 +257,8 @@ TEST_CASE_FIXTURE(Fixture, "Prometheus gets the live runs by name and the count 
   CHECK(has(text, "troupe_environment_steps_total{run=\"" + second
                       + "\",task=\"cartpole_balance\",agent=\"d4pg\"} 200"));
   CHECK(has(text, "troupe_shard_waiting"));
+  CHECK(has(text, "troupe_insertions_in_flight{run=\"" + second
+                      + "\",task=\"cartpole_balance\",agent=\"d4pg\"} 12"));
   CHECK_FALSE(has(text, first));
 }
 

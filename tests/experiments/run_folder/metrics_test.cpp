@@ -303,7 +303,8 @@ TEST_CASE("A recorder writes pictures to the events up to 64 MiB, and the settin
   CHECK(content(5).session_end_info().status() == EventHparams::SessionEnd::FAILURE);
 }
 
-TEST_CASE("live.json holds the last report, complete with shards, stages and waiting requests") {
+TEST_CASE(
+    "live.json holds the last report, complete with shards, stages, queues and waiting requests") {
   const TemporaryFolder folder;
   CHECK_FALSE(read_live_file(folder.path()));
   LiveFile live(folder.path());
@@ -313,12 +314,16 @@ TEST_CASE("live.json holds the last report, complete with shards, stages and wai
   REQUIRE(live.write(progress, kNow));
   progress.updates = 4;
   progress.seconds["learner.update"] = 1.5;
+  progress.insertions_in_flight = 12;
+  progress.ready_batches = 2;
   progress.shards = {{.index = 1, .waiting = "a \"sample\" waits"}};
   progress.waits = {"learner 0: waits for samples from replay 1"};
   REQUIRE(live.write(progress, kNow));
   const std::string text = read_live_file(folder.path()).value();
   CHECK(text.find("\"updates\":4") != std::string::npos);
   CHECK(text.find("\"episode_return\":null") != std::string::npos);
+  CHECK(text.find("\"insertions_in_flight\":12") != std::string::npos);
+  CHECK(text.find("\"ready_batches\":2") != std::string::npos);
   CHECK(text.find("\"seconds\":{\"learner.update\":1.5}") != std::string::npos);
   CHECK(text.find("\"waiting\":\"a \\\"sample\\\" waits\"") != std::string::npos);
   CHECK(text.find("waits for samples from replay 1") != std::string::npos);
