@@ -166,6 +166,17 @@ struct Progress {
   std::map<std::string, double> learner; // latest metrics of the learner
   /// Time per stage: "learner.sample", "learner.update", "environment.step", …
   std::map<std::string, double> seconds;
+  /// Time per stage of one actor since its last start.
+  struct ActorTime {
+    std::string role = {};
+    int index = 0;
+    std::map<std::string, double> seconds = {};
+  };
+  struct ActorTimes {
+    std::vector<ActorTime> actors = {}; // at most 64 of each role
+    std::int64_t left_out = 0;          // number of the others
+  };
+  std::shared_ptr<const ActorTimes> actor_times; // null: none; taken twice a second
   /// Counters of one replay shard since its start.
   struct Shard {
     int index = 0;

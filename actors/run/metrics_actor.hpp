@@ -58,6 +58,8 @@ private:
     std::int64_t environment_steps = 0, updates = 0, samples = 0, frames = 0;
   };
   void add_rates(Progress& now, double elapsed_seconds);
+  /// `newest`: the incarnation of each living environment actor.
+  void add_times(Progress& now, const std::map<int, std::uint64_t>& newest);
 
   wire::RunState before_;
   std::map<std::pair<int, std::uint64_t>, wire::EnvironmentReport>
@@ -79,6 +81,7 @@ private:
   double since_rates_ = 0;      // seconds
   std::deque<Reached> reached_; // counters over the period of the rates; never empty
   Progress rates_;
+  std::shared_ptr<const Progress::ActorTimes> actor_times_;
 };
 
 /// A report of the metrics actor to the run.

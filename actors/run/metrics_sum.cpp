@@ -10,7 +10,18 @@ namespace troupe::actors {
 
 namespace {
 constexpr double kRateSeconds = 10;
+constexpr std::size_t kMostTimed = 64; // actors of a role in Progress::ActorTimes
+
+/// Adds an actor unless there are enough of its role, of which `before` are in the list already.
+void add_time(Progress::ActorTimes& times, std::size_t before, Role role, int index,
+              const auto& seconds) {
+  if (times.actors.size() - before >= kMostTimed)
+    ++times.left_out;
+  else if (!seconds.empty())
+    times.actors.push_back(
+        {.role = role_name(role), .index = index, .seconds = {seconds.begin(), seconds.end()}});
 }
+} // namespace
 
 MetricsSum::MetricsSum(const wire::RunState& before, const wire::ProcessTime& own)
     : before_(before),
@@ -107,6 +118,20 @@ void MetricsSum::add_rates(Progress& now, double elapsed_seconds) {
   now.frames_per_second = rates_.frames_per_second;
 }
 
+/// Copies them twice a second, because there may be many.
+void MetricsSum::add_times(Progress& now, const std::map<int, std::uint64_t>& newest) {
+  if (since_rates_ >= 0.5 || !actor_times_) {
+    auto made = std::make_shared<Progress::ActorTimes>();
+    for (const auto& key : newest)
+      add_time(*made, 0, Role::environment, key.first, environments_[key].seconds());
+    const std::size_t before = made->actors.size();
+    for (const auto& [replica, report] : learners_)
+      add_time(*made, before, Role::learner, replica, report.seconds());
+    actor_times_ = std::move(made);
+  }
+  now.actor_times = actor_times_;
+}
+
 void MetricsSum::add(const wire::ShardReport& report) {
   add(report.process());
   wire::ShardReport& known = shards_[report.shard()];
@@ -184,6 +209,7 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
                                  / static_cast<double>(last_returns_.size());
   since_rates_ += elapsed_seconds;
   add_servers(now);
+  add_times(now, newest);
   add_rates(now, elapsed_seconds);
   return now;
 }

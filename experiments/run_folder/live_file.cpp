@@ -36,6 +36,12 @@ nlohmann::ordered_json to_json(const actors::Progress& p, UtcTime now) {
                       {"sampled", shard.sampled},
                       {"waiting", shard.waiting}});
   }
+  auto times = nlohmann::ordered_json::array();
+  if (p.actor_times) {
+    for (const auto& one : p.actor_times->actors) {
+      times.push_back({{"role", one.role}, {"index", one.index}, {"seconds", one.seconds}});
+    }
+  }
   return {{"version", kLiveVersion},
           {"time", log_time(now)},
           {"environment_steps", p.environment_steps},
@@ -68,6 +74,8 @@ nlohmann::ordered_json to_json(const actors::Progress& p, UtcTime now) {
           {"process_bytes", resident_bytes()},
           {"learner", p.learner},
           {"seconds", p.seconds},
+          {"actors", times},
+          {"actors_left_out", p.actor_times ? p.actor_times->left_out : 0},
           {"shards", shards},
           {"waits", p.waits}};
 }

@@ -5,9 +5,8 @@ import {describe, drawFlow} from './flow.js';
 import {bytes, columnName, duration, field, h, number, show, table} from './format.js';
 import {LivePicture} from './live_picture.js';
 import {fillRuns, runName, store} from './store.js';
+import {ActorBars, roleBars} from './time_use.js';
 import {TimelineStrip} from './timeline.js';
-
-const kRoles = {environment: 'Environment actors', learner: 'Learners', replay: 'Replay shards', evaluator: 'Evaluator'};
 
 function card(title, ...children) {
   return h('article', {class: 'card'}, h('h3', {}, title), ...children);
@@ -39,6 +38,7 @@ export class RunView {
     this.flow = h('div', {class: 'flow-box'});
     this.waits = h('div', {class: 'waits'});
     this.time = h('div');
+    this.actorTime = new ActorBars();
     this.memory = h('div');
     this.failures = h('div');
     this.processes = h('div');
@@ -53,7 +53,7 @@ export class RunView {
       card('Data flow', this.summary, this.flow, this.waits),
       this.actions,
       h('div', {class: 'cards'},
-        card('How actors spend their time', this.time), card('Memory', this.memory),
+        card('How actors spend their time', this.time, this.actorTime.element), card('Memory', this.memory),
         card('Parameter lag', this.lag.element), card('Restarts and failures', this.failures),
         card('Live environment', this.live.element), card('Newest video and pictures', this.pictures)),
       card('Timeline of the learner’s steps', this.timeline.element),
@@ -133,7 +133,8 @@ export class RunView {
     this.state.textContent = told.state;
     this.state.className = `state state-${told.state}`;
     this.drawFlow();
-    show(this.time, this.stages());
+    show(this.time, roleBars(told.live));
+    this.actorTime.set(told);
     show(this.memory, this.memoryFacts());
     show(this.failures, ...this.failureParts());
     show(this.pictures, ...this.pictureParts());
@@ -170,32 +171,6 @@ export class RunView {
     this.flow.replaceChildren(drawFlow(flow, this.narrow.matches));
     show(this.waits, ...(told.state === 'running' && flow.waits.length > 0
       ? [h('h4', {}, 'Waiting'), h('ul', {}, ...flow.waits.slice(0, 20).map((line) => h('li', {}, line)))] : []));
-  }
-
-  /** A bar for each role, divided into the stages that its actors measured. */
-  stages() {
-    const roles = new Map();
-    for (const [name, seconds] of Object.entries(this.told.live?.seconds ?? {})) {
-      const dot = name.indexOf('.');
-      const role = name.slice(0, dot);
-      if (dot < 0 || !(seconds > 0)) continue;
-      if (!roles.has(role)) roles.set(role, []);
-      roles.get(role).push([name.slice(dot + 1).replaceAll('_', ' '), seconds]);
-    }
-    if (roles.size === 0) return h('p', {class: 'muted'}, 'No actor has measured its stages yet.');
-    return h('div', {}, ...[...roles].map(([role, stages]) => {
-      stages.sort((a, b) => b[1] - a[1]);
-      const all = stages.reduce((sum, stage) => sum + stage[1], 0);
-      const share = (seconds) => `${Math.round((100 * seconds) / all)} %`;
-      const bar = h('div', {class: 'bar', 'aria-hidden': 'true'}, ...stages.map(([, seconds], i) => {
-        const part = h('span', {class: `series-${i % 10}`});
-        part.setAttribute('data-share', Math.round((1000 * seconds) / all));
-        return part;
-      }));
-      for (const part of bar.children) part.style.width = `${part.dataset.share / 10}%`;
-      return h('div', {class: 'stages'}, h('h4', {}, kRoles[role] ?? role), bar,
-        h('ul', {class: 'legend'}, ...stages.map(([name, seconds], i) => h('li', {}, h('span', {class: `swatch series-${i % 10}`}), `${name} ${share(seconds)}`))));
-    }));
   }
 
   memoryFacts() {

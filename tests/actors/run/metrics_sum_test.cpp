@@ -107,6 +107,30 @@ TEST_CASE("The steps of a dead actor stay in the sum beside those of its success
   CHECK(now.parameter_lag == doctest::Approx(10)); // the successor's: 60 - 50
 }
 
+TEST_CASE("Each living actor's time is reported by itself, for at most 64 of a role") {
+  MetricsSum sum({});
+  for (int i = 0; i < 70; ++i)
+    sum.add(environment(i, 0, 10));
+  sum.add(environment(1, 1, 5));
+  sum.gone(0);
+  wire::LearnerReport learner;
+  const std::string update = "learner.update", step = "environment.step";
+  (*learner.mutable_seconds())[update] = 3;
+  sum.add(learner);
+  Progress now = sum.progress(0.1, true);
+  REQUIRE(now.actor_times->actors.size() == 65);
+  CHECK(now.actor_times->left_out == 5);
+  CHECK(now.actor_times->actors[0].role == "environment");
+  CHECK(now.actor_times->actors[0].index == 1);
+  CHECK(now.actor_times->actors[0].seconds.at(step) == doctest::Approx(0.5)); // of one incarnation
+  CHECK(now.actor_times->actors[64].role == "learner");
+  CHECK(now.actor_times->actors[64].seconds.at(update) == 3);
+  (*learner.mutable_seconds())[update] = 4;
+  sum.add(learner);
+  now = sum.progress(0.5, true);
+  CHECK(now.actor_times->actors[64].seconds.at(update) == 4);
+}
+
 TEST_CASE("Queue lengths are sums over the living actors") {
   MetricsSum sum({});
   for (int i = 0; i < 3; ++i) {

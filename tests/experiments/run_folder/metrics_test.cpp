@@ -314,6 +314,9 @@ TEST_CASE(
   REQUIRE(live.write(progress, kNow));
   progress.updates = 4;
   progress.seconds["learner.update"] = 1.5;
+  progress.actor_times =
+      std::make_shared<const actors::Progress::ActorTimes>(actors::Progress::ActorTimes{
+          {{.role = "learner", .index = 0, .seconds = progress.seconds}}, 7});
   progress.insertions_in_flight = 12;
   progress.ready_batches = 2;
   progress.shards = {{.index = 1, .waiting = "a \"sample\" waits"}};
@@ -322,6 +325,9 @@ TEST_CASE(
   const std::string text = read_live_file(folder.path()).value();
   CHECK(text.find("\"updates\":4") != std::string::npos);
   CHECK(text.find("\"episode_return\":null") != std::string::npos);
+  CHECK(text.find("\"actors\":[{\"role\":\"learner\",\"index\":0,"
+                  "\"seconds\":{\"learner.update\":1.5}}],\"actors_left_out\":7")
+        != std::string::npos);
   CHECK(text.find("\"insertions_in_flight\":12") != std::string::npos);
   CHECK(text.find("\"ready_batches\":2") != std::string::npos);
   CHECK(text.find("\"seconds\":{\"learner.update\":1.5}") != std::string::npos);
