@@ -88,18 +88,18 @@ dashboard::Connect connect_to_heads(const std::string& keys) {
 }
 
 std::unique_ptr<dashboard::Dashboard> run_dashboard(const DashboardChoice& choice,
-                                                    const std::filesystem::path& run,
+                                                    const std::filesystem::path& runs,
+                                                    const std::filesystem::path& selected,
                                                     const std::string& keys) {
   if (!choice.wanted) {
     return nullptr;
   }
-  const auto folder = std::filesystem::absolute(run).lexically_normal();
   auto made = std::make_unique<dashboard::Dashboard>(
-      dashboard::DashboardOptions{.runs = folder.parent_path().parent_path(),
+      dashboard::DashboardOptions{.runs = runs,
                                   .http = {.port = choice.port},
                                   .token = web::new_token(),
                                   .connect = connect_to_heads(keys),
-                                  .selected = folder});
+                                  .selected = selected});
   std::fprintf(stderr, "dashboard: %s\n", made->address().c_str());
   return made;
 }

@@ -12,7 +12,7 @@
 
 namespace troupe::experiments::commands {
 
-/// The --dashboard flag of the commands that train.
+/// The --dashboard flags of the commands that train.
 struct DashboardChoice {
   bool wanted = false;
   std::uint16_t port = 0; // 0: any free port
@@ -23,11 +23,12 @@ void add_dashboard_flags(CLI::App& command, DashboardChoice& choice);
 /// keys, or empty.
 dashboard::Connect connect_to_heads(const std::string& keys);
 
-/// Starts a dashboard in this process for a run and the other runs in its parent folder. `keys`:
-/// see connect_to_heads(). Returns null if no dashboard is wanted. Prints the address to standard
-/// error. Throws std::runtime_error if the port is taken.
+/// Starts a dashboard in this process for the runs in `runs`. It shows `selected` first, or the
+/// newest run if that is empty. `keys`: see connect_to_heads(). Returns null if no dashboard is
+/// wanted. Prints the address to standard error. Throws std::runtime_error if the port is taken.
 std::unique_ptr<dashboard::Dashboard> run_dashboard(const DashboardChoice& choice,
-                                                    const std::filesystem::path& run,
+                                                    const std::filesystem::path& runs,
+                                                    const std::filesystem::path& selected,
                                                     const std::string& keys);
 
 } // namespace troupe::experiments::commands

@@ -224,7 +224,9 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
                      .terminal = ::isatty(::fileno(screen)) == 1,
                      .now = [] { return std::chrono::system_clock::now(); },
                      .listener = options.embedding ? options.embedding->callbacks.log : nullptr});
-  const auto dashboard = run_dashboard(options.dashboard, folder.path(), options.keys);
+  const auto shown = std::filesystem::absolute(folder.path()).lexically_normal();
+  const auto dashboard =
+      run_dashboard(options.dashboard, shown.parent_path().parent_path(), shown, options.keys);
   if (!std::filesystem::exists(folder.path() / "origin.json")) { // a resumed run already has one
     write_origin(folder.path(), present_origin(TROUPE_VERSION));
   }

@@ -6,6 +6,7 @@
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/folders.hpp"
 #include "experiments/commands/json.hpp"
+#include "experiments/commands/running/run_dashboard.hpp"
 #include "experiments/commands/running/run_experiment.hpp"
 #include "experiments/commands/training/sweeper.hpp"
 #include "experiments/config/config.hpp"
@@ -28,6 +29,7 @@ struct SweepOptions {
   int attempts = 0; // 0: as in the sweep file
   std::string runs = "runs";
   bool processes = false;
+  DashboardChoice dashboard = {};
   bool dry_run = false;
   bool json = false;
 };
@@ -159,6 +161,7 @@ void sweep(const SweepOptions& options, int& exit_code) {
                    .processes = options.processes,
                    .screen = options.json ? stderr : stdout},
                   std::move(runs));
+  const auto dashboard = run_dashboard(options.dashboard, options.runs, {}, {});
   if (!sweeper.run()) {
     exit_code = kAborted;
     return;
@@ -179,11 +182,12 @@ void add_sweep(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "sweep",
       "Trains many runs: experiments, seeds and values of keys; can be interrupted and continued");
-  command->footer("Example: troupe sweep d4pg_states --jobs 2\n"
-                  "         troupe sweep walker_walk --seeds 1,2,3 --vary replay.n_step=1,3,5\n"
-                  "The same command continues an interrupted sweep and starts new combinations.\n"
-                  "`troupe list sweeps` lists the included sweeps, `troupe list sweep-keys` the "
-                  "keys of a sweep file.");
+  command->footer(
+      "Example: troupe sweep d4pg_states --jobs 2\n"
+      "         troupe sweep walker_walk --seeds 1,2,3 --vary replay.n_step=1,3,5 --dashboard\n"
+      "The same command continues an interrupted sweep and starts new combinations.\n"
+      "`troupe list sweeps` lists the included sweeps, `troupe list sweep-keys` the "
+      "keys of a sweep file.");
   auto options = std::make_shared<SweepOptions>();
   command->add_option("WHAT", options->what, "sweep file or name, or experiments")->required();
   command->add_option("--seeds", options->seeds, "seeds of each experiment, as 1,2,3")
@@ -203,6 +207,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--name", options->name, "name of the sweep's folder");
   command->add_flag("--processes", options->processes, "each run's actors in separate processes");
+  add_dashboard_flags(*command, options->dashboard);
   command->add_flag("--dry-run", options->dry_run, "only print the commands of the runs");
   command->add_flag("--json", options->json,
                     "the results as JSON; progress goes to standard error");

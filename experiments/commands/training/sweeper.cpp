@@ -52,14 +52,18 @@ private:
 };
 
 Sweeper::Sweeper(SweeperOptions options, std::vector<SweepRun> runs)
-    : options_(std::move(options)), runs_(std::move(runs)), failures_(runs_.size()) {
+    : signals_(std::make_unique<SignalsToPoll>()),
+      options_(std::move(options)),
+      runs_(std::move(runs)),
+      failures_(runs_.size()) {
   for (const SweepRun& run : runs_) {
     states_.push_back(find_state(options_.folder / run.name, run));
   }
 }
 
+Sweeper::~Sweeper() = default;
+
 bool Sweeper::run() {
-  const SignalsToPoll signals;
   write_results();
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     if (states_[i].kind != Kind::done) {
@@ -76,7 +80,7 @@ bool Sweeper::run() {
     if (running_.empty()) {
       return true;
     }
-    if (!wait(signals)) {
+    if (!wait()) {
       running_.clear(); // kills the running processes
       return false;
     }
@@ -129,15 +133,15 @@ void Sweeper::start(std::size_t i) {
 }
 
 /// Waits until a run ends or a signal arrives; false at the second signal.
-bool Sweeper::wait(const SignalsToPoll& signals) {
-  std::vector<pollfd> watched = {{signals.handle(), POLLIN, 0}};
+bool Sweeper::wait() {
+  std::vector<pollfd> watched = {{signals_->handle(), POLLIN, 0}};
   for (const Running& running : running_) {
     watched.push_back({running.process->ended(), POLLIN, 0});
   }
   if (::poll(watched.data(), watched.size(), kLongestPoll) <= 0) {
     return true;
   }
-  if (watched[0].revents != 0 && signals.came()) {
+  if (watched[0].revents != 0 && signals_->came()) {
     if (stopped_) {
       return false;
     }

@@ -26,11 +26,15 @@ struct SweeperOptions {
 /// Executes the runs of a sweep, `jobs` at a time, each in its own process. Skips finished runs,
 /// resumes unfinished ones from their latest checkpoint, and retries failed ones while they have
 /// attempts left. Writes sweep.csv, curves.csv and report.html after each run. Use from one thread,
-/// which must be the process's only one at the start.
+/// which must be the process's only one when the sweeper is created: SIGINT and SIGTERM are blocked
+/// from then on, also in threads that start later, until the sweeper is destroyed.
 class Sweeper {
 public:
   /// Reads the state of each run from the folder. Throws the exceptions of find_state().
   Sweeper(SweeperOptions options, std::vector<SweepRun> runs);
+  ~Sweeper();
+  Sweeper(const Sweeper&) = delete;
+  Sweeper& operator=(const Sweeper&) = delete;
 
   const std::vector<SweepRun>& runs() const { return runs_; }
   const std::vector<RunState>& states() const { return states_; }
@@ -54,12 +58,13 @@ private:
   std::filesystem::path part(std::size_t i) const { return options_.folder / runs_[i].name; }
   void say(std::size_t i, const std::string& what) const;
   void start(std::size_t i);
-  bool wait(const SignalsToPoll& signals);
+  bool wait();
   void stop();
   void collect(const Running& ended);
   bool keep_result(std::size_t i);
   void write_results() const;
 
+  std::unique_ptr<SignalsToPoll> signals_;
   SweeperOptions options_;
   std::vector<SweepRun> runs_;
   std::vector<RunState> states_;
