@@ -10,7 +10,7 @@ const kNamed = 8;  // lines in the box beside the cursor
 export class Chart {
   /** `label` says what it shows; `height` in pixels. */
   constructor(label, height = 300) {
-    this.lines = []; // {name, color, x, mean, minimum, maximum, band}
+    this.lines = []; // {name, color, x, mean, minimum, maximum, band, interval}
     this.time = false;
     this.zoom = null; // [from, to]
     this.cursor = null;
@@ -249,7 +249,8 @@ export class Chart {
       }
       if (low > 0 && this.cursor - line.x[low - 1] < line.x[low] - this.cursor) --low;
       const near = low < line.x.length && (Math.abs(line.x[low] - this.cursor) <= reach || (line.x[0] <= this.cursor && line.x[line.x.length - 1] >= this.cursor));
-      return near ? {line, x: line.x[low], y: line.mean[low]} : null;
+      const half = line.interval ? ` ± ${number(line.maximum[low] - line.mean[low])}` : '';
+      return near ? {line, x: line.x[low], y: line.mean[low], text: number(line.mean[low]) + half} : null;
     }).filter(Boolean).sort((a, b) => b.y - a.y);
   }
 
@@ -280,7 +281,7 @@ export class Chart {
     this.showBox(near, x);
     if (speak) {
       const at = this.time ? duration(this.cursor) : number(this.cursor);
-      const values = near.slice(0, kNamed).map((point) => `${point.line.name} ${number(point.y)}`).join(', ');
+      const values = near.slice(0, kNamed).map((point) => `${point.line.name} ${point.text}`).join(', ');
       this.spoken.textContent = `${at}: ${values || 'no values'}`;
     }
   }
@@ -290,7 +291,7 @@ export class Chart {
     const rows = near.slice(0, kNamed).map((point) => {
       const swatch = h('span', {class: 'swatch'});
       swatch.style.background = point.line.color;
-      return h('div', {}, swatch, h('b', {}, number(point.y)), ` ${point.line.name}`);
+      return h('div', {}, swatch, h('b', {}, point.text), ` ${point.line.name}`);
     });
     const more = near.length > kNamed ? [h('div', {class: 'muted'}, `and ${near.length - kNamed} more`)] : [];
     const at = this.time ? duration(this.cursor) : `${number(this.cursor)} ${this.xName}`;

@@ -75,7 +75,7 @@ function grouped(curves) {
     const first = group[0].run;
     const seeds = group.length === 1 ? 'one seed' : `${group.length} seeds`;
     const name = shortName(first).replace(/(, )?seed=\d+/, '');
-    return {...meanCurve(group), name: `${name}, ${seeds}`, color: store.color(first.id), band: group.length > 1};
+    return {...meanCurve(group), name: `${name}, ${seeds}`, color: store.color(first.id), band: group.length > 1, interval: group.length > 1};
   });
 }
 

@@ -5,7 +5,6 @@ Checks that curves move as the run writes, that the actions reach it, that no ot
 axe-core finds nothing, that strangers get no data, and that Prometheus' promtool accepts /metrics.
 """
 
-import argparse
 import json
 import pathlib
 import shutil
@@ -15,9 +14,8 @@ import tempfile
 import urllib.parse
 import urllib.request
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2]), str(pathlib.Path(__file__).resolve().parents[1] / "web")]
-from browser import PACKAGES, WatchedPage, check_strangers
-from python_packages import python_with
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "web"))
+from browser import WatchedPage, check_strangers, chromium, script_options
 
 VIEWS = ["curves", "run", "compare", "config", "logs"]
 SIZES = {1440: 900, 390: 844}
@@ -69,6 +67,7 @@ class Checks(WatchedPage):
         check_metrics(self.runs.address)
         self.views()
         self.keyboard()
+        self.video()
         self.actions()
         assert self.hosts == {"127.0.0.1"}, self.hosts
         assert not self.problems, "\n".join(self.problems)
@@ -144,6 +143,14 @@ class Checks(WatchedPage):
             reached.add(page.evaluate("document.activeElement.id || document.activeElement.className || document.activeElement.hash"))
         assert {"theme", "run-filter", "run-button", "#logs", "along", "chart"} <= reached, reached
 
+    def video(self):
+        """The browser can play the video of the run that recorded one."""
+        self.open_view("run")
+        video = next(self.runs.folder.glob("*/*/videos/*.mp4"))
+        self.page.select_option("#run-run", value=str(video.parent.parent.relative_to(self.runs.folder)))
+        self.until("(document.querySelector('#view-run video')?.videoWidth ?? 0) > 0")
+        assert f"videos%2F{video.name}" in self.page.get_attribute("#view-run video", "src")
+
     def actions(self):
         page = self.page
         self.open_view("run")
@@ -153,6 +160,13 @@ class Checks(WatchedPage):
         page.get_by_role("button", name="Scale", exact=True).click()
         self.until("/3/.test(document.querySelector('.done').textContent)")
         self.until("/3 environment actors/.test(document.querySelector('svg.flow').textContent)")
+        self.until("/in flight/.test(document.querySelector('svg.flow').textContent) && /ready/.test(document.querySelector('svg.flow').textContent)")
+        page.get_by_text("Each actor (").click()
+        page.get_by_text("environment 0 on the head’s host").wait_for()
+        page.select_option("#restart-role", "evaluator")
+        page.get_by_role("button", name="Restart", exact=True).click()
+        self.until("/processes restarted: 1/.test(document.querySelector('.done').textContent)")
+        self.until("[...document.querySelectorAll('#view-run .facts')].some((facts) => /^restarts1of the head0/.test(facts.textContent))")
         page.get_by_role("button", name="Pause", exact=True).click()
         self.until("/pauses/.test(document.querySelector('.done').textContent)")
         page.get_by_role("button", name="Write a checkpoint").click()
@@ -187,7 +201,6 @@ class Checks(WatchedPage):
         self.until("document.querySelector('#view-run .tools .state').textContent === 'stopped'")
         assert self.runs.live.wait(60) == 0
 
-
     def live_picture(self):
         """The scene moves while it is watched; what cannot be seen is refused."""
         page = self.page
@@ -213,31 +226,12 @@ def check_metrics(address):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("venv", type=pathlib.Path)
-    parser.add_argument("troupe")
-    parser.add_argument("--screenshots", type=pathlib.Path)
-    parser.add_argument("--inside", action="store_true")
-    options = parser.parse_args()
-    for program in ("chromium", "promtool"):
-        if not shutil.which(program):
-            print(f"skipped: {program} is not installed")
-            return 77
-    if not options.inside:
-        return subprocess.run([python_with(options.venv, PACKAGES), *sys.argv, "--inside"]).returncode
-    from playwright.sync_api import sync_playwright
-
-    if options.screenshots:
-        options.screenshots.mkdir(parents=True, exist_ok=True)
+    options = script_options("promtool")
     folder = pathlib.Path(tempfile.mkdtemp())
     runs = Runs(options.troupe, folder)
     try:
-        with sync_playwright() as playwright:
-            # Chromium's own sandbox needs privileges that containers lack.
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-            checks = Checks(browser, runs, options.screenshots)
-            checks.all()
-            browser.close()
+        with chromium() as browser:
+            Checks(browser, runs, options.screenshots).all()
     finally:
         runs.close()
         shutil.rmtree(folder)

@@ -5,7 +5,6 @@ Checks that pictures move, that the mouse turns the camera and takes hold of a b
 nothing, that no error is printed, and that axe-core finds nothing in light and dark, wide and narrow.
 """
 
-import argparse
 import json
 import pathlib
 import shutil
@@ -13,9 +12,8 @@ import subprocess
 import sys
 import tempfile
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2]), str(pathlib.Path(__file__).resolve().parents[1] / "web")]
-from browser import PACKAGES, WatchedPage, check_strangers, status_of
-from python_packages import python_with
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "web"))
+from browser import WatchedPage, check_strangers, chromium, script_options, status_of
 
 
 def train(troupe, folder):
@@ -119,29 +117,13 @@ def check_requests(address):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("venv", type=pathlib.Path)
-    parser.add_argument("troupe")
-    parser.add_argument("--screenshots", type=pathlib.Path)
-    parser.add_argument("--inside", action="store_true")
-    options = parser.parse_args()
-    if not shutil.which("chromium"):
-        print("skipped: chromium is not installed")
-        return 77
-    if not options.inside:
-        return subprocess.run([python_with(options.venv, PACKAGES), *sys.argv, "--inside"]).returncode
-    from playwright.sync_api import sync_playwright
-
-    if options.screenshots:
-        options.screenshots.mkdir(parents=True, exist_ok=True)
+    options = script_options()
     folder = pathlib.Path(tempfile.mkdtemp())
     troupe = pathlib.Path(options.troupe).resolve()
     played = subprocess.Popen([troupe, "play", train(troupe, folder), "--json"], stdout=subprocess.PIPE, text=True, cwd=folder)
     try:
         address = json.loads(played.stdout.readline())["address"]
-        with sync_playwright() as playwright:
-            # Chromium's own sandbox needs privileges that containers lack.
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        with chromium() as browser:
             page = Page(browser, address)
             page.moves()
             page.pauses()
@@ -152,7 +134,6 @@ def main():
             check_strangers(address, ("/", "/play.js", "/api/picture", "/api/about"))
             check_requests(address)
             assert not page.problems, "\n".join(page.problems)
-            browser.close()
     finally:
         played.terminate()
         code = played.wait(60)

@@ -1,11 +1,51 @@
 """A page in the real Chromium, driven by Playwright, that notes what goes wrong; and requests without a browser."""
 
+import argparse
+import contextlib
+import pathlib
+import shutil
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from python_packages import python_with
+
 PACKAGES = ["playwright==1.65.2", "axe-playwright-python==0.1.8"]
 WAIT = 60_000  # milliseconds
+
+
+def script_options(*programs):
+    """The options of a test script: <folder for the virtual environment> <troupe> [--screenshots FOLDER]. Runs the script again in that environment
+    unless it runs there already. Ends it with exit code 77 if Chromium or one of `programs` is not installed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("venv", type=pathlib.Path)
+    parser.add_argument("troupe")
+    parser.add_argument("--screenshots", type=pathlib.Path)
+    parser.add_argument("--inside", action="store_true")
+    options = parser.parse_args()
+    for program in ("chromium", *programs):
+        if not shutil.which(program):
+            print(f"skipped: {program} is not installed")
+            sys.exit(77)
+    if not options.inside:
+        sys.exit(subprocess.run([python_with(options.venv, PACKAGES), *sys.argv, "--inside"]).returncode)
+    if options.screenshots:
+        options.screenshots.mkdir(parents=True, exist_ok=True)
+    return options
+
+
+@contextlib.contextmanager
+def chromium():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # Chromium's own sandbox needs privileges that containers lack.
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 class WatchedPage:
