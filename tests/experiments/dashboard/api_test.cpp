@@ -1,6 +1,7 @@
 #include "tests/doctest_torch.hpp"
 
 #include <cstring>
+#include <regex>
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,7 @@
 #include "experiments/run_folder/folder_lock.hpp"
 #include "tests/experiments/dashboard/dashboard_fixture.hpp"
 #include "tests/experiments/mutated.hpp"
+#include "tests/folders.hpp"
 #include "tests/text.hpp"
 
 using namespace troupe;
@@ -260,6 +262,49 @@ TEST_CASE_FIXTURE(Fixture, "Prometheus gets the live runs by name and the count 
   CHECK(has(text, "troupe_insertions_in_flight{run=\"" + second
                       + "\",task=\"cartpole_balance\",agent=\"d4pg\"} 12"));
   CHECK_FALSE(has(text, first));
+}
+
+TEST_CASE_FIXTURE(Fixture, "Grafana's dashboard asks for metrics and labels that are exported") {
+  const FolderLock lock(folder / second, "this run");
+  const std::string exported = api.answer({.path = "/metrics"}).body;
+  const Json board = Json::parse(read_text(in_source("experiments/dashboard/grafana.json")));
+  const auto matches = [](const std::string& text, const std::regex& form) {
+    std::vector<std::string> found;
+    for (std::sregex_iterator at(text.begin(), text.end(), form), end; at != end; ++at) {
+      found.push_back(at->str(1));
+    }
+    return found;
+  };
+  const auto check = [&](const std::string& expression, const std::vector<std::string>& labels) {
+    CAPTURE(expression);
+    const auto names = matches(expression, std::regex("(troupe_[a-z_]+)"));
+    CHECK_FALSE(names.empty());
+    for (const std::string& name : names) {
+      CHECK_MESSAGE(has(exported, "\n# TYPE " + name + " "), name);
+      for (const std::string& label : labels) {
+        const std::regex form("\n" + name + R"(\{([^}]*,)?)" + label + "=");
+        CHECK_MESSAGE((label == "__name__" || std::regex_search(exported, form)),
+                      name + " " + label);
+      }
+    }
+  };
+  std::size_t targets = 0;
+  for (const Json& panel : board["panels"]) {
+    for (const Json& target : panel.value("targets", Json::array())) {
+      std::vector<std::string> labels =
+          matches(target["legendFormat"], std::regex(R"(\{\{(\w+)\}\})"));
+      const auto filtered = matches(target["expr"], std::regex(R"(\{(\w+)=)"));
+      labels.insert(labels.end(), filtered.begin(), filtered.end());
+      check(target["expr"], labels);
+      ++targets;
+    }
+  }
+  CHECK(targets >= board["panels"].size());
+  for (const Json& variable : board["templating"]["list"]) {
+    if (variable["type"] == "query") {
+      check(variable["query"], {"run"});
+    }
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "A mutated request or run folder is either answered or refused") {
