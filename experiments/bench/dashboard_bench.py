@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the dashboard. Usage: dashboard_bench.py [--troupe PROGRAM] size|cost|requests
+"""Measures the dashboard. Usage: dashboard_bench.py [--troupe PROGRAM] size|cost|requests|cluster
 
   size   How long the page's requests take with --runs runs (200) of --rows rows each (100,000), after their files have been read: the curves of
          all runs, and the list. Also prints how long reading takes, which is spread over the requests.
@@ -7,6 +7,8 @@
          a browser, and a Prometheus that polls it every second; interleaved --pairs times (6). This script plays the page, because a browser
          on the same cores would be measured too. If other programs run, processor time varies less than the rate.
   requests  The processor time of each of these requests while a run trains, and their sum per second.
+  cluster  How long each request of the page and of Prometheus takes for a live run with --processes processes (1,000), which dashboard_cluster
+         simulates; --requests of each (100), once a second those that ask the head, whose answer the dashboard keeps for 0.9 s.
 """
 import argparse
 import json
@@ -63,9 +65,10 @@ def write_runs(folder, config, count, rows):
     return len(text)
 
 
-def timed(call, count):
+def timed(call, count, pause=0.0):
     times = []
     for _ in range(count):
+        time.sleep(pause)
         begin = time.perf_counter()
         call()
         times.append(1000 * (time.perf_counter() - begin))
@@ -190,17 +193,40 @@ def requests(options, folder):
     print(json.dumps(told))
 
 
+def cluster(options, folder):
+    program = pathlib.Path(options.troupe).parent / "dashboard_cluster"
+    served = subprocess.Popen([program, "--processes", str(options.processes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    client = Client(json.loads(served.stdout.readline())["address"])
+    run = json.loads(client.ask("/api/runs"))["runs"][0]
+    named = urllib.request.quote(run["id"])
+    about = json.loads(client.ask(f"/api/run?id={named}"))
+    assert run["state"] == "running" and len(about["status"]["processes"]) == options.processes, (run, about["why_no_actions"])
+    calls = {"page": lambda: client.ask("/"), "list": lambda: client.ask("/api/runs"), "run": lambda: client.ask(f"/api/run?id={named}"),
+             "config": lambda: client.ask(f"/api/config?id={named}"), "logs": lambda: client.ask(f"/api/logs?id={named}"),
+             "logs_filtered": lambda: client.ask(f"/api/logs?id={named}&who=environment/3&contains=works"),
+             "curve": lambda: client.series("episode_return", {run["id"]: 0}, 600), "compare": lambda: client.ask("/api/compare", {"runs": [run["id"]]}),
+             "metrics": lambda: client.ask("/metrics")}
+    told = {"processes": options.processes, "live_bytes": len(json.dumps(about["live"])), "run_bytes": len(json.dumps(about)), "goal_ms": 200}
+    for name, call in calls.items():
+        told[name] = timed(call, options.requests, 1.0 if name == "run" else 0.0)
+    served.stdin.close()
+    assert served.wait(60) == 0, served.returncode
+    print(json.dumps(told))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["size", "cost", "requests"])
+    parser.add_argument("what", choices=["size", "cost", "requests", "cluster"])
     parser.add_argument("--troupe", default=str(pathlib.Path(__file__).resolve().parents[2] / "build/release/troupe"))
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--processes", type=int, default=1_000)
+    parser.add_argument("--requests", type=int, default=100)
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--steps", type=int, default=4_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        {"size": size, "cost": cost, "requests": requests}[options.what](options, pathlib.Path(folder))
+        {"size": size, "cost": cost, "requests": requests, "cluster": cluster}[options.what](options, pathlib.Path(folder))
 
 
 if __name__ == "__main__":
