@@ -292,6 +292,13 @@ void check_agent(const Experiment& experiment, Checker& checker) {
       return; // the agent cannot be made
     }
   }
+  if (!kind->asynchronous && experiment.learner().replicas() > 1
+      && experiment.learner().strategy() != "multi_worker") {
+    checker.complain("learner.strategy", "is \"" + experiment.learner().strategy()
+                                             + "\", but replicas of agent " + kind->name
+                                             + " can only average their gradients; it must be "
+                                               "\"multi_worker\"");
+  }
   const auto batch = kind->make(*options)->batch_size();
   if (experiment.learner().strategy() == "multi_worker" // others share batches differently
       && batch % experiment.learner().replicas() != 0) {

@@ -283,6 +283,7 @@ void add_python_agent(const py::object& factory) {
                  .help = factory.attr("help").cast<std::string>(),
                  .actions = factory.attr("discrete").cast<bool>() ? ActionKind::choice
                                                                   : ActionKind::continuous,
+                 .asynchronous = false,
                  .metrics = factory.attr("metrics").cast<std::vector<std::string>>(),
                  .options = agents::OwnAgent::descriptor()};
   const auto encoder = factory.attr("encoder").is_none()

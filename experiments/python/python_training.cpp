@@ -135,17 +135,6 @@ void settle_numerics() {
   ::setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", 0);
 }
 
-/// Replicas of a Python agent average their gradients. Throws std::invalid_argument on other
-/// strategies.
-void check_strategy(const Experiment& experiment) {
-  const auto& learner = experiment.learner();
-  const bool in_python = experiment.has_agent() && experiment.agent().plugin().empty();
-  if (in_python && learner.replicas() > 1 && learner.strategy() != "multi_worker")
-    throw std::invalid_argument("learner.strategy is \"" + learner.strategy()
-                                + "\"; replicas of an agent in Python average their gradients, set "
-                                  "it to \"multi_worker\"");
-}
-
 std::string train(const std::string& experiment_file, const std::vector<std::string>& overrides,
                   const std::string& runs, const std::vector<std::string>& folders,
                   const py::dict& callbacks) {
@@ -156,7 +145,6 @@ std::string train(const std::string& experiment_file, const std::vector<std::str
     const std::vector<std::filesystem::path> places(folders.begin(), folders.end());
     const auto file = find_config(experiment_file, places);
     const Experiment experiment = load_experiment(file, overrides);
-    check_strategy(experiment);
     run_and_watch(reports, [&] {
       const auto config = commands::prepare_run(experiment);
       const RunFolder folder = RunFolder::create(
@@ -183,7 +171,6 @@ void resume(const std::string& run, const std::vector<std::string>& overrides,
     const Experiment before = load_experiment(file);
     const Experiment experiment = load_experiment(file, overrides);
     commands::check_changes(before, experiment);
-    check_strategy(experiment);
     run_and_watch(reports, [&] {
       const auto config = commands::prepare_run(experiment);
       const RunFolder folder = RunFolder::open(run);

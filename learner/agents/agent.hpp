@@ -92,7 +92,9 @@ struct AgentKind {
   bool pixels = false;
   bool both = false; // pixels and states together
   ActionKind actions = ActionKind::continuous;
-  bool recurrent = false;                // it has a memory, or an option gives it one
+  bool recurrent = false; // it has a memory, or an option gives it one
+  /// Its replicas work with every strategy. False: they average their gradients (multi_worker).
+  bool asynchronous = true;
   std::vector<std::string> metrics = {}; // of its replica's updates, in column order
   const google::protobuf::Descriptor* options = nullptr; // schema of its block
   std::map<std::string, std::string> defaults = {};      // of its keys, as written in a file

@@ -50,6 +50,7 @@ AgentKind kind_of(const PluginAgent& agent) {
                  .both = agent.both,
                  .actions = agent.actions,
                  .recurrent = agent.recurrent,
+                 .asynchronous = agent.asynchronous,
                  .options = agents::OwnAgent::descriptor()};
   std::istringstream metrics(agent.metrics);
   for (std::string name; metrics >> name;)

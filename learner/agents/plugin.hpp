@@ -33,11 +33,12 @@ struct PluginAgent {
   bool pixels = false;
   ActionKind actions = ActionKind::continuous;
   bool recurrent = false;
-  bool both = false; // pixels and states together
+  bool both = false;        // pixels and states together
+  bool asynchronous = true; // see AgentKind
 };
 
 /// Increased with every change of the interface for plug-ins.
-inline constexpr std::uint32_t kAgentPluginVersion = 6;
+inline constexpr std::uint32_t kAgentPluginVersion = 7;
 inline constexpr std::uint64_t kAgentPluginMagic = 0x74656761'78727472ULL;
 
 /// The result of the entry point. It begins with the fields of every plug-in's table

@@ -76,11 +76,15 @@ void list_agents(const std::string& plugin, bool json) {
                      {"help", kind.help},
                      {"observations", observations},
                      {"actions", learner::action_text(kind.actions)},
-                     {"recurrent", kind.recurrent}});
+                     {"recurrent", kind.recurrent},
+                     {"replicas", true},
+                     {"asynchronous", kind.asynchronous}});
     } else {
-      std::printf("%-8s %s; from %s%s\n", kind.name.c_str(), kind.help.c_str(),
-                  joined(observations, " or ").c_str(),
-                  kind.recurrent ? ", also partially observed ones" : "");
+      std::printf("%-8s %s\n         %s%s; actions: %s; replicas%s\n", kind.name.c_str(),
+                  kind.help.c_str(), joined(observations, " or ").c_str(),
+                  kind.recurrent ? ", also partially observed ones" : "",
+                  learner::action_text(kind.actions),
+                  kind.asynchronous ? ", also asynchronous ones" : "");
     }
   }
   if (json) {

@@ -142,15 +142,14 @@ AgentPtr make_bc_agent(const BcConfig& config) {
 }
 
 AgentKind bc_agent() {
-  return agent_kind<BcConfig>(
-      {.name = "bc",
-       .help = "behaviour cloning of recorded episodes: continuous actions and choices",
-       .pixels = true,
-       .both = true,
-       .actions = ActionKind::any,
-       .metrics = {"loss", "gradient_norm"},
-       .options = agents::Bc::descriptor()},
-      members, problems, make_bc_agent);
+  return agent_kind<BcConfig>({.name = "bc",
+                               .help = "behaviour cloning of recorded episodes",
+                               .pixels = true,
+                               .both = true,
+                               .actions = ActionKind::any,
+                               .metrics = {"loss", "gradient_norm"},
+                               .options = agents::Bc::descriptor()},
+                              members, problems, make_bc_agent);
 }
 
 } // namespace troupe::learner

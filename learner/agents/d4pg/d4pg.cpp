@@ -348,7 +348,7 @@ AgentPtr make_d4pg_agent(const D4pgConfig& config) {
 AgentKind d4pg_agent() {
   return agent_kind<D4pgConfig>(
       {.name = "d4pg",
-       .help = "distributed distributional DDPG (Barth-Maron et al. 2018): continuous actions",
+       .help = "distributed distributional DDPG (Barth-Maron et al. 2018)",
        .pixels = true,
        .metrics = {"critic_loss", "policy_loss", "q_mean", "saturation", "gradient_norm"},
        .options = agents::D4pg::descriptor()},

@@ -244,7 +244,7 @@ AgentPtr make_dqn_agent(const DqnConfig& config) {
 AgentKind dqn_agent() {
   return agent_kind<DqnConfig>({.name = "dqn",
                                 .help = "deep Q-learning with Rainbow's parts (Mnih et al. 2015, "
-                                        "Hessel et al. 2018): one choice",
+                                        "Hessel et al. 2018)",
                                 .pixels = true,
                                 .both = true,
                                 .actions = ActionKind::choice,

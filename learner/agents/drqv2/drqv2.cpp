@@ -288,7 +288,7 @@ AgentPtr make_drqv2_agent(const Drqv2Config& config) {
 AgentKind drqv2_agent() {
   return agent_kind<Drqv2Config>(
       {.name = "drqv2",
-       .help = "DrQ-v2, DDPG from shifted pixels (Yarats et al. 2021): continuous actions",
+       .help = "DrQ-v2, DDPG from shifted pixels (Yarats et al. 2021)",
        .states = false,
        .pixels = true,
        .metrics = {"critic_loss", "policy_loss", "q_mean", "gradient_norm"},

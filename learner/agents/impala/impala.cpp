@@ -111,8 +111,7 @@ AgentPtr make_impala_agent(const ImpalaConfig& config) {
 AgentKind impala_agent() {
   return agent_kind<ImpalaConfig>(
       {.name = "impala",
-       .help = "importance-weighted actor-learners (Espeholt et al. "
-               "2018): continuous actions and choices",
+       .help = "importance-weighted actor-learners (Espeholt et al. 2018)",
        .pixels = true,
        .both = true,
        .actions = ActionKind::any,

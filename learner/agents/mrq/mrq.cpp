@@ -354,8 +354,7 @@ AgentPtr make_mrq_agent(const MrqConfig& config) {
 AgentKind mrq_agent() {
   return agent_kind<MrqConfig>(
       {.name = "mrq",
-       .help = "MR.Q with DR.Q's changes (Fujimoto et al. 2025): values on features that predict; "
-               "continuous actions",
+       .help = "MR.Q with DR.Q's changes (Fujimoto et al. 2025): values on features that predict",
        .pixels = true,
        .metrics = {"critic_loss", "policy_loss", "q_mean", "encoder_loss", "dynamics_loss",
                    "reward_loss", "termination_loss", "contrast_loss", "reward_scale",

@@ -175,8 +175,7 @@ AgentPtr make_ppo_agent(const PpoConfig& config) {
 
 AgentKind ppo_agent() {
   return agent_kind<PpoConfig>({.name = "ppo",
-                                .help = "proximal policy optimisation (Schulman et al. 2017): "
-                                        "continuous actions and choices",
+                                .help = "proximal policy optimisation (Schulman et al. 2017)",
                                 .pixels = true,
                                 .both = true,
                                 .actions = ActionKind::any,

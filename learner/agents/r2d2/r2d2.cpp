@@ -292,7 +292,7 @@ AgentPtr make_r2d2_agent(const R2d2Config& config) {
 AgentKind r2d2_agent() {
   return agent_kind<R2d2Config>({.name = "r2d2",
                                  .help = "Q-learning with a memory, from sequences (Kapturowski et "
-                                         "al. 2019): one choice",
+                                         "al. 2019)",
                                  .pixels = true,
                                  .both = true,
                                  .actions = ActionKind::choice,

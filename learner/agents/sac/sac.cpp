@@ -192,7 +192,7 @@ AgentPtr make_sac_agent(const SacConfig& config) {
 AgentKind sac_agent() {
   return agent_kind<SacConfig>({.name = "sac",
                                 .help = "soft actor-critic with automatic temperature (Haarnoja et "
-                                        "al. 2018): continuous actions",
+                                        "al. 2018)",
                                 .metrics = {"critic_loss", "policy_loss", "q_mean", "entropy",
                                             "temperature", "gradient_norm"},
                                 .options = agents::Sac::descriptor()},

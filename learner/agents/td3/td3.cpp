@@ -143,7 +143,7 @@ AgentPtr make_td3_agent(const Td3Config& config) {
 AgentKind td3_agent() {
   return agent_kind<Td3Config>(
       {.name = "td3",
-       .help = "twin delayed DDPG (Fujimoto et al. 2018): continuous actions",
+       .help = "twin delayed DDPG (Fujimoto et al. 2018)",
        .metrics = {"critic_loss", "policy_loss", "q_mean", "gradient_norm"},
        .options = agents::Td3::descriptor()},
       members, problems, make_td3_agent);

@@ -46,6 +46,8 @@ TEST_CASE("The agents of a plug-in are listed") {
   const json all =
       json::parse(run_troupe({"list", "agents", "--plugin", kAgentPlugin, "--json"}).output);
   CHECK(all.at(0).at("observations") == json{"states"});
+  CHECK(all.at(0).at("actions") == "continuous");
+  CHECK(all.at(0).at("asynchronous") == true);
   const Outcome none = run_troupe({"list", "agents", "--plugin", "libnone.so"});
   CHECK(none.exit_code == 2);
   CHECK(has(none.last_line, "libnone.so is not a file"));

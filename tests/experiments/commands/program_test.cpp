@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
@@ -56,6 +57,48 @@ TEST_CASE("The help of every command has an example and exits with code 0") {
   }
   CHECK(run_troupe({"--version"}).exit_code == 0);
   CHECK_FALSE(has(run_troupe({"--help"}).output, "  actor "));
+}
+
+TEST_CASE("The built-in agents are listed with what they support, as in the README's table") {
+  const Outcome outcome = run_troupe({"list", "agents", "--json"});
+  REQUIRE(outcome.exit_code == 0);
+  const json agents = json::parse(outcome.output);
+  const std::string text = "\n" + run_troupe({"list", "agents"}).output;
+  const std::string readme = read_text(in_source("learner/agents/README.md"));
+  const auto yes = [](bool value) { return std::string(value ? "yes | " : "no | "); };
+  for (const json& agent : agents) {
+    const auto name = agent.at("name").get<std::string>();
+    CAPTURE(name);
+    const json& seen = agent.at("observations");
+    const auto sees = [&](const char* kind) {
+      return std::find(seen.begin(), seen.end(), kind) != seen.end();
+    };
+    const auto actions = agent.at("actions").get<std::string>();
+    const auto at = text.find("\n" + name + " ");
+    REQUIRE(at != std::string::npos);
+    CHECK(text.substr(at, text.find("; replicas", at) - at).ends_with("; actions: " + actions));
+    const std::string discrete = has(actions, "choices")      ? "choices | "
+                                 : has(actions, "one choice") ? "one choice | "
+                                                              : "no | ";
+    const std::string row = "\n| `" + name + "` | " + yes(sees("states")) + yes(sees("pixels"))
+                            + yes(sees("both together")) + yes(has(actions, "continuous"))
+                            + discrete;
+    const std::string end =
+        yes(agent.at("replicas").get<bool>()) + yes(agent.at("asynchronous").get<bool>());
+    if (agent.at("recurrent").get<bool>()) {
+      CHECK((has(readme, row + "yes | " + end) || has(readme, row + "with `lstm` | " + end)));
+    } else {
+      CHECK(has(readme, row + "no | " + end));
+    }
+  }
+  std::string rows = readme.substr(readme.find("| agent | states | pixels | both together | "));
+  rows = rows.substr(0, rows.find("\n\n"));
+  std::size_t listed = 0;
+  for (auto at = rows.find("\n| `"); at != std::string::npos; at = rows.find("\n| `", at + 1)) {
+    ++listed;
+  }
+  CHECK(listed == agents.size());
+  CHECK(agents.size() >= 10);
 }
 
 TEST_CASE("A user error exits with code 2, and the last line names it") {

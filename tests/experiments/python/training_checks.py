@@ -310,7 +310,7 @@ class AgentsInPython(InFolder):
         ]:
             with self.subTest(words), self.assertRaisesRegex(ValueError, words):
                 self.train(pendulum, agent=python_td3.Td3, agent_options=options)
-        with self.assertRaisesRegex(ValueError, 'learner.strategy is "local_sgd"; replicas of an agent in Python average'):
+        with self.assertRaisesRegex(ValueError, r'learner.strategy is "local_sgd", but replicas of agent \S+ can only average'):
             self.train(pendulum, {"learner.replicas": 2, "learner.strategy": "local_sgd"}, agent=python_td3.Td3)
         with self.assertRaisesRegex(ValueError, "environment.pixels"):
             self.train({**pendulum, "environment": {"task": "cheetah_run", "pixels": True}}, agent=python_td3.Td3)
