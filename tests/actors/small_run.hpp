@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 
 #include "actors/run/run.hpp"
 #include "learner/agents/d4pg/d4pg.hpp"
 #include "learner/device/safetensors.hpp"
 #include "tests/doctest_torch.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace troupe::actors {
 
@@ -48,6 +50,25 @@ inline void check_equal(const std::filesystem::path& a, const std::filesystem::p
     REQUIRE(right.contains(name));
     CHECK(at::equal(tensor, right.at(name)));
   }
+}
+
+/// Checks that a deterministic run of `whole` environment steps equals one of `half` steps that is
+/// resumed. Returns the result of the uninterrupted run.
+inline RunResult check_resumption(const std::function<RunConfig(std::int64_t steps)>& config,
+                                  std::int64_t whole, std::int64_t half) {
+  const TemporaryFolder uninterrupted, parts;
+  const RunResult a = play(config(whole), uninterrupted.path());
+  REQUIRE(a.error == "");
+  const RunResult before = play(config(half), parts.path());
+  REQUIRE(before.error == "");
+  CHECK(before.progress.updates > 10);
+  CHECK(before.progress.updates < a.progress.updates);
+  const RunResult b = play(config(whole), parts.path(), before.checkpoint);
+  REQUIRE(b.error == "");
+  CHECK(a.progress.updates == b.progress.updates);
+  check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
+  check_equal(a.checkpoint, b.checkpoint, "optimizer.safetensors");
+  return a;
 }
 
 } // namespace troupe::actors

@@ -39,18 +39,7 @@ RunConfig small_with(const learner::AgentKind& kind, std::int64_t environment_st
 TEST_CASE("A resumed deterministic run of any agent equals an uninterrupted one") {
   for (const learner::AgentKind& kind : learner::agent_kinds()) {
     CAPTURE(kind.name);
-    const TemporaryFolder whole, parts;
-    const RunResult a = play(small_with(kind, 2400), whole.path());
-    REQUIRE(a.error == "");
-    const RunResult half = play(small_with(kind, 1600), parts.path());
-    REQUIRE(half.error == "");
-    CHECK(half.progress.updates > 10);
-    CHECK(half.progress.updates < a.progress.updates);
-    const RunResult b = play(small_with(kind, 2400), parts.path(), half.checkpoint);
-    REQUIRE(b.error == "");
-    CHECK(a.progress.updates == b.progress.updates);
-    check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
-    check_equal(a.checkpoint, b.checkpoint, "optimizer.safetensors");
+    check_resumption([&](std::int64_t steps) { return small_with(kind, steps); }, 2400, 1600);
   }
 }
 
@@ -100,21 +89,12 @@ TEST_CASE("A resumed deterministic run with pixels and states equals an uninterr
     config.environment.frame_stack = 2;
     return config;
   };
-  const TemporaryFolder whole, parts;
-  const RunResult a = play(both(2400), whole.path());
-  REQUIRE(a.error == "");
-  const RunResult half = play(both(1600), parts.path());
-  REQUIRE(half.error == "");
-  CHECK(half.progress.updates > 5);
-  const RunResult b = play(both(2400), parts.path(), half.checkpoint);
-  REQUIRE(b.error == "");
-  CHECK(a.progress.updates == b.progress.updates);
-  check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
-  check_equal(a.checkpoint, b.checkpoint, "optimizer.safetensors");
+  check_resumption(both, 2400, 1600);
+  const TemporaryFolder folder;
   RunConfig refused = both(1600);
   refused.agent = learner::small_agent(*learner::find_agent("td3"));
   refused.replay = small(1).replay;
-  CHECK(play(refused, parts.path()).error.find("environment.observations") != std::string::npos);
+  CHECK(play(refused, folder.path()).error.find("environment.observations") != std::string::npos);
 }
 
 namespace {
@@ -130,19 +110,8 @@ RunConfig with_hindsight(std::int64_t environment_steps) {
 } // namespace
 
 TEST_CASE("A resumed deterministic run with hindsight equals an uninterrupted one") {
-  const TemporaryFolder whole, parts;
-  const RunResult a = play(with_hindsight(1200), whole.path());
-  REQUIRE(a.error == "");
-  CHECK(a.progress.inserts > 3 * 1200);
-  const RunResult half = play(with_hindsight(800), parts.path());
-  REQUIRE(half.error == "");
-  CHECK(half.progress.updates > 10);
-  CHECK(half.progress.updates < a.progress.updates);
-  const RunResult b = play(with_hindsight(1200), parts.path(), half.checkpoint);
-  REQUIRE(b.error == "");
-  CHECK(a.progress.updates == b.progress.updates);
-  check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
-  check_equal(a.checkpoint, b.checkpoint, "optimizer.safetensors");
+  const RunResult result = check_resumption(with_hindsight, 1200, 800);
+  CHECK(result.progress.inserts > 3 * 1200);
 }
 
 TEST_CASE("A free run with hindsight and two replicas completes") {

@@ -139,3 +139,69 @@ TEST_CASE("With --processes, a run does all its steps, and no process outlives i
   CHECK(summary.at("updates").get<int>() > 0);
   CHECK(summary.at("error") == "");
 }
+
+TEST_CASE("With --processes, the agents train, write their metrics and evaluate their policy") {
+  const TemporaryFolder folder;
+  const std::string pendulum = "environment { task: \"Pendulum-v1\" }\n";
+  const std::string off_policy = "replay { minimum_items: 100 samples_per_insert: 4 }\n"
+                                 "actors { environment: 1 random_steps: 100 }\n"
+                                 "stop { environment_steps: 300 }\n";
+  struct Case {
+    std::string agent, text;
+    const char* metric;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"td3",
+            pendulum + off_policy
+                + "td3 { policy_layers: [16] critic_layers: [16] batch_size: 16 }",
+            "critic_loss"},
+           {"sac",
+            pendulum + off_policy
+                + "sac { policy_layers: [16] critic_layers: [16] batch_size: 16 }",
+            "temperature"},
+           {"drqv2",
+            "environment { task: \"pendulum_swingup\" time_limit: 100\n"
+            "  pixels { height: 20 width: 20 grey: true effects: false } }\n"
+                + off_policy
+                + "drqv2 { policy_layers: [16] critic_layers: [16] encoder_channels: 4\n"
+                  "  feature_size: 8 batch_size: 8 steps_per_update: 2 }",
+            "critic_loss"},
+           {"impala",
+            pendulum
+                + "actors { environment: 1 }\nstop { environment_steps: 1000 }\n"
+                  "impala { layers: [16] rollout: 4 batch_size: 8 }",
+            "sample_age"},
+           {"r2d2",
+            "environment { task: \"CartPole-v1\" }\n"
+            "replay { minimum_items: 20 samples_per_insert: 4 }\n"
+            "actors { environment: 1 random_steps: 100 }\nstop { environment_steps: 300 }\n"
+            "r2d2 { layers: [16] lstm: 8 burn_in: 1 length: 4 period: 4 batch_size: 8 }",
+            "critic_loss"},
+           {"bc",
+            pendulum + "recording { path: \"random\" updates: 50 }\n"
+                + "bc { layers: [16] batch_size: 16 }",
+            "loss"}}) {
+    CAPTURE(c.agent);
+    std::ofstream(folder / (c.agent + ".textproto"))
+        << c.text << "\nevaluation { period: 0 final_episodes: 1 video: false }\n";
+    if (c.agent == "bc") {
+      const Outcome recorded =
+          run_troupe({"record", "td3.textproto", "--random", "--steps", "200", "--out", "random"},
+                     folder.path());
+      CAPTURE(recorded.output);
+      REQUIRE(recorded.exit_code == 0);
+    }
+    Program program({in_build("troupe"), "train", c.agent + ".textproto", "--processes", "--json"},
+                    folder.path());
+    const int exit_code = program.wait();
+    CAPTURE(program.output());
+    REQUIRE(exit_code == 0);
+    const json summary = last_json(program.output());
+    CHECK(summary.at("error") == "");
+    CHECK(summary.at("updates").get<int>() > 10);
+    CHECK(summary.at("returns").size() == 1);
+    const std::string metrics =
+        read_text(fs::path(summary.at("run").get<std::string>()) / "metrics.csv");
+    CHECK(has(metrics.substr(0, metrics.find('\n')), c.metric));
+  }
+}

@@ -12,16 +12,20 @@ namespace troupe::tests {
 
 /// Compares the gradient of an agent's first update on `batch`, in float64 and without clipping,
 /// with finite differences of the loss in its metrics, for the first and the last element of each
-/// parameter. The agent's learning rate must be tiny. Returns the number of elements compared.
+/// parameter. The agent's learning rate must be tiny. `prepare` may change the initial parameters.
+/// Returns the number of elements compared.
 inline int check_gradient(
     const learner::Agent& agent, const replay::TransitionSpec& spec,
     const learner::TensorMap& batch,
-    const std::function<double(learner::Metrics& metrics, const std::string& parameter)>& loss_of) {
+    const std::function<double(learner::Metrics& metrics, const std::string& parameter)>& loss_of,
+    const std::function<void(const learner::TensorMap& parameters)>& prepare = {}) {
   learner::ReplicaContext context(nullptr, 3);
   const auto fresh = [&] {
     at::set_num_threads(1); // tests run in parallel
     auto replica = agent.make_replica(spec);
     replica->build(context);
+    if (prepare)
+      prepare(replica->parameters());
     return replica;
   };
   const auto replica = fresh();

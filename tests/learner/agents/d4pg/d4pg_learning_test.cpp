@@ -5,6 +5,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
+#include "tests/learner/agents/finite_differences.hpp"
 
 using namespace troupe;
 using namespace troupe::learner;
@@ -108,4 +109,36 @@ TEST_CASE("An action that depends on the brightness is learned from pixels") {
   const at::Tensor probe = at::linspace(0, 1, 11);
   const at::Tensor error = act(*replica, config, spec, images(probe)).select(1, 0) - (probe - 0.5);
   CHECK(error.square().mean().sqrt().item<double>() < 0.15);
+}
+
+TEST_CASE("The gradients of a whole update match finite differences, with the saturation penalty") {
+  for (const bool pixels : {false, true}) {
+    CAPTURE(pixels);
+    D4pgConfig config = small_config();
+    config.policy_layers = {12, 10};
+    config.critic_layers = {12, 10};
+    config.encoder_channels = 4;
+    config.feature_size = 8;
+    config.reward_scale = 2;
+    config.saturation_penalty = 3;
+    config.policy_learning_rate = config.critic_learning_rate = 1e-12; // keeps the parameters
+    config.precision = "float64";
+    const replay::TransitionSpec spec = pixels ? pixel_spec(40, 3, 2) : state_spec(5, 2);
+    TensorMap batch = random_batch(spec, 6, 5);
+    batch["weight"] = uniform({6}, 9, 0.2, 2);
+    double penalty = 0;
+    const int compared = check_gradient(
+        *make_d4pg_agent(config), spec, batch,
+        [&](Metrics& metrics, const std::string& parameter) {
+          penalty = metrics["policy_loss"] + metrics["q_mean"];
+          return metrics[parameter.starts_with("policy.") ? "policy_loss" : "critic_loss"];
+        },
+        [](const TensorMap& parameters) { // outputs beyond 1.5 in both directions
+          at::Tensor bias = parameters.at("policy.output.bias");
+          bias[0] = 1.9;
+          bias[1] = -1.8;
+        });
+    CHECK(compared >= (pixels ? 40 : 28));
+    CHECK(penalty > 0.2);
+  }
 }

@@ -145,3 +145,52 @@ TEST_CASE("PPO and IMPALA: the gradient matches finite differences in float64") 
       CHECK(compared >= 20);
     }
 }
+
+TEST_CASE("PPO and IMPALA with an LSTM: the gradient matches finite differences in float64") {
+  PpoConfig ppo = small_ppo();
+  ppo.layers = {10};
+  ppo.lstm = 6;
+  ppo.epochs = ppo.minibatches = 1;
+  ppo.normalise_advantages = false;
+  ppo.clip = 0.999;
+  ppo.learning_rate = 1e-12; // keeps the parameters
+  ppo.precision = "float64";
+  const ImpalaConfig impala{.layers = {10},
+                            .lstm = 6,
+                            .rollout = kRollout,
+                            .batch_size = kLanes,
+                            .learning_rate = 1e-12,
+                            .gradient_norm = 0,
+                            .precision = "float64"};
+  for (const std::int64_t choices : {0, 4})
+    for (const bool is_ppo : {true, false})
+      // Policy and value share the LSTM. The metrics contain the loss of only one of them if the
+      // other does not depend on it.
+      for (const std::string constant : {"value.weight", "policy.weight"}) {
+        CAPTURE(choices);
+        CAPTURE(is_ppo);
+        CAPTURE(constant);
+        const AgentPtr agent = is_ppo ? make_ppo_agent(ppo) : make_impala_agent(impala);
+        const replay::TransitionSpec spec = rollouts(*agent, choices);
+        TensorMap batch = random_batch({spec}, 8, 3);
+        batch["discount"].zero_(); // as without an LSTM
+        if (!is_ppo)
+          batch[kLogProbability].fill_(-20);
+        const auto is_of_policy = [&](const std::string& parameter) {
+          if (parameter.starts_with("torso") || parameter.starts_with("lstm"))
+            return constant == "value.weight";
+          return !parameter.starts_with("value");
+        };
+        const int compared = check_gradient(
+            *agent, spec, batch,
+            [&](Metrics& metrics, const std::string& parameter) {
+              return is_of_policy(parameter) ? metrics["policy_loss"] - 0.01 * metrics["entropy"]
+                                             : metrics["value_loss"] / 2;
+            },
+            [&](const TensorMap& parameters) {
+              at::Tensor weight = parameters.at(constant);
+              weight.zero_();
+            });
+        CHECK(compared >= 18);
+      }
+}
