@@ -1,5 +1,7 @@
 #include "learner/agents/impala/impala.hpp"
 
+#include <utility>
+
 #include <torch/types.h>
 
 #include "learner/agents/impala/impala.pb.h"
@@ -23,7 +25,9 @@ public:
   Impala(const ImpalaConfig& config, const replay::TransitionSpec& transitions)
       : ActorCriticLearner({.learning_rate = config.learning_rate,
                             .gradient_norm = config.gradient_norm,
-                            .precision = config.precision},
+                            .precision = config.precision,
+                            .entropy = config.entropy,
+                            .batch_size = config.batch_size},
                            network_of(config, transitions), transitions),
         config_(config) {}
 
@@ -64,7 +68,7 @@ Metrics Impala::update(const TensorMap& batch) {
   const at::Tensor policy_loss = -mean(logarithm * advantage);
   const at::Tensor value_loss = mean((without_last(out.value) - flat(made.value)).square()) / 2;
   const at::Tensor entropy = mean(network().entropy(leaves(), head));
-  descend(policy_loss + config_.value_weight * value_loss - config_.entropy * entropy);
+  descend(policy_loss + config_.value_weight * value_loss - entropy_weight() * entropy);
   return {{"policy_loss", policy_loss.item<double>()},
           {"value_loss", value_loss.item<double>()},
           {"entropy", entropy.item<double>()},
@@ -80,18 +84,21 @@ Members members(ImpalaConfig& config) {
                {"most_weight", &config.most_weight},
                {"most_trace", &config.most_trace},
                {"lambda", &config.lambda},
-               {"entropy", &config.entropy},
                {"value_weight", &config.value_weight},
                {"learning_rate", &config.learning_rate},
                {"gradient_norm", &config.gradient_norm},
                {"reward_scale", &config.reward_scale},
                {"normalise_advantages", &config.normalise_advantages},
                {"precision", &config.precision}};
+  config.entropy.add_members(made);
   return made;
 }
 
 std::vector<OptionProblem> problems(const ImpalaConfig& config, const AgentSetting& setting) {
-  return small_pictures("impala", config.encoder, setting);
+  auto found = small_pictures("impala", config.encoder, setting);
+  for (OptionProblem& problem : config.entropy.problems("impala"))
+    found.push_back(std::move(problem));
+  return found;
 }
 
 } // namespace

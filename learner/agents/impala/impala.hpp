@@ -21,7 +21,7 @@ struct ImpalaConfig {
   double most_weight = 1; // limit of the importance weights, for values and policy gradient
   double most_trace = 1;  // limit of the weights that propagate errors to earlier steps
   double lambda = 1;
-  double entropy = 0.01;
+  EntropyConfig entropy{};
   double value_weight = 0.5;
   double gradient_norm = 40;
   double reward_scale = 1;

@@ -9,6 +9,23 @@
 
 namespace troupe::learner {
 
+void EntropyConfig::add_members(Members& members) {
+  members.insert(members.end(),
+                 {{"entropy", &start}, {"entropy_end", &end}, {"entropy_steps", &steps}});
+}
+
+std::vector<OptionProblem> EntropyConfig::problems(const std::string& agent) const {
+  if (steps > 0 || end == 0)
+    return {};
+  return {{"entropy_end", "is " + number_text(end) + ", but " + agent
+                              + ".entropy_steps is 0, so that the weight is constant; leave it "
+                                "out, or give the length of the schedule"}};
+}
+
+double EntropyConfig::at(std::int64_t step) const {
+  return steps == 0 ? start : Schedule{.start = start, .end = end, .steps = steps}.at(step);
+}
+
 ActorCriticLearner::ActorCriticLearner(const Setting& setting, ActorCritic network,
                                        const replay::TransitionSpec& transitions)
     : GroupReplica({.learning_rate = setting.learning_rate,
@@ -16,7 +33,9 @@ ActorCriticLearner::ActorCriticLearner(const Setting& setting, ActorCritic netwo
                     .precision = setting.precision},
                    network.layout()),
       network_(std::move(network)),
-      transitions_(transitions) {}
+      transitions_(transitions),
+      entropy_(setting.entropy),
+      batch_size_(setting.batch_size) {}
 
 Metrics ActorCriticLearner::step_fn(ReplicaContext&, const TensorMap& batch) {
   const TensorMap used = checked_sequences(batch, transitions_, updates() + 1);

@@ -2,12 +2,26 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "learner/agents/learners/group_replica.hpp"
 #include "learner/agents/parts/actor_critic.hpp"
 #include "learner/agents/parts/exploration.hpp"
 
 namespace troupe::learner {
+
+/// The weight of the policy's entropy in the loss: `start`, or with `steps` a linear schedule from
+/// `start` to `end`.
+struct EntropyConfig {
+  double start = 0.01;
+  double end = 0;
+  std::int64_t steps = 0; // agent steps; 0: constant
+
+  /// Adds the keys of an agent's block: entropy, entropy_end, entropy_steps.
+  void add_members(Members& members);
+  std::vector<OptionProblem> problems(const std::string& agent) const;
+  double at(std::int64_t step) const;
+};
 
 /// The replica of an agent that trains an ActorCritic on sequences. It checks the batches; a
 /// derived class implements the update.
@@ -17,6 +31,8 @@ public:
     double learning_rate = 0;
     double gradient_norm = 0;
     std::string precision;
+    EntropyConfig entropy;
+    std::int64_t batch_size = 0; // sequences per update, over all replicas
   };
   ActorCriticLearner(const Setting& setting, ActorCritic network,
                      const replay::TransitionSpec& transitions);
@@ -37,6 +53,11 @@ protected:
   /// Computes the gradient of the loss and makes an optimizer step.
   void descend(const at::Tensor& loss);
 
+  /// The weight of the entropy in this update. Each step of a sequence counts as an agent step.
+  double entropy_weight() const {
+    return entropy_.at(updates() * batch_size_ * transitions_.sequence_steps);
+  }
+
   const ActorCritic& network() const { return network_; }
   double discount() const { return transitions_.discount; }
 
@@ -47,6 +68,8 @@ private:
 
   ActorCritic network_;
   replay::TransitionSpec transitions_;
+  EntropyConfig entropy_;
+  std::int64_t batch_size_;
 };
 
 } // namespace troupe::learner

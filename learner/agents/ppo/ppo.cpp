@@ -25,7 +25,9 @@ public:
   Ppo(const PpoConfig& config, const replay::TransitionSpec& transitions)
       : ActorCriticLearner({.learning_rate = config.learning_rate,
                             .gradient_norm = config.gradient_norm,
-                            .precision = config.precision},
+                            .precision = config.precision,
+                            .entropy = config.entropy,
+                            .batch_size = config.batch_size},
                            network_of(config, transitions), transitions),
         config_(config) {}
 
@@ -116,7 +118,7 @@ at::Tensor Ppo::loss_of(const Rows& steps, Metrics& sums) const {
   add("entropy", entropy);
   add("divergence", mean(ratio.detach() - 1 - difference.detach()));
   add("clipped", mean((ratio.detach() - 1).abs().gt(config_.clip).to(options())));
-  return policy_loss + config_.value_weight * value_loss - config_.entropy * entropy;
+  return policy_loss + config_.value_weight * value_loss - entropy_weight() * entropy;
 }
 
 Metrics Ppo::update(const TensorMap& batch) {
@@ -145,17 +147,20 @@ Members members(PpoConfig& config) {
                {"minibatches", &config.minibatches},
                {"clip", &config.clip},
                {"lambda", &config.lambda},
-               {"entropy", &config.entropy},
                {"value_weight", &config.value_weight},
                {"learning_rate", &config.learning_rate},
                {"gradient_norm", &config.gradient_norm},
                {"normalise_advantages", &config.normalise_advantages},
                {"precision", &config.precision}};
+  config.entropy.add_members(made);
   return made;
 }
 
 std::vector<OptionProblem> problems(const PpoConfig& config, const AgentSetting& setting) {
-  return small_pictures("ppo", config.encoder, setting);
+  auto found = small_pictures("ppo", config.encoder, setting);
+  for (OptionProblem& problem : config.entropy.problems("ppo"))
+    found.push_back(std::move(problem));
+  return found;
 }
 
 } // namespace

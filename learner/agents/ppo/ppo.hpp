@@ -22,7 +22,7 @@ struct PpoConfig {
   double learning_rate = 2.5e-4;
   double clip = 0.2;
   double lambda = 0.95;
-  double entropy = 0.01;
+  EntropyConfig entropy{};
   double value_weight = 0.5;
   double gradient_norm = 0.5;
   bool normalise_advantages = true;  // in each minibatch

@@ -13,7 +13,7 @@ ImpalaConfig small_impala() {
           .rollout = kRollout,
           .batch_size = kLanes,
           .learning_rate = 3e-3,
-          .entropy = 0.001};
+          .entropy = {.start = 0.001}};
 }
 
 } // namespace

@@ -24,7 +24,7 @@ PpoConfig small_ppo() {
 
 TEST_CASE("PPO: a bandit's best action is learned from the policy's own samples") {
   PpoConfig config = small_ppo();
-  config.entropy = 0.001;
+  config.entropy.start = 0.001;
   for (const std::int64_t choices : {0, 4}) {
     CAPTURE(choices);
     CHECK(bandit_error(make_ppo_agent(config), choices, 150) < 0.15);
@@ -64,7 +64,7 @@ TEST_CASE("PPO: stored log probabilities match the frequencies of the samples") 
 TEST_CASE("PPO: ratios beyond the clip have no gradient") {
   for (const double sign : {1.0, -1.0}) {
     PpoConfig config = small_ppo();
-    config.entropy = 0;
+    config.entropy.start = 0;
     config.value_weight = 0;
     config.normalise_advantages = false;
     config.epochs = config.minibatches = 1;
@@ -193,4 +193,45 @@ TEST_CASE("PPO and IMPALA with an LSTM: the gradient matches finite differences 
             });
         CHECK(compared >= 18);
       }
+}
+
+TEST_CASE("PPO and IMPALA: the weight of the entropy follows its schedule, also after a restart") {
+  const EntropyConfig falling{.start = 1, .end = 0.25, .steps = 2 * kLanes * kRollout};
+  for (const bool is_ppo : {true, false}) {
+    CAPTURE(is_ppo);
+    const auto agent = [&](const EntropyConfig& entropy) {
+      PpoConfig ppo = small_ppo();
+      ppo.entropy = entropy;
+      const ImpalaConfig impala{
+          .layers = {12}, .rollout = kRollout, .batch_size = kLanes, .entropy = entropy};
+      return is_ppo ? make_ppo_agent(ppo) : make_impala_agent(impala);
+    };
+    /// The parameters after `updates` updates with the schedule and one with `entropy`.
+    const auto learn = [&](int updates, const EntropyConfig& entropy) {
+      Learning first(agent(falling), 0);
+      for (int i = 0; i < updates; ++i)
+        first.replica->step_fn(first.context, first.batch(static_cast<std::uint64_t>(i)));
+      Learning second(agent(entropy), 0);
+      second.replica->load(copied(first.replica->parameters()),
+                           copied(first.replica->optimizer_state()));
+      second.replica->step_fn(second.context, second.batch(9));
+      return copied(second.replica->parameters());
+    };
+    const double weights[] = {1, 0.625, 0.25, 0.25};
+    for (int updates = 0; updates < 4; ++updates) {
+      CAPTURE(updates);
+      const TensorMap scheduled = learn(updates, falling);
+      CHECK(equal(scheduled, learn(updates, {.start = weights[updates]})));
+      CHECK_FALSE(equal(scheduled, learn(updates, {.start = 0.5})));
+    }
+  }
+}
+
+TEST_CASE("PPO: an end of the entropy's schedule without its length is refused by key") {
+  const EntropyConfig wrong{.start = 0.1, .end = 0.05};
+  REQUIRE(wrong.problems("ppo").size() == 1);
+  CHECK(wrong.problems("ppo")[0].key == "entropy_end");
+  CHECK(wrong.problems("ppo")[0].text.find("ppo.entropy_steps is 0") != std::string::npos);
+  CHECK(EntropyConfig{.start = 0.1, .end = 0.05, .steps = 10}.problems("ppo").empty());
+  CHECK(EntropyConfig{}.problems("ppo").empty());
 }
