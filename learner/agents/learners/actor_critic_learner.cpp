@@ -37,7 +37,8 @@ ActorCriticLearner::ActorCriticLearner(const Setting& setting, ActorCritic netwo
       entropy_(setting.entropy),
       batch_size_(setting.batch_size) {}
 
-Metrics ActorCriticLearner::step_fn(ReplicaContext&, const TensorMap& batch) {
+Metrics ActorCriticLearner::step_fn(ReplicaContext& context, const TensorMap& batch) {
+  workers_ = context.num_replicas() / context.num_replicas_in_sync();
   const TensorMap used = checked_sequences(batch, transitions_, updates() + 1);
   network_.actions().check(used.at("action"), updates() + 1);
   Metrics metrics = update(used);

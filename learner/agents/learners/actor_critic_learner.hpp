@@ -55,7 +55,7 @@ protected:
 
   /// The weight of the entropy in this update. Each step of a sequence counts as an agent step.
   double entropy_weight() const {
-    return entropy_.at(updates() * batch_size_ * transitions_.sequence_steps);
+    return entropy_.at(updates() * workers_ * batch_size_ * transitions_.sequence_steps);
   }
 
   const ActorCritic& network() const { return network_; }
@@ -70,6 +70,7 @@ private:
   replay::TransitionSpec transitions_;
   EntropyConfig entropy_;
   std::int64_t batch_size_;
+  std::int64_t workers_ = 1; // replicas or sync groups that use batches of their own
 };
 
 } // namespace troupe::learner

@@ -206,15 +206,17 @@ TEST_CASE("PPO and IMPALA: the weight of the entropy follows its schedule, also 
           .layers = {12}, .rollout = kRollout, .batch_size = kLanes, .entropy = entropy};
       return is_ppo ? make_ppo_agent(ppo) : make_impala_agent(impala);
     };
-    /// The parameters after `updates` updates with the schedule and one with `entropy`.
-    const auto learn = [&](int updates, const EntropyConfig& entropy) {
+    /// The parameters after `updates` updates with the schedule and one with `entropy`, by one of
+    /// `replicas` asynchronous replicas.
+    const auto learn = [&](int updates, const EntropyConfig& entropy, int replicas = 1) {
       Learning first(agent(falling), 0);
       for (int i = 0; i < updates; ++i)
         first.replica->step_fn(first.context, first.batch(static_cast<std::uint64_t>(i)));
       Learning second(agent(entropy), 0);
       second.replica->load(copied(first.replica->parameters()),
                            copied(first.replica->optimizer_state()));
-      second.replica->step_fn(second.context, second.batch(9));
+      ReplicaContext context(ReplicaAssignment{.num_replicas = replicas, .replicas_in_sync = 1}, 1);
+      second.replica->step_fn(context, second.batch(9));
       return copied(second.replica->parameters());
     };
     const double weights[] = {1, 0.625, 0.25, 0.25};
@@ -224,6 +226,7 @@ TEST_CASE("PPO and IMPALA: the weight of the entropy follows its schedule, also 
       CHECK(equal(scheduled, learn(updates, {.start = weights[updates]})));
       CHECK_FALSE(equal(scheduled, learn(updates, {.start = 0.5})));
     }
+    CHECK(equal(learn(1, falling, 2), learn(1, {.start = 0.25})));
   }
 }
 
