@@ -20,7 +20,7 @@ Histogram over_range(std::span<const T> values, std::size_t bins) {
     most = any ? std::max<double>(most, value) : value;
     any = true;
   }
-  if (!(most > least)) { // a single value: bins around it, even if it is huge
+  if (!(most / 2 > least / 2)) { // a single value: bins around it, even if it is huge
     const double half = std::max(0.5, std::abs(least) / 1000);
     least -= half;
     most += half;
@@ -35,7 +35,8 @@ Histogram over_range(std::span<const T> values, std::size_t bins) {
 
 Histogram::Histogram(double lowest, double highest, std::size_t bins)
     : low(lowest), high(highest), counts(std::clamp<std::size_t>(bins, 1, kMostBins)) {
-  if (!(highest > lowest) || !std::isfinite(lowest) || !std::isfinite(highest))
+  // The halves must differ, too: add() divides by their difference.
+  if (!(highest / 2 > lowest / 2) || !std::isfinite(lowest) || !std::isfinite(highest))
     throw std::invalid_argument("a histogram from " + std::to_string(lowest) + " to "
                                 + std::to_string(highest) + ": the end must be above the start");
 }

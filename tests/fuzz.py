@@ -4,10 +4,10 @@ each for a limited time, and prints a table of executions and coverage.
 
     tests/fuzz.py [--seconds 60] [--jobs 1] [--targets wire,npz] [--build build/fuzz] [--no-build] [--merge]
 
-Each target starts with its seeds in tests/fuzz_seeds/<target>/ and with the inputs that earlier runs found, in <build>/corpus/<target>/. An input that crashes
-its target, or takes 10 s or 2 GiB, is kept in <build>/findings/, and the exit code is 1: fix the cause, and add the input to the seeds, which the unit tests
-fuzz_seeds:<target> run in every build. --merge: afterwards adds to the seeds the smallest inputs that reach
-new code, so that the seeds stay few.
+Each target starts with its seeds (the files in tests/fuzz_seeds/<target>/ and what its function fuzz_seeds() makes) and with the inputs that earlier runs
+found, in <build>/corpus/<target>/. An input that crashes its target, or takes 10 s or 2 GiB, is kept in <build>/findings/, and the exit code is 1: fix the
+cause, and add the input to the files, which the unit tests fuzz_seeds:<target> run in every build. --merge: afterwards adds to the files the smallest inputs
+that reach new code, so that they stay few.
 Exit code 77: clang++-16 is missing (Debian's clang-16, libclang-rt-16-dev and libomp-16-dev)."""
 import argparse
 import concurrent.futures
@@ -42,8 +42,13 @@ def targets_of(options):
 def command(options, target, *words):
     corpus = options.build / "corpus" / target
     corpus.mkdir(parents=True, exist_ok=True)
-    seeds = [SEEDS / target] if (SEEDS / target).is_dir() else []
-    return [options.build / "fuzz" / f"fuzz_{target}", *words, *LIMITS], corpus, seeds
+    program = options.build / "fuzz" / f"fuzz_{target}"
+    made = options.build / "seeds" / target
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir(parents=True)
+    subprocess.run([program, "--write-seeds", made], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    seeds = [made, SEEDS / target] if (SEEDS / target).is_dir() else [made]
+    return [program, *words, *LIMITS], corpus, seeds
 
 
 def fuzz(options, target):
@@ -72,14 +77,14 @@ def merge(options, target):
     """Adds inputs to the seeds that reach what they do not, small ones first."""
     folder = SEEDS / target
     folder.mkdir(parents=True, exist_ok=True)
-    words, corpus, _ = command(options, target, "-merge=1")
+    words, corpus, seeds = command(options, target, "-merge=1")
     made = options.build / "merged" / target
     shutil.rmtree(made, ignore_errors=True)
-    made.mkdir(parents=True)
+    shutil.copytree(seeds[0], made)  # a merge adds only what its first folder does not reach
     subprocess.run([*words, made, folder, corpus], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    known = {path.name for path in folder.iterdir()}
+    known = {path.name for path in [*folder.iterdir(), *seeds[0].iterdir()]}
     left = MERGED_BYTES - sum(path.stat().st_size for path in folder.iterdir())
-    free = MERGED_FILES - len(known)
+    free = MERGED_FILES - len(list(folder.iterdir()))
     for path in sorted(made.iterdir(), key=lambda one: (one.stat().st_size, one.name)):
         if path.name in known:
             continue

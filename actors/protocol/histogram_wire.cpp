@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "actors/protocol/counters.hpp"
+
 namespace troupe::actors {
 
 void put(const learner::Histogram& histogram, wire::Histogram& out) {
@@ -24,8 +26,8 @@ learner::Histogram histogram_of(const wire::Histogram& in) {
                                 + std::to_string(learner::Histogram::kMostBins) + " are possible");
   learner::Histogram made(in.low(), in.high(), bins);
   for (std::size_t i = 0; i < bins; ++i)
-    made.counts[i] = std::max<std::int64_t>(0, in.counts(static_cast<int>(i)));
-  made.count = std::max<std::int64_t>(0, in.count());
+    made.counts[i] = std::clamp<std::int64_t>(in.counts(static_cast<int>(i)), 0, kMostCount);
+  made.count = std::clamp<std::int64_t>(in.count(), 0, kMostCount);
   made.minimum = in.minimum();
   made.maximum = in.maximum();
   made.sum = in.sum();

@@ -11,6 +11,7 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include "actors/protocol/counters.hpp"
 #include "actors/roles/files.hpp"
 #include "env/whole_file.hpp"
 #include "replay/storage/checkpoint_reader.hpp"
@@ -193,6 +194,11 @@ wire::Manifest read_manifest(const fs::path& checkpoint) {
     throw std::runtime_error(path.string() + " has version " + std::to_string(manifest.version())
                              + (unsealed ? " and no checksum of its own" : "")
                              + ", but this program reads " + std::to_string(kVersion));
+  try {
+    check_counters(manifest.state());
+  } catch (const std::invalid_argument& problem) {
+    throw std::runtime_error(path.string() + ": " + problem.what());
+  }
   for (const auto& file : manifest.files()) {
     std::error_code error;
     const auto size = fs::file_size(checkpoint / file.name(), error);

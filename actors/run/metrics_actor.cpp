@@ -44,33 +44,53 @@ UpdatePtr make_update(MetricsState& state) {
   return made;
 }
 
-void add_report(MetricsState& state, Role role, const ProtoBytes& report) {
+/// An actor reports only about itself.
+void check_index(std::int32_t told, std::int32_t index) {
+  if (told != index)
+    throw std::invalid_argument("it is about number " + std::to_string(told));
+}
+
+void add_report(MetricsState& state, Role role, std::int32_t index, const ProtoBytes& report) {
   if (role == Role::environment) {
     const auto told = decode<wire::EnvironmentReport>(report);
+    check_index(told.actor(), index);
     const auto ended = state.sum->add(told);
     for (const std::string& words : told.failures())
       state.warnings.push_back(words + "; its episode is discarded");
     state.episodes.insert(state.episodes.end(), ended.begin(), ended.end());
   } else if (role == Role::learner) {
     const auto told = decode<wire::LearnerReport>(report);
-    if (std::string& known = state.learner_problems[told.replica()];
-        std::exchange(known, told.problem()) != told.problem() && !told.problem().empty())
-      state.warnings.push_back("learner " + std::to_string(told.replica())
-                               + " has no new snapshot: " + told.problem());
+    check_index(told.replica(), index);
     state.sum->add(told);
+    if (std::string& known = state.learner_problems[index];
+        std::exchange(known, told.problem()) != told.problem() && !told.problem().empty())
+      state.warnings.push_back("learner " + std::to_string(index)
+                               + " has no new snapshot: " + told.problem());
   } else if (role == Role::parameter_server) {
-    state.sum->add(decode<wire::ParameterServerReport>(report));
+    const auto told = decode<wire::ParameterServerReport>(report);
+    check_index(told.shard(), index);
+    state.sum->add(told);
   } else if (role == Role::replay) {
     const auto told = decode<wire::ShardReport>(report);
-    if (std::string& known = state.shard_problems[told.shard()];
-        std::exchange(known, told.problem()) != told.problem() && !told.problem().empty())
-      state.warnings.push_back("replay shard " + std::to_string(told.shard())
-                               + " has no new snapshot: " + told.problem());
-    if (state.spills[told.shard()].look(told.stats().failed_spills()))
-      state.warnings.push_back(
-          "replay shard " + std::to_string(told.shard()) + ": "
-          + replay::failed_spills_text(told.stats().failed_spills(), told.spill_problem()));
+    check_index(told.shard(), index);
     state.sum->add(told);
+    if (std::string& known = state.shard_problems[index];
+        std::exchange(known, told.problem()) != told.problem() && !told.problem().empty())
+      state.warnings.push_back("replay shard " + std::to_string(index)
+                               + " has no new snapshot: " + told.problem());
+    if (state.spills[index].look(told.stats().failed_spills()))
+      state.warnings.push_back(
+          "replay shard " + std::to_string(index) + ": "
+          + replay::failed_spills_text(told.stats().failed_spills(), told.spill_problem()));
+  }
+}
+
+void try_report(MetricsState& state, Role role, std::int32_t index, const ProtoBytes& report) {
+  try {
+    add_report(state, role, index, report);
+  } catch (const std::exception& problem) {
+    state.warnings.push_back("a report of " + std::string(role_name(role)) + " "
+                             + std::to_string(index) + " is ignored: " + problem.what());
   }
 }
 
@@ -99,7 +119,7 @@ void answered(MetricsSelf self, const caf::actor& who, Answer answer, const Prot
   at->asked = again;
   at->since = std::chrono::steady_clock::now();
   if (answer == Answer::report)
-    add_report(state, at->role, report);
+    try_report(state, at->role, at->index, report);
   else if (answer == Answer::gone)
     state.watched.erase(at);
   if (again)

@@ -24,7 +24,9 @@ public:
   /// that the head's process has used so far, which does not count.
   explicit MetricsSum(const wire::RunState& before, const wire::ProcessTime& own = {});
 
-  /// Returns the episodes that ended, as (return, length in environment steps).
+  /// add() and restore() throw std::invalid_argument naming a counter that is out of range
+  /// (counters.hpp). A refused report changes nothing. Returns the episodes that ended, as (return,
+  /// length in environment steps).
   std::vector<std::pair<double, std::int64_t>> add(const wire::EnvironmentReport& report);
   void add(const wire::LearnerReport& report);
   void add(const wire::ShardReport& report);

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "actors/protocol/counters.hpp"
 #include "actors/run/metrics_actor.hpp"
 
 namespace troupe::actors {
@@ -28,7 +29,9 @@ MetricsSum::MetricsSum(const wire::RunState& before, const wire::ProcessTime& ow
       own_(own),
       reached_{{.environment_steps = before.environment_steps(),
                 .updates = before.updates(),
-                .samples = before.samples()}} {}
+                .samples = before.samples()}} {
+  check_counters(before);
+}
 
 void MetricsSum::add(const wire::ProcessTime& time) {
   if (time.process() == 0 || !std::isfinite(time.processor_seconds()))
@@ -39,6 +42,12 @@ void MetricsSum::add(const wire::ProcessTime& time) {
 
 std::vector<std::pair<double, std::int64_t>>
 MetricsSum::add(const wire::EnvironmentReport& report) {
+  check_counter("agent_steps", report.agent_steps());
+  check_counter("environment_steps", report.environment_steps());
+  check_counter("frames", report.frames());
+  check_counter("parameter_version", static_cast<std::int64_t>(report.parameter_version()));
+  for (const std::int64_t length : report.episode_lengths())
+    check_counter("an episode's length", length);
   add(report.process());
   std::vector<std::pair<double, std::int64_t>> ended;
   for (int i = 0; i < report.episode_returns_size() && i < report.episode_lengths_size(); ++i) {
@@ -54,20 +63,26 @@ MetricsSum::add(const wire::EnvironmentReport& report) {
 }
 
 void MetricsSum::add(const wire::LearnerReport& report) {
+  check_counter("updates", report.updates());
+  check_counter("rows", report.rows());
   add(report.process());
   learners_[report.replica()] = report;
 }
 
 void MetricsSum::add(const wire::ParameterServerReport& report) {
-  add(report.process());
   ServerTotals totals;
   for (const auto& one : report.optimizers()) {
+    check_counter("applied", one.applied());
+    check_counter("dropped", one.dropped());
+    check_counter("staleness_sum", one.staleness_sum());
+    check_counter("staleness_most", one.staleness_most());
     totals.applied += one.applied();
     totals.dropped += one.dropped();
     totals.staleness_sum += one.staleness_sum();
     totals.staleness_most = std::max(totals.staleness_most, one.staleness_most());
     totals.rate_scale_sum += one.rate_scale_sum();
   }
+  add(report.process());
   servers_[{report.shard(), report.incarnation()}] = totals;
 }
 
@@ -133,6 +148,13 @@ void MetricsSum::add_times(Progress& now, const std::map<int, std::uint64_t>& ne
 }
 
 void MetricsSum::add(const wire::ShardReport& report) {
+  check_counter("items", report.stats().items());
+  check_counter("bytes", report.stats().bytes());
+  check_counter("disk_bytes", report.stats().disk_bytes());
+  check_counter("inserted", report.stats().inserted());
+  check_counter("sampled", report.stats().sampled());
+  check_counter("updated_priorities", report.stats().updated_priorities());
+  check_counter("failed_spills", report.stats().failed_spills());
   add(report.process());
   wire::ShardReport& known = shards_[report.shard()];
   const std::int64_t before = known.stats().failed_spills(), now = report.stats().failed_spills();
@@ -266,6 +288,8 @@ wire::MetricsRecord MetricsSum::record() const {
 }
 
 void MetricsSum::restore(const wire::MetricsRecord& record) {
+  check_counter("episodes", record.episodes());
+  check_counter("failed_spills", record.failed_spills());
   for (const auto& report : record.environments())
     add(report);
   for (const auto& report : record.learners())

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "actors/protocol/counters.hpp"
 #include "actors/protocol/messages.hpp"
 #include "actors/roles/files.hpp"
 #include "actors/supervision/roles.hpp"
@@ -49,13 +50,12 @@ void check_record(const wire::HeadRecord& record, const RunConfig& config) {
   demand(record.port() >= 1 && record.port() <= 65535,
          "port is " + std::to_string(record.port()) + "; it must be from 1 to 65535");
   const auto& before = record.before();
-  demand(before.environments() >= 0 && before.environments() <= kMostIndex + 1
-             && before.updates() >= 0 && before.environment_steps() >= 0
-             && before.agent_steps() >= 0,
-         "a counter of `before` is out of its range");
-  check_number(before.training_seconds(), "before.training_seconds");
+  demand(before.environments() >= 0 && before.environments() <= kMostIndex + 1,
+         "before.environments is " + std::to_string(before.environments())
+             + "; it must be from 0 to " + std::to_string(kMostIndex + 1));
+  check_counters(before);
   check_number(record.metrics().training_seconds(), "metrics.training_seconds");
-  demand(record.taken_over() >= 0 && record.metrics().episodes() >= 0, "a counter is negative");
+  check_counter("taken_over", record.taken_over());
   check_processes(record, config);
 }
 
@@ -86,18 +86,22 @@ void remove_head_record(const std::filesystem::path& run) {
   remove_reserved_file(head_record_file(run));
 }
 
+wire::HeadRecord parse_head_record(std::span<const std::byte> bytes, const RunConfig& config) {
+  wire::HeadRecord record;
+  demand(record.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())),
+         "it is not a head record");
+  check_record(record, config);
+  return record;
+}
+
 wire::HeadRecord read_head_record(const std::filesystem::path& run, const RunConfig& config) {
   const auto file = head_record_file(run);
   const auto bytes = read_file(file);
-  wire::HeadRecord record;
   try {
-    demand(record.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())),
-           "it is not a head record");
-    check_record(record, config);
+    return parse_head_record(bytes, config);
   } catch (const std::exception& e) {
     throw std::runtime_error(file.string() + ": " + e.what());
   }
-  return record;
 }
 
 } // namespace troupe::actors

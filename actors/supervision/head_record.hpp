@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <span>
 
 #include "actors/protocol/head_record.pb.h"
 #include "actors/protocol/run_config.hpp"
@@ -22,5 +24,9 @@ void remove_head_record(const std::filesystem::path& run);
 /// Throws std::runtime_error naming the file and the problem if the record does not exist, is
 /// damaged, or was written by another build or a run with another configuration.
 wire::HeadRecord read_head_record(const std::filesystem::path& run, const RunConfig& config);
+
+/// Parses the content of that file. Throws std::runtime_error or std::invalid_argument with the
+/// problem. Used by read_head_record() and the fuzzer.
+wire::HeadRecord parse_head_record(std::span<const std::byte> bytes, const RunConfig& config);
 
 } // namespace troupe::actors

@@ -66,8 +66,8 @@ void TcpBackend::run_alone(const FlatCall& call) {
 /// The result is the same on all ranks whose fingerprints are equal.
 bool TcpBackend::is_small(const FlatCall& call) const {
   return !call.input.defined()
-         || call.input.nbytes() * static_cast<std::size_t>(getSize() - 1) <= std::min(
-                kSmallTotal, ControlMesh::kMostPayload * static_cast<std::size_t>(getSize() - 1));
+         || call.input.nbytes() * static_cast<std::size_t>(getSize() - 1)
+                <= std::min(kSmallTotal, kMostPayload * static_cast<std::size_t>(getSize() - 1));
 }
 
 /// Every rank receives the input of all others and computes its own result.

@@ -14,17 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint32_t kFingerprint = 0x54460001;
-constexpr std::uint32_t kAbort = 0x54460002;
-constexpr std::uint32_t kDataFailed = 0x54460003;   // on the sender, or on a rank that reported it
-constexpr std::size_t kLongestReason = 2000;        // bytes
-constexpr std::chrono::milliseconds kFarewell{200}; // time for other ranks to read an abort
+constexpr std::chrono::milliseconds kFarewell{200};   // time for other ranks to read an abort
 constexpr std::chrono::milliseconds kDiagnosis{1000}; // time for the news of a death to arrive
-
-struct Header {
-  std::uint32_t kind = 0;
-  std::uint32_t bytes = 0;
-};
 
 template <class T>
 std::span<const std::byte> bytes_of(const T& value) {
@@ -65,13 +56,9 @@ ControlMesh::~ControlMesh() {
   }
 }
 
-void ControlMesh::send(std::uint32_t kind, std::span<const std::byte> content,
+void ControlMesh::send(FrameKind kind, std::span<const std::byte> content,
                        std::span<const std::byte> payload, bool all_must_read) {
-  const Header header{kind, static_cast<std::uint32_t>(content.size() + payload.size())};
-  std::vector<std::byte> frame;
-  frame.reserve(sizeof header + header.bytes);
-  for (const auto part : {bytes_of(header), content, payload})
-    frame.insert(frame.end(), part.begin(), part.end());
+  const auto frame = encode_frame(kind, content, payload);
   const auto deadline = Clock::now() + (all_must_read ? timeout_ : std::chrono::milliseconds(0));
   const std::lock_guard lock(mutex_);
   for (auto& peer : peers_)
@@ -96,58 +83,56 @@ bool ControlMesh::read(int rank) {
   return !peer.closed;
 }
 
+/// Returns the first frame of the peer's inbox if it has arrived. Throws on invalid frames.
+std::optional<ControlFrame> ControlMesh::frame_from(int rank) {
+  try {
+    return first_frame(peers_[static_cast<std::size_t>(rank)].inbox);
+  } catch (const std::invalid_argument& problem) {
+    fail(rank_name(rank) + " sent " + problem.what());
+  }
+}
+
+void ControlMesh::drop_frame(int rank, const ControlFrame& frame) {
+  auto& inbox = peers_[static_cast<std::size_t>(rank)].inbox;
+  inbox.erase(inbox.begin(), inbox.begin() + static_cast<std::ptrdiff_t>(frame.bytes));
+}
+
 /// Takes the peer's next fingerprint and returns true if it has arrived. Throws on an abort and on
 /// invalid frames.
 bool ControlMesh::take_fingerprint(int rank, Fingerprint& fingerprint,
                                    std::vector<std::byte>* payload) {
-  auto& inbox = peers_[static_cast<std::size_t>(rank)].inbox;
-  Header header;
-  if (inbox.size() < sizeof header)
+  handle_notices(rank);
+  const auto frame = frame_from(rank);
+  if (!frame)
     return false;
-  std::memcpy(&header, inbox.data(), sizeof header);
-  if (header.kind == kDataFailed && header.bytes == 0) {
-    handle_notices(rank);
-    return take_fingerprint(rank, fingerprint, payload);
-  }
-  const bool known = (header.kind == kFingerprint && header.bytes >= sizeof(Fingerprint)
-                      && header.bytes <= sizeof(Fingerprint) + kMostPayload)
-                     || (header.kind == kAbort && header.bytes <= kLongestReason);
-  if (!known)
-    fail(rank_name(rank) + " sent bytes that are not a frame of this version");
-  if (inbox.size() < sizeof header + header.bytes)
-    return false;
-  const auto* content = inbox.data() + sizeof header;
-  if (header.kind == kAbort) {
-    poison_locally(std::string(reinterpret_cast<const char*>(content), header.bytes));
-    check();
-  }
-  std::memcpy(&fingerprint, content, sizeof fingerprint);
+  fingerprint = frame->fingerprint;
   if (payload)
-    payload->assign(content + sizeof fingerprint, content + header.bytes);
-  inbox.erase(inbox.begin(),
-              inbox.begin() + static_cast<std::ptrdiff_t>(sizeof header + header.bytes));
+    payload->assign(frame->rest.begin(), frame->rest.end());
+  drop_frame(rank, *frame);
   return true;
 }
 
 /// Handles the notices that have arrived, but leaves the fingerprint of the peer's next call.
+/// Throws on an abort.
 void ControlMesh::handle_notices(int rank) {
-  auto& peer = peers_[static_cast<std::size_t>(rank)];
-  Header header{};
-  while (peer.inbox.size() >= sizeof header) {
-    std::memcpy(&header, peer.inbox.data(), sizeof header);
-    if (header.kind != kDataFailed || header.bytes != 0)
-      break;
-    peer.inbox.erase(peer.inbox.begin(), peer.inbox.begin() + sizeof header);
-    peer.failure_answered = true;
+  for (;;) {
+    const auto frame = frame_from(rank);
+    if (!frame || frame->kind == FrameKind::fingerprint)
+      return;
+    if (frame->kind == FrameKind::abort) {
+      poison_locally(
+          std::string(reinterpret_cast<const char*>(frame->rest.data()), frame->rest.size()));
+      check();
+    }
+    drop_frame(rank, *frame);
+    peers_[static_cast<std::size_t>(rank)].failure_answered = true;
     answer_failure();
   }
-  if (Fingerprint ignored; peer.inbox.size() >= sizeof header && header.kind == kAbort)
-    take_fingerprint(rank, ignored, nullptr);
 }
 
 void ControlMesh::answer_failure() {
   if (!std::exchange(failure_answered_, true))
-    send(kDataFailed, {}, {}, false);
+    send(FrameKind::data_failed, {}, {}, false);
 }
 
 void ControlMesh::wait(const std::vector<char>& arrived, Deadline deadline) {
@@ -174,7 +159,7 @@ Fingerprint ControlMesh::agree(Fingerprint mine, std::span<const std::byte> payl
   if (peers_.size() == 1)
     return mine;
   const auto deadline = Clock::now() + timeout_;
-  send(kFingerprint, bytes_of(mine), payload, true);
+  send(FrameKind::fingerprint, bytes_of(mine), payload, true);
   std::vector<Fingerprint> calls(peers_.size());
   std::vector<char> arrived(peers_.size());
   calls[static_cast<std::size_t>(rank_)] = mine;
@@ -274,7 +259,7 @@ void ControlMesh::abort(const std::string& message) {
 
 void ControlMesh::send_abort() {
   const auto sent = message_.substr(0, kLongestReason); // does not change once poisoned
-  send(kAbort, std::as_bytes(std::span(sent)), {}, false);
+  send(FrameKind::abort, std::as_bytes(std::span(sent)), {}, false);
 }
 
 void ControlMesh::fail(const std::string& message) {

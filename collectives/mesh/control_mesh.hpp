@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "collectives/communicator.hpp"
-#include "collectives/mesh/fingerprint.hpp"
+#include "collectives/mesh/control_frame.hpp"
 #include "collectives/mesh/secure_socket.hpp"
 
 namespace troupe::collectives {
@@ -28,8 +29,6 @@ public:
     std::chrono::milliseconds connect_timeout{60'000};
     GroupTrust trust{};
   };
-
-  static constexpr std::size_t kMostPayload = 16 << 10; // bytes
 
   /// Connects to the other ranks through `store`. Throws std::runtime_error naming a missing rank.
   ControlMesh(c10d::Store& store, int rank, int size, const Options& options);
@@ -72,8 +71,10 @@ private:
     bool failure_answered = false; // the peer is alive: it answered after data had failed
   };
 
-  void send(std::uint32_t kind, std::span<const std::byte> content,
-            std::span<const std::byte> payload, bool all_must_read);
+  void send(FrameKind kind, std::span<const std::byte> content, std::span<const std::byte> payload,
+            bool all_must_read);
+  std::optional<ControlFrame> frame_from(int rank);
+  void drop_frame(int rank, const ControlFrame& frame);
   bool take_fingerprint(int rank, Fingerprint& fingerprint, std::vector<std::byte>* payload);
   void handle_notices(int rank);
   void answer_failure();

@@ -50,6 +50,29 @@ struct MetricsFixture : tests::ActorFixture {
   }
 };
 
+/// An environment actor that always sends this report.
+caf::behavior repeats(caf::event_based_actor*, ProtoBytes report) {
+  return {[=](report_atom) { return report; }};
+}
+
+TEST_CASE("A report with an impossible counter or about another actor is ignored with a warning") {
+  wire::EnvironmentReport of_another, negative, huge;
+  of_another.set_actor(1);
+  negative.set_agent_steps(-1);
+  huge.set_frames(INT64_MAX);
+  for (const auto& report :
+       {encode(of_another), encode(negative), encode(huge), ProtoBytes{"\xff"}}) {
+    MetricsFixture head(0);
+    head.actors.push_back(head.system.spawn(repeats, report));
+    head.self->send(head.metrics, subscribe_atom_v, static_cast<std::uint8_t>(Role::environment), 0,
+                    head.actors.back());
+    const auto update = head.ask<UpdatePtr>(head.metrics, report_atom_v);
+    CHECK(update->progress.agent_steps == 0);
+    REQUIRE(update->warnings.size() == 1);
+    CHECK(update->warnings[0].starts_with("a report of environment 0 is ignored: "));
+  }
+}
+
 TEST_CASE("A few actors are polled every time, and a thousand actors in turn") {
   MetricsFixture few(3);
   few.pass(4);

@@ -8,6 +8,23 @@
 #include "actors/placement/placer.hpp"
 #include "actors/protocol/messages.pb.h"
 #include "actors/supervision/node_info.hpp"
+#include "tests/fuzz_seeds.hpp"
+
+std::vector<std::string> troupe::fuzz_seeds() {
+  using namespace troupe::actors;
+  const NodeResources node{.name = "node-1",
+                           .address = "10.0.0.1",
+                           .numa = {{.cores = {0, 1, 2, 8}, .gpus = {0}}, {.cores = {4, 5}}},
+                           .memory_bytes = std::int64_t{1} << 34,
+                           .labels = {{"disk", "fast"}}};
+  wire::NodeInfo orphan = node_info(node, 5);
+  orphan.set_epoch(7);
+  auto& process = *orphan.add_living();
+  process.mutable_life()->set_role("environment");
+  process.set_cores("0-1");
+  return {node_info({.name = "a", .numa = {{.cores = {0}}}}, 1).SerializeAsString(),
+          orphan.SerializeAsString()};
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace troupe::actors;

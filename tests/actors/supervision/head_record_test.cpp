@@ -90,7 +90,10 @@ TEST_CASE(
         Row{[](auto& r) { *r.add_processes() = r.processes(0); },
             "process replay 1 is listed twice"},
         Row{[](auto& r) { r.mutable_processes(0)->set_process(-1); }, "the id -1"},
-        Row{[](auto& r) { r.mutable_before()->set_updates(-1); }, "out of its range"},
+        Row{[](auto& r) { r.mutable_before()->set_updates(-1); },
+            "updates is -1; it must be from 0 to 281474976710656"},
+        Row{[](auto& r) { r.mutable_before()->set_samples(INT64_MAX); },
+            "samples is 9223372036854775807; it must be from 0 to 281474976710656"},
         Row{[](auto& r) {
               r.mutable_metrics()->set_training_seconds(std::numeric_limits<double>::quiet_NaN());
             },

@@ -91,7 +91,7 @@ TEST_CASE("Payloads that ranks attach to a call reach all other ranks") {
     ControlMesh mesh(store, rank, 3, kOptions);
     std::string text;
     for (int call = 0; call < 2; ++call) {
-      const std::string mine(ControlMesh::kMostPayload, static_cast<char>('a' + 3 * call + rank));
+      const std::string mine(kMostPayload, static_cast<char>('a' + 3 * call + rank));
       std::vector<std::vector<std::byte>> payloads;
       mesh.agree({}, std::as_bytes(std::span(mine)), &payloads);
       for (const auto& payload : payloads)

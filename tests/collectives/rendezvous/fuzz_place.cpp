@@ -9,6 +9,7 @@
 #include "collectives/rendezvous/cluster_spec.hpp"
 #include "collectives/rendezvous/node_list.hpp"
 #include "collectives/rendezvous/process_topology.hpp"
+#include "tests/fuzz_seeds.hpp"
 
 namespace {
 
@@ -35,6 +36,24 @@ void place_from_lines(std::string_view text) {
 }
 
 } // namespace
+
+std::vector<std::string> troupe::fuzz_seeds() {
+  const auto for_parser = [](char parser, const char* text) { return parser + std::string(text); };
+  return {
+      for_parser(0, "r[1-2]c[0-1]-ib,n[098-101],m4"),
+      for_parser(1, "2(x3),1"),
+      for_parser(2, R"({"cluster": {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]},)"
+                    R"( "task": {"type": "worker", "index": 1}})"),
+      for_parser(3, "# two machines\n10.0.0.1:29500 slots=2\n\n10.0.0.2 slots=3 # new\n"),
+      for_parser(4, "RANK=1\nWORLD_SIZE=4\nLOCAL_RANK=1\nLOCAL_WORLD_SIZE=2\n"
+                    "MASTER_ADDR=10.0.0.1\nMASTER_PORT=4242\n"),
+      for_parser(4,
+                 "SLURM_PROCID=4\nSLURM_NTASKS=5\nSLURM_LOCALID=0\nSLURM_NODEID=2\nSLURM_NNODES=3\n"
+                 "SLURM_STEP_ID=0\nSLURM_JOB_ID=4711\nSLURM_TASKS_PER_NODE=2(x2),1\n"
+                 "SLURM_JOB_NODELIST=n[1-2],m4\n"),
+      for_parser(5, "[::1]:4242"),
+  };
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace troupe::collectives;

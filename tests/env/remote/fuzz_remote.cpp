@@ -1,6 +1,7 @@
 // libFuzzer target of the messages between remote environments and their clients, in both
-// directions. The first byte selects the reader; then come the length of the header (two bytes),
-// the header and one frame.
+// directions. An input is a sequence of messages. Each begins with a byte that selects its reader:
+// a client, or a server that plays toy environments for one client. Then come the length of the
+// header (two bytes), the header, the length of the frame (two bytes) and the frame.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -8,47 +9,126 @@
 #include <span>
 
 #include "env/remote/protocol.hpp"
+#include "env/remote/served.hpp"
+#include "tests/env/remote/toy.hpp"
+#include "tests/fuzz_seeds.hpp"
 
 namespace {
 
-troupe::env::EnvironmentSpec one_number() {
-  troupe::env::EnvironmentSpec spec;
+using namespace troupe::env;
+using namespace troupe::env::remote;
+using Bytes = std::span<const std::uint8_t>;
+
+enum Reader : std::uint8_t { kWelcome, kPlayed, kServer };
+
+EnvironmentSpec one_number() {
+  EnvironmentSpec spec;
   spec.name = "fake";
-  spec.observations = {{"x", troupe::env::ElementType::float64, {}}};
+  spec.observations = {{"x", ElementType::float64, {}}};
   spec.action = {.minimum = {-1}, .maximum = {1}};
   return spec;
 }
 
+Bytes take(Bytes& from) {
+  if (from.size() < 2) {
+    from = {};
+    return {};
+  }
+  const std::size_t size =
+      std::min<std::size_t>(from[0] + std::size_t{256} * from[1], from.size() - 2);
+  const auto taken = from.subspan(2, size);
+  from = from.subspan(2 + size);
+  return taken;
+}
+
+/// A server of two environments with one client.
+class Server {
+public:
+  Server() { served_.begin(session_); }
+
+  void obey(const message::Envelope& question, const wire::Message& message) {
+    served_.obey(session_, question, message);
+    const std::size_t rows =
+        session_.frames.empty() ? 0 : session_.frames[0].size() / sizeof(ResultRow);
+    if (question.has_play() && rows > session_.environments.size())
+      __builtin_trap();
+  }
+
+private:
+  Served served_{[] { return std::make_unique<troupe::tests::Toy>(); }, {.environments = 2}};
+  Session session_{.environments = {0, 1}, .header = {}, .frames = {}};
+};
+
+void read(std::uint8_t reader, const wire::Message& message, Server& server) {
+  const auto envelope = decode_header(message);
+  if (reader == kWelcome) {
+    if (decode_welcome(envelope, message, 2, 1 << 20).spec.observation_bytes() > 1U << 20)
+      __builtin_trap();
+  } else if (reader == kPlayed) {
+    const std::array<Asked, 2> asked{{{0, true}, {1, true}}};
+    Results results;
+    decode_played(envelope.played(), message, one_number(), asked, results);
+    if (results.rows.size() != 2 || results.observations.size() != 16)
+      __builtin_trap();
+  } else {
+    server.obey(envelope, message);
+  }
+}
+
+std::string sized(const std::string& bytes) {
+  return std::string{static_cast<char>(bytes.size() % 256), static_cast<char>(bytes.size() / 256)}
+         + bytes;
+}
+
+std::string message_of(Reader reader, const message::Envelope& envelope, Bytes frame = {}) {
+  return std::string(1, static_cast<char>(reader)) + sized(encode(envelope).header)
+         + sized({frame.begin(), frame.end()});
+}
+
+message::Envelope envelope_of(std::uint64_t request) {
+  message::Envelope made;
+  made.set_protocol(kProtocol);
+  made.set_session(42);
+  made.set_request(request);
+  return made;
+}
+
 } // namespace
 
+std::vector<std::string> troupe::fuzz_seeds() {
+  auto welcome = envelope_of(1);
+  *welcome.mutable_welcome()->mutable_spec() = encode_spec(one_number());
+  welcome.mutable_welcome()->set_environments(2);
+  welcome.mutable_welcome()->set_row_bytes(8);
+  auto played = envelope_of(2);
+  played.mutable_played()->add_failures()->set_message("exploded");
+  auto reset = envelope_of(3), step = envelope_of(4), bye = envelope_of(5);
+  reset.mutable_play()->set_resets(std::string(2, '\1'));
+  reset.mutable_play()->add_seeds(7);
+  reset.mutable_play()->add_seeds(8);
+  step.mutable_play()->add_environments(1);
+  bye.mutable_bye();
+  const std::array<std::uint8_t, 32> zeros{};
+  const Bytes actions(zeros);
+  return {message_of(kWelcome, welcome), message_of(kPlayed, played, actions),
+          message_of(kServer, reset, actions) + message_of(kServer, step, actions.first(16))
+              + message_of(kServer, bye)};
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace troupe::env;
-  using namespace troupe::env::remote;
-  if (size < 3)
-    return 0;
-  const std::size_t length = std::min<std::size_t>(data[1] + std::size_t{256} * data[2], size - 3);
-  wire::Message message;
-  message.header.assign(reinterpret_cast<const char*>(data + 3), length);
-  message.frames.emplace_back(std::as_bytes(std::span(data + 3 + length, size - 3 - length)));
-  try {
-    const auto envelope = decode_header(message);
-    if (data[0] % 3 == 0) {
-      if (decode_welcome(envelope, message, 2, 1 << 20).spec.observation_bytes() > 1U << 20)
-        __builtin_trap();
-    } else if (data[0] % 3 == 1) {
-      const std::array<Asked, 2> asked{{{0, true}, {1, true}}};
-      Results results;
-      decode_played(envelope.played(), message, one_number(), asked, results);
-      if (results.rows.size() != 2 || results.observations.size() != 16)
-        __builtin_trap();
-    } else {
-      Plays plays;
-      decode_play(envelope.play(), message, 2, 2, plays);
-      for (const auto environment : plays.environments)
-        if (environment >= 2)
-          __builtin_trap();
+  Server server;
+  for (Bytes left(data, size); !left.empty();) {
+    const std::uint8_t reader = left[0] % 3;
+    left = left.subspan(1);
+    wire::Message message;
+    const Bytes header = take(left);
+    message.header.assign(header.begin(), header.end());
+    if (const Bytes frame = take(left); !frame.empty())
+      message.frames.emplace_back(std::as_bytes(frame));
+    try {
+      read(reader, message, server);
+    } catch (const ProtocolError&) {
     }
-  } catch (const ProtocolError&) {
   }
   return 0;
 }

@@ -9,8 +9,10 @@
 #include <ATen/ops/arange.h>
 
 #include "learner/data/formats/open_dataset.hpp"
+#include "learner/data/formats/tar_writer.hpp"
 #include "learner/data/pictures/data_error.hpp"
 #include "learner/data/pictures/picture.hpp"
+#include "tests/fuzz_seeds.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace {
@@ -45,6 +47,28 @@ void decode(const std::uint8_t* bytes, std::size_t size) {
 }
 
 } // namespace
+
+std::vector<std::string> troupe::fuzz_seeds() {
+  const TemporaryFolder files(kMemoryFolder);
+  const auto jpeg =
+      data::encode_jpeg({.height = 8, .width = 8, .rgb = std::vector<std::uint8_t>(192, 99)}, 90);
+  const std::byte label{'1'};
+  data::TarWriter tar(files / "seed.tar");
+  tar.add("1.jpg", jpeg);
+  tar.add("1.cls", {&label, 1});
+  tar.finish();
+  const std::string pixels(3072, '\7');
+  std::string npy = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1), }";
+  npy.resize(117, ' ');
+  npy = std::string("\x93NUMPY\x01\0v\0", 10) + npy + '\n' + std::string(8, '\0');
+  return {std::string(1, '\0')
+              + std::string(reinterpret_cast<const char*>(jpeg.data()), jpeg.size()),
+          '\x01' + read_text(files / "seed.tar"),
+          '\x02' + std::string(1, '\5') + pixels,
+          '\x03' + std::string("\0\0\x08\x03\0\0\0\x02\0\0\0\x02\0\0\0\x02", 16) + "12345678",
+          '\x04' + std::string("length,width,label\n1.5,2,0\n-1e3,4,1\n"),
+          '\x05' + npy};
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   if (size < 1)

@@ -7,7 +7,23 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <ATen/ops/arange.h>
+
 #include "learner/device/safetensors.hpp"
+#include "tests/fuzz_seeds.hpp"
+#include "tests/temporary_folder.hpp"
+
+std::vector<std::string> troupe::fuzz_seeds() {
+  const TemporaryFolder folder(kMemoryFolder);
+  const auto file = folder / "seed";
+  learner::write_safetensors(file,
+                             {{"weight", at::arange(6, at::kFloat).reshape({2, 3})},
+                              {"steps", at::arange(1, at::kLong)},
+                              {"half", at::arange(2, at::kBFloat16)},
+                              {"empty", at::arange(0, at::kByte)}},
+                             {{"format", "pt"}});
+  return {read_text(file)};
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const int file = memfd_create("fuzz", 0);

@@ -5,6 +5,17 @@
 #include <string>
 
 #include "learner/replicas/strategy_options.hpp"
+#include "tests/fuzz_seeds.hpp"
+
+std::vector<std::string> troupe::fuzz_seeds() {
+  return {"one_device",
+          "mirrored replicas=2",
+          "multi_worker backend=tcp timeout_seconds=30",
+          "parameter_server servers=tcp://a:1,tcp://b:2 max_staleness=3",
+          "sync_groups sync_groups=2",
+          "backup_workers backup_workers=1",
+          "local_sgd local_steps=4 average_moments=true"};
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace troupe::learner;

@@ -10,6 +10,7 @@
 
 #include "replay/storage/checkpoint_manifest.hpp"
 #include "replay/storage/storage_error.hpp"
+#include "tests/fuzz_seeds.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace {
@@ -34,6 +35,20 @@ void scan(const std::vector<std::byte>& bytes) {
 }
 
 } // namespace
+
+std::vector<std::string> troupe::fuzz_seeds() {
+  const TemporaryFolder folder(kMemoryFolder);
+  const std::vector<std::byte> header(5, std::byte{1}), blob(20, std::byte{2});
+  CheckpointManifest manifest{.next_segment = 2, .header = header};
+  const auto segment = SegmentFile::create(folder / "segment", 1);
+  for (std::uint64_t i = 0; i < 2; ++i)
+    manifest.blobs.push_back({.key = {.chunk = i, .high = 4}, .place = segment->append(blob)});
+  manifest.segments = {{.id = 1, .bytes = segment->size()}};
+  const auto bytes = encode(manifest);
+  const std::string text(reinterpret_cast<const char*>(bytes.data()),
+                         bytes.size() - sizeof(std::uint64_t)); // parse() adds the checksum
+  return {std::string(1, '\0') + text, '\1' + read_text(folder / "segment")};
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0)
