@@ -17,8 +17,9 @@ constexpr std::size_t kMostMessageBytes = std::size_t{64} << 20;
 /// message is too long. Then it shuts the socket down and returns one byte, at which CAF drops the
 /// connection because the length is wrong.
 inline caf::io::receive_policy::config within_limit(caf::io::receive_policy::config wanted,
-                                                    caf::io::network::native_socket socket) {
-  if (wanted.second <= kMostMessageBytes)
+                                                    caf::io::network::native_socket socket,
+                                                    std::size_t most_bytes = kMostMessageBytes) {
+  if (wanted.second <= most_bytes)
     return wanted;
   ::shutdown(socket, SHUT_RDWR);
   return caf::io::receive_policy::exactly(1);

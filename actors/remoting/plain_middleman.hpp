@@ -12,6 +12,7 @@
 
 namespace troupe::actors {
 
+class PendingHandshakes;
 class ReservedPorts;
 
 /// Counts dropped connections and reports the first one. Any thread.
@@ -37,10 +38,12 @@ private:
 };
 
 /// Starts CAF's interface to unencrypted connections within this host, between processes of one
-/// user. It drops a connection of another user before reading from it, and one that announces a
-/// message above kMostMessageBytes before allocating memory for it.
+/// user. It drops a connection of another user before reading from it, and one that announces too
+/// large a message before allocating memory for it: above kMostMessageBytes, and before its
+/// handshake above PendingHandshakes::kMostBytes.
 caf::io::middleman_actor spawn_plain_middleman(caf::actor_system& system,
                                                std::shared_ptr<Refusals> refusals,
+                                               std::shared_ptr<PendingHandshakes> pending,
                                                std::shared_ptr<ReservedPorts> reserved,
                                                std::chrono::milliseconds connect_deadline);
 

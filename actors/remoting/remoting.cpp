@@ -8,14 +8,16 @@
 #include "actors/protocol/system.hpp"
 #include "actors/remoting/handshake_gate.hpp"
 #include "actors/remoting/own_middleman.hpp"
+#include "actors/remoting/pending_handshakes.hpp"
 #include "actors/remoting/plain_middleman.hpp"
 #include "actors/remoting/tls_middleman.hpp"
 
 namespace troupe::actors {
 
 struct Remoting::Middleman {
-  caf::io::middleman_actor handle;    // stopped by our destructor
-  std::shared_ptr<Refusals> refusals; // only without keys
+  caf::io::middleman_actor handle;            // stopped by our destructor
+  std::shared_ptr<Refusals> refusals;         // only without keys
+  std::shared_ptr<PendingHandshakes> pending; // only without keys
   std::shared_ptr<ReservedPorts> reserved = std::make_shared<ReservedPorts>();
 };
 
@@ -35,8 +37,10 @@ Remoting::Remoting(caf::actor_system& system, RemotingOptions options)
     : system_(system), keys_(std::move(options.keys)), middleman_(std::make_unique<Middleman>()) {
   if (!keys_) {
     middleman_->refusals = std::make_shared<Refusals>(std::move(options.on_stranger));
-    middleman_->handle = spawn_plain_middleman(system, middleman_->refusals, middleman_->reserved,
-                                               options.handshake_deadline);
+    middleman_->pending = std::make_shared<PendingHandshakes>(
+        options.handshake_deadline, options.most_handshakes, middleman_->refusals);
+    middleman_->handle = spawn_plain_middleman(system, middleman_->refusals, middleman_->pending,
+                                               middleman_->reserved, options.handshake_deadline);
     return;
   }
   context_ = std::make_shared<TlsContext>(*keys_);
@@ -60,7 +64,7 @@ std::int64_t Remoting::strangers() const {
 }
 
 std::size_t Remoting::handshakes() const {
-  return gate_ ? gate_->handshakes() : 0;
+  return gate_ ? gate_->handshakes() : middleman_->pending->count();
 }
 
 void Remoting::check_address(const std::string& address, const char* what) const {

@@ -19,8 +19,8 @@ class TlsContext;
 
 struct RemotingOptions {
   std::shared_ptr<const ClusterKeys> keys{}; // null: unencrypted, on the loopback interface only
-  std::chrono::milliseconds handshake_deadline{5000}; // for a peer to show its certificate
-  std::size_t most_handshakes = 256;                  // at a time, see HandshakeGate
+  std::chrono::milliseconds handshake_deadline{5000}; // for a peer to complete its handshake
+  std::size_t most_handshakes = 256; // at a time, see HandshakeGate and PendingHandshakes
   /// Called once, on an internal thread, with a description of the first refused peer.
   std::function<void(const std::string&)> on_stranger{};
 };
@@ -61,7 +61,7 @@ public:
   }
 
   std::int64_t strangers() const; // connections refused so far
-  std::size_t handshakes() const; // connections whose peers are not authenticated yet
+  std::size_t handshakes() const; // connections whose peers have not completed their handshakes
 
 private:
   std::uint16_t publish_at(const caf::strong_actor_ptr& whom, std::set<std::string> signatures,

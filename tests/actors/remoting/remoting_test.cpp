@@ -191,6 +191,95 @@ TEST_CASE("Without keys, each side refuses another user's process before it read
   CHECK_EQ(server.heard, 1);
 }
 
+/// The first message of a plain connection: CAF's header, in network byte order, and a payload of
+/// which only the length is announced.
+std::string plain_header(int operation, std::uint32_t payload_bytes) {
+  std::string header(32, '\0');
+  header[0] = static_cast<char>(operation);
+  for (int i = 0; i < 4; ++i)
+    header[static_cast<std::size_t>(4 + i)] = static_cast<char>(payload_bytes >> (24 - 8 * i));
+  return header;
+}
+
+TEST_CASE("Without keys, a peer that does not complete its handshake is disconnected at the "
+          "deadline") {
+  Server server(nullptr, milliseconds(300));
+  const auto silent = connected_to(server.port);
+  const auto slow = connected_to(server.port);
+  REQUIRE(say(slow, plain_header(1, 40)));
+  Side node({});
+  const auto actor = node.remoting.connect<EchoActor>("127.0.0.1", server.port);
+  CHECK(is_closed(silent));
+  CHECK(is_closed(slow));
+  server.wait_for_strangers(2);
+  REQUIRE_EQ(server.told.all().size(), 1);
+  CHECK(has(server.told.all()[0], "no handshake within 300 ms"));
+  CHECK_EQ(asked(node, actor, "later than the deadline").bytes, "later than the deadline");
+  CHECK(comes_true([&] { return server.side.remoting.handshakes() == 0; }));
+  CHECK_EQ(server.side.remoting.strangers(), 2);
+}
+
+TEST_CASE("Without keys, a peer may announce little memory before its handshake") {
+  for (const auto& [header, reason] : std::vector<std::pair<std::string, std::string>>{
+           {plain_header(1, 4097), "4097 bytes, above 4096, before its handshake"},
+           {plain_header(1, 60 << 20), "before its handshake"},
+           {plain_header(1, 0), "a message without a payload"},
+           {plain_header(2, 40), "did not begin with a handshake"},
+           {plain_header(6, 0), "did not begin with a handshake"}}) {
+    CAPTURE(reason);
+    Server server(nullptr, hours(1));
+    const auto socket = connected_to(server.port);
+    REQUIRE(say(socket, header));
+    CHECK(is_closed(socket));
+    server.wait_for_strangers(1);
+    REQUIRE_EQ(server.told.all().size(), 1);
+    CHECK(has(server.told.all()[0], reason));
+    check_served(server, nullptr);
+    CHECK_EQ(server.side.remoting.strangers(), 1);
+  }
+}
+
+TEST_CASE("Without keys, a message without a payload closes its connection") {
+  Server server(nullptr);
+  std::string handshake;
+  {
+    Relay relay(server.port);
+    Side node({});
+    const auto actor =
+        node.remoting.connect<EchoActor>("127.0.0.1", static_cast<std::uint16_t>(relay.port()));
+    CHECK_EQ(asked(node, actor, "once").bytes, "once");
+    handshake = relay.recorded();
+  }
+  REQUIRE_GT(handshake.size(), 32);
+  handshake.resize(32 + static_cast<std::size_t>(handshake[7])); // shorter than 128 bytes
+  const auto socket = connected_to(server.port);
+  REQUIRE(say(socket, handshake + plain_header(2, 0)));
+  CHECK(is_closed(socket));
+  server.wait_for_strangers(1);
+  REQUIRE_EQ(server.told.all().size(), 1);
+  CHECK(has(server.told.all()[0], "a message without a payload"));
+  check_served(server, nullptr);
+}
+
+TEST_CASE("Without keys, connections without a handshake are bounded in number and memory") {
+  Server server(nullptr, hours(1), 32); // with a deadline too long to help
+  const std::size_t before = resident_bytes();
+  std::vector<collectives::Socket> silent;
+  for (int i = 0; i < 200; ++i) {
+    silent.push_back(connected_to(server.port));
+    say(silent.back(), plain_header(1, 4096));
+    if (i % 50 == 49)
+      check_served(server, nullptr);
+  }
+  server.wait_for_strangers(200 - 32);
+  CHECK_LE(server.side.remoting.handshakes(), 32);
+  CHECK_LT(resident_bytes(), before + (std::size_t{64} << 20));
+  CHECK(is_closed(silent.front()));
+  check_served(server, nullptr);
+  REQUIRE_EQ(server.told.all().size(), 1);
+  CHECK(has(server.told.all()[0], "too many connections without a handshake"));
+}
+
 TEST_CASE("A reserved port cannot be taken before an actor is published there") {
   for (const auto& keys : {std::shared_ptr<const ClusterKeys>(), keys_of()}) {
     CAPTURE(keys != nullptr);
