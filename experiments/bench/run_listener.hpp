@@ -22,17 +22,18 @@ public:
     return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
   }
 
-  Listener(caf::actor_system& system, int nodes) : self_(system), nodes_(nodes) {}
+  Listener(caf::actor_system& system, int environments)
+      : self_(system), environments_(environments) {}
 
   caf::actor handle() { return caf::actor(self_); }
   void begin(actors::SupervisorActor supervisor) {
     supervisor_ = std::move(supervisor);
     for (const actors::Role role : {actors::Role::replay, actors::Role::learner,
                                     actors::Role::environment, actors::Role::evaluator})
-      for (int i = 0; i < (role == actors::Role::environment ? nodes_ : 1); ++i)
+      for (int i = 0; i < (role == actors::Role::environment ? environments_ : 1); ++i)
         spawn({role, i});
   }
-  std::size_t roles() const { return static_cast<std::size_t>(nodes_) + 3; }
+  std::size_t roles() const { return static_cast<std::size_t>(environments_) + 3; }
 
   void wait_until_up() {
     wait([this] { return up_.size() == roles(); }, "all roles are up");
@@ -100,7 +101,7 @@ private:
   }
 
   caf::scoped_actor self_;
-  int nodes_;
+  int environments_;
   actors::SupervisorActor supervisor_;
   std::map<Key, std::uint64_t> incarnations_;
   std::set<Key> up_;

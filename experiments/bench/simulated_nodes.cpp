@@ -85,10 +85,14 @@ caf::behavior agent_stand_in(caf::event_based_actor* self, const SupervisorActor
           [](beat_atom) {}, [](stop_atom) {}, [](done_atom) {}};
 }
 
-NodeResources resources_of(const std::string& name) {
+/// Every role needs a core, and other roles and those of lost nodes need room, too.
+NodeResources resources_of(const std::string& name, int actors) {
+  CoreSet cores;
+  for (int i = 0; i < 2 * actors + 2; ++i)
+    cores.push_back(i);
   return {.name = name,
           .address = "127.0.0.1",
-          .numa = {{.cores = {0, 1, 2, 3}}},
+          .numa = {{.cores = std::move(cores)}},
           .memory_bytes = std::int64_t{16} << 30};
 }
 
@@ -117,7 +121,7 @@ int join(Nodes& nodes, const SimulatedSeat& seat, int from, int to,
           try {
             ++tries;
             nodes[static_cast<std::size_t>(at)] = std::make_unique<SimulatedNode>(
-                simulated_name(seat.first + at), seat.head_port, keys);
+                simulated_name(seat.first + at), seat.actors, seat.head_port, keys);
           } catch (const std::runtime_error& error) {
             std::fprintf(stderr, "%s: %s\n", simulated_name(seat.first + at).c_str(), error.what());
             std::this_thread::sleep_for(kRetry);
@@ -202,7 +206,7 @@ SimulatedNode::Config::Config() : SystemConfig(true) {
   set("scheduler.max-threads", 1);
 }
 
-SimulatedNode::SimulatedNode(std::string name, std::uint16_t head_port,
+SimulatedNode::SimulatedNode(std::string name, int actors, std::uint16_t head_port,
                              const std::shared_ptr<const ClusterKeys>& keys)
     : system_(config_),
       remoting_(system_, {.keys = keys}),
@@ -216,7 +220,8 @@ SimulatedNode::SimulatedNode(std::string name, std::uint16_t head_port,
   const caf::scoped_actor self(system_);
   std::string problem;
   self->request(head, kAnswer, node_atom_v,
-                encode(node_info(resources_of(shared_->name), shared_->life)), node_, agent_)
+                encode(node_info(resources_of(shared_->name, actors), shared_->life)), node_,
+                agent_)
       .receive([](const ProtoBytes&) {},
                [&](const caf::error& error) { problem = explain(system_, error); });
   if (problem.empty())
@@ -245,25 +250,28 @@ std::vector<std::pair<std::string, std::int32_t>> SimulatedNode::roles() const {
 
 std::string seat_text(const SimulatedSeat& seat) {
   std::string text;
-  for (const int number : {static_cast<int>(seat.head_port), seat.first, seat.count, seat.silent})
+  for (const int number :
+       {static_cast<int>(seat.head_port), seat.first, seat.count, seat.silent, seat.actors})
     text += std::to_string(number) + ":";
   return text + seat.keys;
 }
 
 SimulatedSeat parse_simulated_seat(const std::string& text) {
-  std::array<int, 4> numbers{};
+  std::array<int, 5> numbers{};
   int length = 0;
-  if (std::sscanf(text.c_str(), "%d:%d:%d:%d:%n", &numbers[0], &numbers[1], &numbers[2],
-                  &numbers[3], &length)
-          != 4
+  if (std::sscanf(text.c_str(), "%d:%d:%d:%d:%d:%n", &numbers[0], &numbers[1], &numbers[2],
+                  &numbers[3], &numbers[4], &length)
+          != 5
       || length == 0)
-    throw std::invalid_argument("--join is \"" + text
-                                + "\"; it must be PORT:FIRST:COUNT:SILENT:KEYS, and is for the "
-                                  "benchmark's own processes");
+    throw std::invalid_argument(
+        "--join is \"" + text
+        + "\"; it must be PORT:FIRST:COUNT:SILENT:ACTORS:KEYS, and is for the "
+          "benchmark's own processes");
   return {.head_port = static_cast<std::uint16_t>(numbers[0]),
           .first = numbers[1],
           .count = numbers[2],
           .silent = numbers[3],
+          .actors = numbers[4],
           .keys = text.substr(static_cast<std::size_t>(length))};
 }
 

@@ -33,8 +33,9 @@ struct SimulatedLife {
 /// one thread for its actors, one for its clock and one for its connection.
 class SimulatedNode {
 public:
-  /// Joins the run. Throws std::runtime_error if the head cannot be reached or refuses.
-  SimulatedNode(std::string name, std::uint16_t head_port,
+  /// Joins the run, with room for twice as many environment `actors` as the head will place on it.
+  /// Throws std::runtime_error if the head cannot be reached or refuses.
+  SimulatedNode(std::string name, int actors, std::uint16_t head_port,
                 const std::shared_ptr<const actors::ClusterKeys>& keys);
   ~SimulatedNode();
   SimulatedNode(const SimulatedNode&) = delete;
@@ -56,12 +57,13 @@ private:
   caf::actor agent_, node_;
 };
 
-/// The nodes that a process of the benchmark plays: "PORT:FIRST:COUNT:SILENT:KEYS".
+/// The nodes that a process of the benchmark plays: "PORT:FIRST:COUNT:SILENT:ACTORS:KEYS".
 struct SimulatedSeat {
   std::uint16_t head_port = 0;
   int first = 0;
   int count = 0;      // 0: it keeps sending requests to the head instead
   int silent = 0;     // how many nodes fall silent at SIGUSR1
+  int actors = 1;     // environment actors per node
   std::string keys{}; // folder of the keys; empty: none
 };
 std::string seat_text(const SimulatedSeat& seat);

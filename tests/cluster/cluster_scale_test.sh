@@ -5,7 +5,7 @@ set -uo pipefail
 scale=$1 scratch=$2
 rm -rf "$scratch"
 mkdir -p "$scratch"
-"$scale" --nodes 20 --seconds 2 >"$scratch/figures" || { echo "exit code $?"; cat "$scratch/figures"; exit 1; }
+"$scale" --nodes 20 --actors 2 --seconds 2 >"$scratch/figures" || { echo "exit code $?"; cat "$scratch/figures"; exit 1; }
 value() { # of a metric, in a trial
   grep "\"connections\": \"$1\"" "$scratch/figures" | grep -F "\"metric\": \"$2\"" | sed 's/.*"value": \([-0-9.e+]*\),.*/\1/'
 }
@@ -18,6 +18,7 @@ for connections in plain TLS; do
   holds "$connections: lost by silence after" "$(value $connections 'nodes that fall silent: until the head notices')" 'v > 13 && v < 60'
   holds "$connections: lost by their connection after" "$(value $connections 'nodes that are killed: until the head notices')" 'v < 13'
   holds "$connections: back within" "$(value $connections 'until they have joined in their next life')" 'v > 0 && v < 300'
+  holds "$connections: 99% of the answers within" "$(value $connections 'an answer from the supervisor while all beat, 99% within')" 'v > 0 && v < 60000'
   holds "$connections: answers" "$(value $connections 'answers from the supervisor while all beat')" 'v > 0'
 done
 pgrep -f "^$scale --join" >/dev/null && { echo 'a process was left behind'; problems=1; }

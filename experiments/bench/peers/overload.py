@@ -183,7 +183,7 @@ def free_rate(options, scratch):
 
 class Asker:
     def __init__(self, program, port):
-        self.process = subprocess.Popen([program, "--join", f"{port}:0:0:0:"], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([program, "--join", f"{port}:0:0:0:1:"], stdout=subprocess.PIPE, text=True)
         STARTED.append(self.process)
         self.process.stdout.readline()
 
