@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "actors/protocol/messages.pb.h"
 #include "actors/protocol/process_time.hpp"
@@ -174,10 +175,14 @@ void write_table(ReplayState& state, const std::filesystem::path& folder,
 
 void save(ReplayState& state, const std::string& folder, const std::string& previous) {
   state.writes->begin_checkpoint();
-  write_table(state, folder,
-              !state.snapshot.empty() ? state.snapshot
-                                      : std::filesystem::path(state.unwritten ? "" : previous),
-              true);
+  std::filesystem::path linked;
+  if (++state.checkpoints % replay::kWholeCheckpointPeriod == 0)
+    state.whole_snapshot = true; // later checkpoints link to it
+  else if (!state.snapshot.empty())
+    linked = state.snapshot;
+  else if (!state.unwritten)
+    linked = previous;
+  write_table(state, folder, linked, true);
 }
 
 void take_snapshot(ReplaySelf self) {
@@ -187,7 +192,9 @@ void take_snapshot(ReplaySelf self) {
     return;
   try {
     write_table(state, state.options.snapshot_folder / std::to_string(++state.snapshots),
-                state.snapshot, false);
+                std::exchange(state.whole_snapshot, false) ? std::filesystem::path()
+                                                           : state.snapshot,
+                false);
   } catch (const std::exception& e) {
     state.snapshot_problem = e.what();
   }

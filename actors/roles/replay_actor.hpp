@@ -49,6 +49,8 @@ struct ReplayState {
   std::filesystem::path snapshot;    // the newest
   std::int64_t snapshots = 0;        // number of the newest
   bool unwritten = false;            // no checkpoint of this table is on the disk yet
+  std::uint64_t checkpoints = 0;     // of this incarnation; some are written whole
+  bool whole_snapshot = false;       // the next snapshot links to no older file
   std::string snapshot_problem;      // of the last snapshot; "" if it was written
   SpanRecorder spans;
   std::unique_ptr<replay::ShardServer> server; // last: its thread uses the shard

@@ -112,11 +112,12 @@ void HostCheckpoints::remove_old() {
 std::uint64_t HostCheckpoints::write(ShardHost& host) {
   const std::scoped_lock lock(writing_);
   const std::uint64_t number = ++newest_;
+  const bool links = previous_ != 0 && number % kWholeCheckpointPeriod != 0;
   fs::create_directories(options_.folder / std::to_string(number));
   for (std::size_t i = 0; i < names_.size(); ++i) {
     TableSnapshot snapshot;
     host.with_table([&](Table& table) { snapshot = table.snapshot(); }, i);
-    write_checkpoint(snapshot, path(number, i), previous_ == 0 ? fs::path() : path(previous_, i),
+    write_checkpoint(snapshot, path(number, i), links ? path(previous_, i) : fs::path(),
                      options_.files);
   }
   previous_ = number;

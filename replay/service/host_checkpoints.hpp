@@ -26,7 +26,8 @@ struct HostCheckpointOptions {
 /// Writes checkpoints of a host's tables while it serves them, to `folder`/<number>/<table>
 /// (CheckpointWriter) with ascending numbers. A checkpoint is complete if it contains all tables.
 /// The tables are captured one after the other, each between two requests, and written on a
-/// separate thread.
+/// separate thread. Unchanged files are links to the previous checkpoint, except in every
+/// kWholeCheckpointPeriod-th one.
 ///
 ///   HostCheckpoints checkpoints(tables, {.folder = "checkpoints"});
 ///   options.restore = [&](std::size_t table, Table& into) { checkpoints.restore(table, into); };

@@ -21,6 +21,11 @@ struct TableSnapshot {
   std::vector<Part> chunks;
 };
 
+/// Every 16th checkpoint of a series is written without a previous one. So damage of a file on the
+/// disk affects at most 16 checkpoints in a row, and the average checkpoint costs a sixteenth of
+/// the table's size in addition.
+constexpr std::uint64_t kWholeCheckpointPeriod = 16;
+
 /// Writes a snapshot to `folder` with a CheckpointWriter; chunks that `previous` contains are
 /// linked instead of written. `previous` must be a checkpoint written from the same table, or the
 /// one that the table was loaded from; if it is damaged or missing, everything is written. May be

@@ -5,6 +5,7 @@
 #include "replay/service/shard_client.hpp"
 #include "replay/table/table_config_wire.hpp"
 #include "replay/writers/n_step_items.hpp"
+#include "tests/replay/table/saved_table.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace troupe::actors {
@@ -263,6 +264,15 @@ struct Written {
     REQUIRE(report(shard).snapshot() == number);
   }
 
+  void checkpoint(const ReplayActor& shard, int number) {
+    const auto fails = [&](caf::error& error) { FAIL(explain(system, error)); };
+    self->request(shard, kRequestDeadline, save_atom_v,
+                  (folder / ("checkpoint-" + std::to_string(number))).string(),
+                  (folder / ("checkpoint-" + std::to_string(number - 1))).string())
+        .receive([](done_atom) {}, fails);
+    self->request(shard, kRequestDeadline, written_atom_v).receive([](done_atom) {}, fails);
+  }
+
   void end(const ReplayActor& shard) {
     self->monitor(shard);
     self->send_exit(shard, caf::exit_reason::user_shutdown);
@@ -336,6 +346,31 @@ TEST_CASE_FIXTURE(Written, "A shard that dies after a restore restarts with the 
   const ReplayActor second = spawn(1);
   CHECK(report(second).stats().items() == 10);
   end(second);
+}
+
+TEST_CASE_FIXTURE(Written, "Every sixteenth checkpoint of a shard, and the next snapshot, are "
+                           "written without links to earlier files") {
+  replay::Writer writer = replay::transition_writer(kStates, 1);
+  begin_episode(writer);
+  const float action = 0.5F;
+  for (int i = 0; i < 10; ++i)
+    append_step(writer, {&action, 1}, 1.0F, 1.0F, false);
+  const ReplayActor shard = spawn(0);
+  insert(shard, writer.take());
+  snapshot(shard, 1);
+  for (int number = 1; number <= 16; ++number) {
+    CAPTURE(number);
+    checkpoint(shard, number);
+    const auto written = folder / ("checkpoint-" + std::to_string(number));
+    CHECK((replay::shared_files(written) > 0) == (number != 16));
+  }
+  snapshot(shard, 2);
+  CHECK(replay::shared_files(folder / "shard" / "2") == 0);
+  snapshot(shard, 3);
+  CHECK(replay::shared_files(folder / "shard" / "3") > 0);
+  checkpoint(shard, 17);
+  CHECK(replay::shared_files(folder / "checkpoint-17") > 0);
+  end(shard);
 }
 
 TEST_CASE_FIXTURE(ReplayFixture, "Clients of a run's shard cannot change its rate limiter") {

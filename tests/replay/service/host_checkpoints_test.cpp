@@ -101,6 +101,24 @@ TEST_CASE(
   CHECK_EQ(again.checkpoints.write(again.host), 5);
 }
 
+TEST_CASE("A host writes every sixteenth checkpoint without links to an earlier one") {
+  const TemporaryFolder folder;
+  for (const std::uint64_t first :
+       {std::uint64_t{1}, std::uint64_t{11}}) { // continues after a restart
+    Served served(folder / "checkpoints");
+    if (first == 1)
+      for (const std::size_t table : {std::size_t{0}, std::size_t{1}})
+        served.add(table, 20);
+    for (std::uint64_t number = first; number < first + 10; ++number) {
+      CAPTURE(number);
+      REQUIRE_EQ(served.checkpoints.write(served.host), number);
+      const bool links = number != 1 && number % 16 != 0;
+      CHECK_EQ(shared_files(folder / "checkpoints" / std::to_string(number)) > 0, links);
+    }
+  }
+  CHECK_EQ(Served(folder / "checkpoints").checkpoints.restored(), 20);
+}
+
 TEST_CASE("A new checkpoint's name is flushed to disk before an old checkpoint is removed") {
   const TemporaryFolder folder;
   Served served(folder / "checkpoints");

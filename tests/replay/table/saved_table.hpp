@@ -25,4 +25,12 @@ inline std::map<std::string, std::string> contents_of_folder(const std::filesyst
   return contents;
 }
 
+/// Number of files below the folder that have another name elsewhere.
+inline int shared_files(const std::filesystem::path& folder) {
+  int shared = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    shared += entry.is_regular_file() && entry.hard_link_count() > 1 ? 1 : 0;
+  return shared;
+}
+
 } // namespace troupe::replay
