@@ -126,11 +126,12 @@ def sink(count):
 
 
 class Run:
-    def __init__(self, troupe, scratch, name, actors, ratio):
+    def __init__(self, troupe, scratch, name, text):
+        """Trains the experiment of this name and text."""
         self.folder = scratch / "runs"
         self.name = name
         config = scratch / f"{name}.textproto"
-        config.write_text(CONFIG.format(name=name, actors=actors, ratio=ratio))
+        config.write_text(text)
         self.output = open(scratch / f"{name}.out", "w+")
         self.process = subprocess.Popen([troupe, "train", str(config), "--processes", "--quiet", "--runs", str(self.folder)],
                                         stdout=self.output, stderr=subprocess.STDOUT)
@@ -172,7 +173,7 @@ def rates(first, last):
 
 def free_rate(options, scratch):
     """Returns agent steps per second when nothing holds the actors back."""
-    run = Run(options.troupe, scratch, "free", options.actors, 0.01)
+    run = Run(options.troupe, scratch, "free", CONFIG.format(name="free", actors=options.actors, ratio=0.01))
     run.wait_until("stepping", lambda row: row.get("agent_steps", 0) > 5000)
     first = run.last()
     run.wait_until("ten more seconds", lambda row: row["training_seconds"] > first["training_seconds"] + 10)
@@ -194,7 +195,7 @@ class Asker:
 
 
 def overload(options, scratch):
-    run = Run(options.troupe, scratch, "overload", options.actors, options.samples_per_insert)
+    run = Run(options.troupe, scratch, "overload", CONFIG.format(name="overload", actors=options.actors, ratio=options.samples_per_insert))
     run.wait_until("learning", lambda row: row.get("updates", 0) > 100)
     roles = children(run.process.pid)
     asker = Asker(options.asks, roles.pop("port"))
@@ -315,4 +316,5 @@ def main():
     sys.exit(0 if all(good for *_, good in rows) else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()
