@@ -60,7 +60,8 @@ CommunicatorOptions trusting_host(CommunicatorOptions options, const ProcessTopo
 
 std::unique_ptr<Communicator> over_mpi(const ProcessTopology& place,
                                        const CommunicatorOptions& options) {
-  auto result = make_mpi_communicator(trusting_host(options, place), address_of(place));
+  auto result = make_mpi_communicator(trusting_host(options, place),
+                                      one_host(place) ? "127.0.0.1" : address_of(place));
   require_option(
       result->rank() == place.rank && result->size() == place.size,
       describe(place) + " is rank " + std::to_string(result->rank()) + " of "

@@ -25,13 +25,13 @@ struct FreeKdf {
 
 } // namespace
 
-void require_trust(const GroupTrust& trust, const std::string& host) {
+void require_trust(const GroupTrust& trust, const std::string& host, const std::string& what) {
   if (!trust.secret.empty() || trust.private_store || trust.trusted_network
       || resolves_to_loopback(host))
     return;
   throw std::invalid_argument(
-      "other hosts reach " + host
-      + ", the address of this rank, and nothing keeps strangers out of its group: make keys "
+      "other hosts reach " + host + ", " + what
+      + ", and nothing keeps strangers out of its group: make keys "
         "with `troupe keys cluster DIR` and set TROUPE_KEYS=DIR in every process, or set "
         "TROUPE_TRUSTED_NETWORK=1 where no other host or user reaches the network");
 }

@@ -9,9 +9,10 @@
 
 namespace troupe::collectives {
 
-/// Throws std::invalid_argument with the remedy if other hosts can reach `host`, this process's
-/// address, and nothing would keep them out of the group.
-void require_trust(const GroupTrust& trust, const std::string& host);
+/// Throws std::invalid_argument with the remedy if other hosts can reach `host` and nothing would
+/// keep them out of the group. `what` says what the host is.
+void require_trust(const GroupTrust& trust, const std::string& host,
+                   const std::string& what = "the address of this rank");
 
 /// Throws std::invalid_argument unless `host` is on loopback or the user trusts the network. `what`
 /// (e.g. "NCCL") names the transport, which neither encrypts nor authenticates.

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "collectives/mesh/group_key.hpp"
 #include "collectives/mesh/no_pipe_signal.hpp"
 
 namespace troupe::collectives {
@@ -107,6 +108,9 @@ c10::intrusive_ptr<c10d::Store> make_rendezvous(const std::string& host, int por
   require(port >= 1 && port <= 65535, "port " + std::to_string(port) + " must be in [1, 65535]");
   require(options.timeout.count() > 0 && options.connect_timeout.count() > 0,
           "timeout and connect_timeout must be positive");
+  require_trust(options.trust, host,
+                "the address of the rendezvous (MASTER_ADDR, which may be 127.0.0.1 if all ranks "
+                "are on this host)");
   if (rank == 0)
     return serve(host, listen_at(host, port), options.connect_timeout);
   try {

@@ -11,8 +11,10 @@
 namespace troupe::collectives {
 
 /// Returns the store in which the processes of a group find each other. Rank 0 serves a TCPStore
-/// that listens only at host:port. Throws std::invalid_argument if a rank, size, port or timeout is
-/// out of range, std::runtime_error if the port is in use or no server answers.
+/// that listens only at host:port. LibTorch neither encrypts nor authenticates it; with keys in
+/// options.trust it contains no secret. Throws std::invalid_argument if a rank, size, port or
+/// timeout is out of range, or if other hosts can reach `host` and `options.trust` is empty;
+/// std::runtime_error if the port is in use or no server answers.
 c10::intrusive_ptr<c10d::Store> make_rendezvous(const std::string& host, int port, int rank,
                                                 int size, const CommunicatorOptions& options);
 

@@ -56,8 +56,13 @@ struct EnvironmentServer::Impl {
         endpoint(socket.bind(o.endpoint)),
         heartbeats(*context, remote::heartbeat_bind(endpoint),
                    {.allow_other_hosts = o.allow_other_hosts, .server_keys = o.keys},
-                   [this](std::uint64_t session) { return seen(session); }),
-        thread([this](const std::stop_token& stop) { run(stop); }) {}
+                   [this](std::uint64_t session) { return seen(session); }) {
+    if (o.allow_other_hosts && !o.keys)
+      o.log("nothing is encrypted, and every user and host that reaches " + endpoint
+            + " may use its environments (--allow-other-hosts); keys exclude others "
+              "(--secret-key, --allowed-keys)");
+    thread = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  }
 
   ~Impl() {
     thread.request_stop();

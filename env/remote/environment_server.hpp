@@ -22,7 +22,8 @@ struct EnvironmentServerOptions {
   bool can_save = false;                    // clients may save and load states: trusts their bytes
   std::chrono::milliseconds silence{10000}; // before a silent client's environments are free
   std::size_t max_message_bytes = std::size_t{64} << 20;
-  /// Reports clients and garbage; called on the thread that plays.
+  /// Reports clients and garbage, on the thread that plays; before that, on the thread that makes
+  /// the server, that everyone is admitted.
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };
 

@@ -1,5 +1,6 @@
 #include "tests/doctest_torch.hpp"
 
+#include <algorithm>
 #include <fstream>
 
 #include "collectives/groups/make_communicator.hpp"
@@ -191,6 +192,31 @@ TEST_CASE("Ranks beyond loopback need the deployment's keys or a trusted network
     return run_all("tcp", variables);
   };
   CHECK(run("TROUPE_KEYS=" + keys.string()) == 2);
+  CHECK(run("TROUPE_TRUSTED_NETWORK=1") == 2);
+  CHECK(run("TROUPE_TRUSTED_NETWORK=0") == 0);
+}
+
+TEST_CASE(
+    "A rendezvous that other hosts can reach needs keys or a trusted network, also on one host") {
+  ProcessTopology place;
+  place.size = place.local_size = 2;
+  place.rendezvous_host = "0.0.0.0";
+  place.rendezvous_port = reserved_port();
+  for (place.rank = 0; place.rank < 2; ++place.rank) {
+    CAPTURE(place.rank);
+    const auto text = refusal("shared_memory", place);
+    CHECK(has(text, "0.0.0.0, the address of the rendezvous (MASTER_ADDR"));
+    CHECK(has(text, "TROUPE_KEYS=DIR"));
+  }
+  const auto run = [&](const std::string& more) {
+    auto variables = as_torchrun(2);
+    for (auto& mine : variables) {
+      std::replace(mine.begin(), mine.end(), std::string("MASTER_ADDR=127.0.0.1"),
+                   std::string("MASTER_ADDR=0.0.0.0"));
+      mine.push_back(more);
+    }
+    return run_all("shared_memory", variables);
+  };
   CHECK(run("TROUPE_TRUSTED_NETWORK=1") == 2);
   CHECK(run("TROUPE_TRUSTED_NETWORK=0") == 0);
 }

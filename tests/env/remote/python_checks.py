@@ -558,6 +558,13 @@ class Served(Tests):
             if not options:
                 self.assertEqual(self.refusal(server.endpoint), "")
 
+    def test_a_server_that_admits_every_host_without_keys_says_so_in_its_log(self):
+        for options in ({}, {"allow_other_hosts": True}):
+            lines = []
+            server = self.served(Counting, log=lines.append, **options)
+            self.assertEqual([line for line in lines if "nothing is encrypted" in line and server.endpoint in line] != [], bool(options), lines)
+            self.endpoint += "-open"
+
     def test_with_keys_both_clients_play_and_others_do_not_come_in(self):
         own, allowed, stranger = (self.keys(name) for name in ("own", "allowed", "stranger"))
         self.endpoint = "tcp://127.0.0.1:*"

@@ -348,6 +348,17 @@ TEST_CASE("A server with keys serves the clients that it allows and refuses othe
       doctest::Contains("has server_key and no secret_key"), std::invalid_argument);
 }
 
+TEST_CASE("A server that admits every host without keys says so in its log") {
+  for (const bool all : {true, false}) {
+    std::string said; // written before the constructor returns
+    const EnvironmentServer server(
+        context(), make_toy,
+        {.allow_other_hosts = all, .log = [&](const std::string& text) { said += text; }});
+    CHECK((said.find("nothing is encrypted") != std::string::npos) == all);
+    CHECK((said.find(server.endpoint()) != std::string::npos) == all);
+  }
+}
+
 TEST_CASE("A server refuses environments that differ and endpoints that other hosts can reach") {
   int made = 0;
   const auto differ = [&] { return ++made == 1 ? make_toy() : make_task("cartpole_balance"); };

@@ -101,6 +101,11 @@ class Server:
         heart = self._socket_at(heartbeat_bind(self.endpoint), 4096)
         bound = heart.getsockopt_string(zmq.LAST_ENDPOINT)
         self._heart_port = 0 if bound.startswith("ipc://") else int(bound.rpartition(":")[2])
+        if self._any_user and self._keys is None:
+            self._log(
+                f"nothing is encrypted, and every user and host that reaches {self.endpoint} may use its environments (--allow-other-hosts); keys "
+                "exclude others (--secret-key, --allowed-keys)"
+            )
         self._heart = threading.Thread(target=self._answer_heartbeats, args=(heart,), name="troupe-heart", daemon=True)
         self._heart.start()
 
