@@ -3,8 +3,9 @@
 
 Usage: newcomer_path.py [--build FOLDER] [--json]
 
-Without --build the repository is cloned into the home folder and built by its own scripts, which takes most of the time. Prints the seconds of each step; exit code 1
-if one fails."""
+Without --build the repository is cloned into the home folder and built by its own scripts, which takes most of the time. The pages of the dashboard and of a playing policy
+are opened by desktop/xdg-open. The two hosts are network namespaces (tests/cluster/hosts.sh), or two nodes of this host where those cannot be made, which is printed. Prints
+the seconds of each step; exit code 1 if one fails."""
 import argparse
 import json
 import os
@@ -14,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from pages_test import script_of
+from pages_test import HERE, script_of, shell_of
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
 GUIDE = SOURCE / "experiments/guide"
@@ -33,13 +34,13 @@ STEPS = [  # what a newcomer does, and the page
     ("look in a browser, compare two runs, export, serve", "take_away"),
     ("write an environment", "own_environment"),
     ("write an agent", "own_agent"),
-    ("run on two nodes", "cluster"),
+    ("run on two hosts", "cluster"),
 ]
 
 
-def timed(script, home, environment):
+def timed(words, home, environment):
     begin = time.monotonic()
-    done = subprocess.run(["bash", "-c", script], cwd=home, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(words, cwd=home, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return time.monotonic() - begin, done
 
 
@@ -54,12 +55,16 @@ def main():
         build = arguments.build.resolve() if arguments.build else home / "troupe-source/build/release"
         prefix = home / "troupe"
         environment = {**os.environ, "HOME": folder, "TROUPE_SOURCE": str(SOURCE), "TROUPE_BUILD": str(build), "TROUPE_PREFIX": str(prefix),
-                       "PATH": f"{prefix}/bin:{build}:{os.environ['PATH']}"}
-        steps = ([] if arguments.build else [("clone and build", SETUP)]) + [("install", INSTALL)]
-        for what, script in steps + [(what, script_of((GUIDE / f"{page}.md").read_text())) for what, page in STEPS]:
-            seconds, done = timed(script, home, environment)
+                       "PATH": f"{HERE / 'desktop'}:{prefix}/bin:{build}:{os.environ['PATH']}"}
+        steps = [(what, ["bash", "-c"], script, "") for what, script in ([] if arguments.build else [("clone and build", SETUP)]) + [("install", INSTALL)]]
+        for what, page in STEPS:
+            text = (GUIDE / f"{page}.md").read_text()
+            shell, hosts = shell_of(text)
+            steps.append((what, shell, script_of(text), f", with {hosts}" if hosts else ""))
+        for what, shell, script, where in steps:
+            seconds, done = timed([*shell, script], home, environment)
             failed |= done.returncode != 0
-            how = "done" if done.returncode == 0 else f"failed with exit code {done.returncode}: " + done.stdout[-2000:]
+            how = "done" + where if done.returncode == 0 else f"failed with exit code {done.returncode}: " + done.stdout[-2000:]
             print(json.dumps({"step": what, "seconds": round(seconds, 1), "how": how}) if arguments.json else f"{seconds:8.1f} s  {what}: {how}", flush=True)
             if failed:
                 break

@@ -4,7 +4,8 @@
 Usage: pages_test.py BUILD SOURCE PAGE
 
 All ```sh blocks are one shell script, so the next block runs in the folder that the previous one entered; ```language FILE writes a file; all
-```python blocks are one program. ```sh gpu and ```sh gpus run on hosts with one or several NVIDIA GPUs. A block without a language is not run."""
+```python blocks are one program. ```sh gpu and ```sh gpus run on hosts with one or several NVIDIA GPUs, ```sh hosts beside two hosts (tests/cluster/hosts.sh), with
+the file ssh_config. desktop/ has the browser. A block without a language is not run."""
 import os
 import pathlib
 import re
@@ -15,6 +16,8 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from compiler_cache import through_ccache
 
+HERE = pathlib.Path(__file__).resolve().parent
+HOSTS = ["bash", str(HERE.parents[1] / "cluster/hosts.sh"), "-N", "2", "--sshd"]
 DEADLINE = 800  # seconds for a page
 
 
@@ -31,7 +34,9 @@ def script_of(page):
     needed = {"gpu": 1, "gpus": 2}
     lines, python = ["set -eux", "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT"], ""
     for language, rest, body in blocks(page):
-        if language == "sh" and (not rest or gpus() >= needed[rest]):
+        if language == "sh" and rest == "hosts":
+            lines.append(f'if [ -n "${{TROUPE_SSH_CONFIG:-}}" ]; then\ncp "$TROUPE_SSH_CONFIG" ssh_config\n{body}fi')
+        elif language == "sh" and (not rest or gpus() >= needed[rest]):
             lines.append(body)
         elif language == "python":
             python += body + "\n"
@@ -44,9 +49,21 @@ def script_of(page):
     return "\n".join(lines)
 
 
-def run(script, folder, environment):
+def shell_of(page):
+    """Returns the words before a page's script, and what its ```sh hosts blocks use; nothing for a page without any."""
+    if "```sh hosts\n" not in page:
+        return ["bash", "-c"], ""
+    tried = subprocess.run([*HOSTS, "true"], text=True, stdout=subprocess.PIPE, timeout=60)
+    if tried.returncode == 0:
+        return [*HOSTS, "bash", "-c"], "two network namespaces, by SSH"
+    if tried.returncode != 77:
+        raise SystemExit(f"{HOSTS} ended with exit code {tried.returncode}")
+    return ["bash", "-c"], f"only two nodes of this host: {tried.stdout.strip()}"
+
+
+def run(words, folder, environment):
     try:
-        done = subprocess.run(["bash", "-c", script], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=DEADLINE)
+        done = subprocess.run(words, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=DEADLINE)
     except subprocess.TimeoutExpired as late:
         raise SystemExit(f"{(late.stdout or b'').decode()}\nthe page took longer than {DEADLINE} s") from None
     if done.returncode != 0:
@@ -67,9 +84,10 @@ def main(build, source, page):
             programs = [f"{folder}/troupe/bin"]
             environment["CMAKE_GENERATOR"] = "Ninja"
             environment |= through_ccache(folder)
-        environment["PATH"] = os.pathsep.join([str(pathlib.Path(sys.executable).parent), *programs, os.environ["PATH"]])
-        run(script_of(text), home, environment)
-    print(f"{page}: {len(blocks(text))} blocks")
+        environment["PATH"] = os.pathsep.join([str(HERE / "desktop"), str(pathlib.Path(sys.executable).parent), *programs, os.environ["PATH"]])
+        shell, hosts = shell_of(text)
+        run([*shell, script_of(text)], home, environment)
+    print(f"{page}: {len(blocks(text))} blocks" + (f", with {hosts}" if hosts else ""))
 
 
 if __name__ == "__main__":
