@@ -1,5 +1,5 @@
 // Exports policies with random parameters for every kind of agent, observation and action, for
-// export_test.py. Each goes to a separate folder. Usage: export_cases FOLDER SAMPLES
+// export_checks.py. Each goes to a separate folder. Usage: export_cases FOLDER SAMPLES
 // [float|bfloat16|int8 [NAME…]]
 #include <algorithm>
 #include <cstdio>
@@ -31,7 +31,6 @@ namespace {
 struct Case {
   std::string name;
   std::string experiment;
-  bool pixels = false;
 };
 
 std::vector<Case> cases(const fs::path& statistics) {
@@ -64,17 +63,14 @@ std::vector<Case> cases(const fs::path& statistics) {
       {"dqn_rainbow",
        catcher
            + "dqn { layers: [32] dueling: true noisy: true atoms: 21 value_minimum: -5 "
-             "value_maximum: 5 }",
-       true},
-      {"r2d2_pixels", catcher + "r2d2 { layers: [32] lstm: 20 }", true},
-      {"d4pg_pixels", small + "d4pg { encoder: \"stride4\" encoder_channels: 6 feature_size: 20 }",
-       true},
-      {"drqv2", small + "drqv2 { encoder_channels: 8 feature_size: 20 policy_layers: [32] }", true},
+             "value_maximum: 5 }"},
+      {"r2d2_pixels", catcher + "r2d2 { layers: [32] lstm: 20 }"},
+      {"d4pg_pixels", small + "d4pg { encoder: \"stride4\" encoder_channels: 6 feature_size: 20 }"},
+      {"drqv2", small + "drqv2 { encoder_channels: 8 feature_size: 20 policy_layers: [32] }"},
       {"ppo_both",
        "environment { task: \"cartpole_swingup\" observations: [\"pixels\", \"velocity\"] pixels { "
        "height: "
-       "40 width: 40 renderer: CASTER } } ppo { encoder: \"nature\" layers: [32] lstm: 12 }",
-       true},
+       "40 width: 40 renderer: CASTER } } ppo { encoder: \"nature\" layers: [32] lstm: 12 }"},
   };
 }
 
@@ -161,8 +157,7 @@ int main(int count, char** arguments) {
     const std::set<std::string> wanted(arguments + std::min(count, 4), arguments + count);
     for (const Case& one : cases(folder / "statistics.json"))
       if (wanted.empty() || wanted.contains(one.name))
-        write_case(folder / one.name, one,
-                   one.pixels ? std::min<std::int64_t>(samples, 300) : samples, weights);
+        write_case(folder / one.name, one, samples, weights);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "export_cases: %s\n", error.what());
     return 1;

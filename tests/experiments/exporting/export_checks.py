@@ -1,6 +1,7 @@
-"""Checks exported policies of every agent with the real onnx and ONNX Runtime, and their headers with the compilers of this machine.
+"""Checks exported policies of every agent with the real onnx and ONNX Runtime, and their headers with the compilers of this machine: with random
+parameters (export_cases), and as trained and exported by the program.
 
-Usage: export_checks.py <export_cases> <check_header.cpp> <examples/realtime_loop>
+Usage: export_checks.py <export_cases> <check_header.cpp> <examples> <troupe>
 """
 
 import json
@@ -16,6 +17,15 @@ import onnxruntime
 from safetensors.numpy import load_file
 
 ALLOWED = 1e-5
+OBSERVATIONS = "10000"
+TRAINED = {  # policies that the program trains for a few seconds: from states, from pictures, with a memory
+    "trained_state": """environment { task: "cartpole_swingup" } replay { minimum_items: 500 samples_per_insert: 32 } actors { random_steps: 500 }
+        d4pg { policy_layers: [64, 64] critic_layers: [64, 64] batch_size: 64 normalise_observations: true }""",
+    "trained_pixels": """environment { task: "cartpole_balance" pixels { height: 40 width: 44 renderer: CASTER } frame_stack: 2 }
+        replay { minimum_items: 500 samples_per_insert: 4 } actors { random_steps: 500 }
+        d4pg { encoder: "stride4" encoder_channels: 6 feature_size: 20 policy_layers: [32] critic_layers: [32] batch_size: 16 }""",
+    "trained_memory": """environment { task: "CartPole-v1" } ppo { layers: [64] lstm: 32 }""",
+}
 FLAGS = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fno-exceptions", "-fno-rtti"]
 
 
@@ -77,6 +87,30 @@ def check_header(folder, compiler, check_source, allowed=ALLOWED):
     return result
 
 
+def check_all(folders, compilers, check_source):
+    """Prints the largest differences of actions from those of the training policy."""
+    for folder in folders:
+        contract = json.loads((folder / "contract.json").read_text())
+        rows, difference = check_onnx(folder, contract)
+        assert rows == int(OBSERVATIONS), (folder.name, rows)
+        headers = [check_header(folder, compiler, check_source) for compiler in compilers]
+        worst = max(header["largest_difference"] for header in headers)
+        print(f"{folder.name:16} {rows} observations: ONNX Runtime differs by {difference:.1e}, the header by {worst:.1e}", flush=True)
+
+
+def train_and_export(troupe, top):
+    """The folders that `troupe export` writes for TRAINED."""
+    top.mkdir()
+    ends = 'evaluation { period: 0 final_episodes: 1 video: false } stop { environment_steps: 5000 }'
+    for name, experiment in TRAINED.items():
+        (top / f"{name}.textproto").write_text(f"{experiment} {ends}")
+        subprocess.run([troupe, "train", f"{name}.textproto", "--quiet"], cwd=top, check=True, stdout=subprocess.DEVNULL)
+        run, = (top / "runs" / name).iterdir()
+        subprocess.run([troupe, "export", run, "--out", top / name, "--namespace", name, "--samples", OBSERVATIONS], cwd=top, check=True, stdout=subprocess.DEVNULL)
+        assert json.loads((top / name / "contract.json").read_text())["updates"] >= 10, f"{name} was not trained"
+    return [top / name for name in TRAINED]
+
+
 def check_loop(folders, example, top):
     """The example's loop around a policy from states and one from pixels with a memory."""
     for name in ("policy", "ppo_both"):
@@ -93,23 +127,18 @@ def check_loop(folders, example, top):
 
 
 def main():
-    cases, check_source, example = sys.argv[1:]
+    cases, check_source, examples, troupe = sys.argv[1:]
     compilers = [c for c in ("g++", "clang++") if shutil.which(c)]
     with tempfile.TemporaryDirectory() as top:
         top = pathlib.Path(top)
-        subprocess.run([cases, top / "float", "10000"], check=True)
+        subprocess.run([cases, top / "float", OBSERVATIONS], check=True)
         folders = sorted(f for f in (top / "float").iterdir() if f.is_dir())
         assert len(folders) == 16, folders
-        for folder in folders:
-            contract = json.loads((folder / "contract.json").read_text())
-            rows, difference = check_onnx(folder, contract)
-            headers = [check_header(folder, compiler, check_source) for compiler in compilers]
-            worst = max(header["largest_difference"] for header in headers)
-            print(f"{folder.name:16} {rows} observations: ONNX Runtime differs by {difference:.1e}, the header by {worst:.1e}", flush=True)
+        check_all([*folders, *train_and_export(troupe, top / "trained")], compilers, check_source)
         subprocess.run(["cmake", "-S", folders[0], "-B", top / "build"], check=True, stdout=subprocess.DEVNULL)
         subprocess.run(["cmake", "--build", top / "build"], check=True, stdout=subprocess.DEVNULL)
         subprocess.run(["ctest", "--test-dir", top / "build"], check=True, stdout=subprocess.DEVNULL)
-        check_loop(folders, example, top)
+        check_loop(folders, f"{examples}/realtime_loop", top)
         for weights, allowed in (("bfloat16", 0.2), ("int8", 0.2)):
             names = ("policy", "sac_bounds", "ppo_memory", "d4pg_pixels", "d4pg_blocks", "sac_spherical")
             subprocess.run([cases, top / weights, "300", weights, *names], check=True, stdout=subprocess.DEVNULL)
