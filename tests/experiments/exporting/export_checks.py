@@ -87,6 +87,15 @@ def check_header(folder, compiler, check_source, allowed=ALLOWED):
     return result
 
 
+def check_controller(folder, compilers, example, check_source):
+    """The logic of the ROS 2 controller, which needs no ROS."""
+    for compiler in compilers:
+        program = folder / f"controller_{pathlib.Path(compiler).name}"
+        subprocess.run([compiler, *FLAGS, "-O1", f"-DPOLICY={folder.name}", "-I", folder, "-I", example, "-o", program, check_source], check=True)
+        said = subprocess.run([program], capture_output=True, text=True)
+        assert said.returncode == 0, (compiler, said.stdout, said.stderr)
+
+
 def check_all(folders, compilers, check_source):
     """Prints the largest differences of actions from those of the training policy."""
     for folder in folders:
@@ -139,6 +148,7 @@ def main():
         subprocess.run(["cmake", "--build", top / "build"], check=True, stdout=subprocess.DEVNULL)
         subprocess.run(["ctest", "--test-dir", top / "build"], check=True, stdout=subprocess.DEVNULL)
         check_loop(folders, f"{examples}/realtime_loop", top)
+        check_controller(top / "float/policy", compilers, f"{examples}/ros2_controller", pathlib.Path(check_source).with_name("check_controller.cpp"))
         for weights, allowed in (("bfloat16", 0.2), ("int8", 0.2)):
             names = ("policy", "sac_bounds", "ppo_memory", "d4pg_pixels", "d4pg_blocks", "sac_spherical")
             subprocess.run([cases, top / weights, "300", weights, *names], check=True, stdout=subprocess.DEVNULL)
