@@ -25,6 +25,16 @@ def ours(program, x, y, repetitions):
     return found
 
 
+def check_curve(found, x):
+    """The mean curve of runs whose evaluations are the columns of x; its intervals have fewer repetitions, so that they are less exact."""
+    means = lambda scores: numpy.array([metrics.aggregate_mean(scores[..., step]) for step in range(scores.shape[-1])])
+    values, intervals = library.get_interval_estimates({"x": x[:, None, :]}, means, reps=REPETITIONS, random_state=numpy.random.RandomState(1))
+    lows, highs = intervals["x"]
+    assert numpy.abs(numpy.array(found["curve"]) - values["x"]).max() < 1e-12, (found["curve"], values["x"])
+    for mine, theirs in ((found["curve_low"], lows), (found["curve_high"], highs)):
+        assert (numpy.abs(mine - theirs) < 0.2 * (highs - lows) + 1e-12).all(), (mine, theirs, highs - lows)
+
+
 def main():
     program = sys.argv[1]
     random = numpy.random.default_rng(3)
@@ -49,7 +59,8 @@ def main():
             width = highs[k] - lows[k]
             for mine, theirs in ((found["low"][k], lows[k]), (found["high"][k], highs[k])):
                 assert abs(mine - theirs) < 0.06 * width + 1e-12, (case, k, mine, theirs, width)
-        print(f"{runs} runs of {tasks} tasks: point estimates equal, intervals within 6 % of their width")
+        check_curve(found, x)
+        print(f"{runs} runs of {tasks} tasks: point estimates equal, intervals within 6 % of their width, those of the mean curve within 20 %")
 
 
 main()

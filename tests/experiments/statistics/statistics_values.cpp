@@ -1,10 +1,12 @@
 // Prints every statistic of the scores that it reads, for rliable_checks.py. Standard input: two
 // methods, each with its tasks, runs and scores; then a seed and the number of bootstrap
-// repetitions.
+// repetitions. The tasks of the first method are also taken for the evaluations of one task, whose
+// mean curve is printed.
 #include <cstdio>
 #include <iostream>
 #include <vector>
 
+#include "experiments/statistics/comparison.hpp"
 #include "experiments/statistics/statistics.hpp"
 
 using namespace troupe::experiments;
@@ -23,6 +25,20 @@ Scores read_scores() {
 
 void print(const char* name, double value) {
   std::printf("%s %.17g\n", name, value);
+}
+
+void print_curve(const Scores& evaluations) {
+  std::vector<ComparedRun> runs(evaluations[0].size(),
+                                {.folder = {}, .method = "x", .task = "curve", .curve = {}});
+  for (std::size_t step = 0; step < evaluations.size(); ++step)
+    for (std::size_t run = 0; run < runs.size(); ++run)
+      runs[run].curve.push_back({.environment_steps = 1000.0 * static_cast<double>(step),
+                                 .value = evaluations[step][run]});
+  for (const CurvePoint& point : Comparison(runs, {}).mean_curve("x", "curve")) {
+    print("curve", point.value);
+    print("curve_low", point.minimum);
+    print("curve_high", point.maximum);
+  }
 }
 
 } // namespace
@@ -49,5 +65,6 @@ int main() {
   const Interval improvement = bootstrap(x, y, probability_of_improvement, repetitions, seed);
   print("low", improvement.low);
   print("high", improvement.high);
+  print_curve(x);
   return std::cin ? 0 : 1;
 }
