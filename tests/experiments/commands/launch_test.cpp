@@ -22,7 +22,48 @@ void write_cluster(const fs::path& file, const std::string& more = "") {
                       << more;
 }
 
+/// The written cluster file with its lines for other hosts in place of those for this one.
+std::string with_own_hosts(const std::string& text) {
+  std::istringstream lines(text);
+  std::string made;
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_key = line.starts_with("# node {") || line.starts_with("# ssh {")
+                        || line.starts_with("# head {") || line.starts_with("# keys:")
+                        || line.starts_with("# runs:");
+    const bool is_of_this_host = line.starts_with("node {") || line.starts_with("local {")
+                                 || line.starts_with("oversubscribe:");
+    if (!is_of_this_host) {
+      made += (is_key ? line.substr(2) : line) + "\n";
+    }
+  }
+  return made;
+}
+
 } // namespace
+
+TEST_CASE("A new cluster folder trains as its README says, and plans for hosts of its own") {
+  const TemporaryFolder folder;
+  REQUIRE(run_troupe({"new", "cluster", "lab"}, folder.path()).exit_code == 0);
+  const fs::path lab = folder / "lab";
+  const std::string readme = read_text(lab / "README.md");
+  const std::size_t begin = readme.find("```sh\n") + 6;
+  Program shell({"sh", "-e", "-c", readme.substr(begin, readme.find("```", begin) - begin)}, lab);
+  const int exit_code = shell.wait();
+  CAPTURE(shell.output());
+  CHECK(exit_code == 0);
+  CHECK(fs::exists(lab / "runs/cartpole_swingup"));
+
+  std::ofstream(lab / "hosts.textproto") << with_own_hosts(read_text(lab / "lab.textproto"));
+  const Outcome planned =
+      run_troupe({"launch", "hosts.textproto", "quickstart", "--dry-run", "--json"}, lab);
+  CAPTURE(planned.output);
+  REQUIRE(planned.exit_code == 0);
+  const auto plan = nlohmann::json::parse(planned.output);
+  CHECK(plan["launcher"] == "ssh");
+  REQUIRE(plan["free"].size() == 2);
+  CHECK(plan["free"][0]["address"] == "10.0.0.11");
+  CHECK(plan["free"][1]["address"] == "10.0.0.12");
+}
 
 TEST_CASE("A dry run prints the placement and the free resources and starts nothing") {
   const TemporaryFolder folder;
