@@ -6,11 +6,13 @@ namespace troupe::experiments {
 
 std::string report_html(const Experiment& experiment, const Summary& summary,
                         const std::string& curve, const std::filesystem::path& video) {
-  std::string out = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>"
+  std::string out = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta "
+                    "name=\"viewport\" content=\"width=device-width\"><title>"
                     + escaped(experiment.name())
-                    + "</title>\n<style>body{font-family:sans-serif;max-width:60em;margin:2em auto;"
-                      "padding:0 1em}td{padding:.2em 1em .2em 0;vertical-align:top}pre{background:"
-                      "#f6f6f6;padding:1em;overflow:auto}svg,video{max-width:100%;height:auto}"
+                    + "</title>\n<style>:root{color-scheme:light dark}body{font-family:sans-serif;"
+                      "max-width:60em;margin:2em auto;padding:0 1em}td{padding:.2em 1em .2em 0;"
+                      "vertical-align:top;overflow-wrap:anywhere}pre{background:#8882;padding:1em;"
+                      "overflow:auto}svg,video{max-width:100%;height:auto}"
                       "</style></head><body>\n<h1>"
                     + escaped(experiment.name()) + "</h1>\n" + curve + "<table>\n";
   for (const auto& [name, value] : summary) {

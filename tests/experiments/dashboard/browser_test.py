@@ -108,23 +108,32 @@ class Checks(WatchedPage):
 
     def views(self):
         self.page.get_by_role("button", name="live").click()
+        for look in self.looks():
+            for view in VIEWS:
+                self.open_view(view)
+                if view == "config":
+                    self.page.select_option("#config-other", index=5)
+                    self.page.wait_for_selector("#view-config td, #view-config p")
+                if view == "compare":
+                    self.page.select_option("#compare-which", "steps")
+                    self.until("document.querySelectorAll('.parallel-line').length === 4")
+                self.look(view, look)
+
+    def looks(self):
+        """Shows the page in light and dark, wide and narrow, and as before at the end."""
         for theme in ("light", "dark"):
             self.page.select_option("#theme", theme)
             for width, height in SIZES.items():
                 self.page.set_viewport_size({"width": width, "height": height})
-                for view in VIEWS:
-                    self.open_view(view)
-                    if view == "config":
-                        self.page.select_option("#config-other", index=5)
-                        self.page.wait_for_selector("#view-config td, #view-config p")
-                    if view == "compare":
-                        self.page.select_option("#compare-which", "steps")
-                        self.until("document.querySelectorAll('.parallel-line').length === 4")
-                    self.fits(view, width)
-                    self.audit(f"{view}, {theme}, {width} pixels")
-                    self.picture(f"{view}_{theme}_{width}")
+                yield theme, width
         self.page.set_viewport_size({"width": 1440, "height": 900})
         self.page.select_option("#theme", "system")
+
+    def look(self, name, look):
+        theme, width = look
+        self.fits(name, width)
+        self.audit(f"{name}, {theme}, {width} pixels")
+        self.picture(f"{name}_{theme}_{width}")
 
     def picture(self, name):
         if self.screenshots:
@@ -180,9 +189,8 @@ class Checks(WatchedPage):
         self.until("document.querySelectorAll('.timeline-strip rect.timeline-span').length >= 10")
         self.until("/learner 0/.test(document.querySelector('.timeline table').textContent) && /environment/.test(document.querySelector('.timeline table').textContent)")
         assert page.evaluate("[...document.querySelectorAll('.timeline-strip rect')].every((box) => box.width.baseVal.value > 0 && getComputedStyle(box).fill !== 'rgb(0, 0, 0)')")
-        self.audit("run with a timeline")
-        self.fits("run", 1440)
-        self.picture("run_timeline_light_1440")
+        for look in self.looks():
+            self.look("run_timeline", look)
         self.live_picture()
         page.fill("#limit-ratio", "3")
         page.get_by_role("button", name="Change the rate limiter").click()
@@ -209,8 +217,8 @@ class Checks(WatchedPage):
         self.until(f"!{shown}.hidden && {shown}.width === 320 && /^The scene of environment 0 of \\d+ of actor 0$/.test({shown}.ariaLabel)")
         first = page.evaluate(f"{shown}.toDataURL()")
         self.until(f"{shown}.toDataURL() !== {json.dumps(first)}")
-        self.audit("run with a live picture")
-        self.picture("run_live_light_1440")
+        for look in self.looks():
+            self.look("run_live", look)
         page.check("#live-observed")
         page.get_by_text("numbers, not a picture").wait_for()
         page.get_by_role("button", name="Stop watching").click()
