@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import secrets
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
