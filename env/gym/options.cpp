@@ -103,22 +103,18 @@ std::string shown(const std::string& value) {
   return value.size() <= 80 ? value : value.substr(0, 80) + "…";
 }
 
-[[noreturn]] void refuse_name(const std::string& task, const std::vector<GymOptionRule>& rules,
-                              const std::string& name) {
+} // namespace
+
+std::string unknown_option_text(const std::string& task, const std::vector<std::string>& names,
+                                const std::string& name) {
   std::string message = task + ": there is no option '" + shown(name) + "'";
   if (std::find(std::begin(kDrawing), std::end(kDrawing), name) != std::end(kDrawing))
-    throw std::invalid_argument(
-        message + "; the environment's pixel options set the size and camera of pictures");
-  std::vector<std::string> names;
-  for (const GymOptionRule& rule : rules)
-    names.emplace_back(rule.name);
+    return message + "; the environment's pixel options set the size and camera of pictures";
   message += "; nearest:";
   for (const std::string& near : nearest_names(name, names))
     message += " '" + near + "'";
-  throw std::invalid_argument(message);
+  return message;
 }
-
-} // namespace
 
 std::string rule_text(const GymOptionRule& rule) {
   switch (rule.kind) {
@@ -178,8 +174,12 @@ GymOptionValues::GymOptionValues(const std::string& task, const std::vector<GymO
   for (const auto& [name, text] : given) {
     const auto rule = std::find_if(rules.begin(), rules.end(),
                                    [&key = name](const GymOptionRule& r) { return r.name == key; });
-    if (rule == rules.end())
-      refuse_name(task, rules, name);
+    if (rule == rules.end()) {
+      std::vector<std::string> names;
+      for (const GymOptionRule& known : rules)
+        names.emplace_back(known.name);
+      throw std::invalid_argument(unknown_option_text(task, names, name));
+    }
     const std::optional<Value> value = parse(*rule, text);
     if (!value)
       throw std::invalid_argument(task + ": option " + name + " is '" + shown(text)

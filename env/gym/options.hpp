@@ -36,6 +36,11 @@ struct GymOptionRule {
 
 std::string rule_text(const GymOptionRule& rule); // such as "a finite number"
 
+/// The complaint about an option `name` that is not among the `names` of the task's options, with
+/// the nearest of them.
+std::string unknown_option_text(const std::string& task, const std::vector<std::string>& names,
+                                const std::string& name);
+
 struct GymRange {
   double low = 0;
   double high = 0;

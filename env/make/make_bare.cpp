@@ -6,6 +6,7 @@
 #include "env/goals/goals.hpp"
 #include "env/gym/gym.hpp"
 #include "env/make/make.hpp"
+#include "env/make/task_options.hpp"
 #include "env/minatar/minatar.hpp"
 #include "env/nearest_names.hpp"
 #include "env/plugin/own_environments.hpp"
@@ -110,8 +111,8 @@ std::unique_ptr<Environment> make_bare(const EnvironmentConfig& config) {
   if (!is_environment(config.task))
     refuse_unknown(config.task);
   if (!options.pairs().empty())
-    throw std::invalid_argument("options: '" + options.pairs().front().first + "' is given to "
-                                + config.task + "; tasks of the control suite have no options");
+    throw std::invalid_argument("options: "
+                                + option_problem(config.task, options.pairs().front().first));
   return make_task(config.task, config.models);
 }
 

@@ -148,6 +148,13 @@ std::string complaint(const std::string& text, const std::string& source, const 
   if (error.message.find("specified multiple times") != std::string::npos) {
     return at_text(source, place.key_at) + ": " + place.dotted() + " is given twice; give it once";
   }
+  if (!place.blocks.empty() && error.message.ends_with("got: ")) {
+    return at_text(source, error.position) + ": the text ends inside the block " + place.block()
+           + "; a } is missing";
+  }
+  if (place.blocks.empty() && error.message.ends_with("got: }")) {
+    return at_text(source, error.position) + ": this } closes no block; remove it, or add the {";
+  }
   const FieldDescriptor* field = place.key.empty() ? nullptr : find_key(place.dotted(), schema);
   const bool syntax = error.message.starts_with("Expected identifier")
                       || error.message.starts_with("Expected \"")
@@ -169,7 +176,7 @@ const Message& block_of(const Message& message, const FieldDescriptor& field, in
 
 /// The name of a block in messages: "replay", "table[1]".
 std::string block_name(const FieldDescriptor& field, int index) {
-  return field.is_repeated() ? field.name() + '[' + std::to_string(index) + ']' : field.name();
+  return field.is_repeated() ? element_name(field.name(), index) : field.name();
 }
 
 void note_origins(const Message& message, const TextFormat::ParseInfoTree& tree,
@@ -182,6 +189,13 @@ void note_origins(const Message& message, const TextFormat::ParseInfoTree& tree,
       const auto at = tree.GetLocation(field, many ? 0 : -1);
       if (at.line >= 0) {
         origins[prefix + field->name()] = at_text(source, {at.line, at.column});
+      }
+      const int size = many ? message.GetReflection()->FieldSize(message, field) : 0;
+      if (size > 0 && tree.GetLocation(field, size - 1).line >= 0) { // false for [a, b]
+        for (int i = 0; i < size; ++i) {
+          const auto element = tree.GetLocation(field, i);
+          origins[prefix + block_name(*field, i)] = at_text(source, {element.line, element.column});
+        }
       }
       continue;
     }
@@ -258,6 +272,10 @@ std::vector<std::string> split(const std::string& text, char separator) {
 
 } // namespace
 
+std::string element_name(const std::string& key, int index) {
+  return key + '[' + std::to_string(index) + ']';
+}
+
 std::string parse_text(const std::string& text, const std::string& source, Message& message,
                        Origins& origins) {
   FirstError error;
@@ -296,8 +314,9 @@ std::string apply_override(const std::string& assignment, Message& root, Origins
   }
   Message* message = holder_of(root, key);
   message->GetReflection()->ClearField(message, field);
-  const std::string inner = key + ".";
-  std::erase_if(origins, [&](const auto& entry) { return entry.first.starts_with(inner); });
+  std::erase_if(origins, [&](const auto& entry) {
+    return entry.first.starts_with(key + ".") || entry.first.starts_with(key + "[");
+  });
   origins[key] = origin;
   if (value.empty()) {
     return "";
@@ -317,8 +336,8 @@ std::string origin_of(const Origins& origins, const std::string& key, const std:
     if (found != origins.end()) {
       return found->second + ": ";
     }
-    const std::size_t dot = name.rfind('.');
-    name.resize(dot == std::string::npos ? 0 : dot);
+    const std::size_t end = name.find_last_of(".[");
+    name.resize(end == std::string::npos ? 0 : end);
   }
   return source.empty() ? "" : source + ": ";
 }

@@ -9,8 +9,12 @@
 namespace troupe::experiments {
 
 /// Where each key of an experiment was given: maps a dotted key to "file:line:column" or "--set
-/// key=value".
+/// key=value". A list whose elements were written one by one has an entry for each of them too
+/// (element_name()).
 using Origins = std::map<std::string, std::string>;
+
+/// The key of an element of a list or of a repeated block: "environment.options[1]".
+std::string element_name(const std::string& key, int index);
 
 /// Parses Protobuf text into `message` (an Experiment or ReplayTables). Returns the first
 /// complaint; empty if there is none. Does not check rules. Keys in repeated blocks contain the
@@ -37,7 +41,7 @@ std::vector<std::string> check_environment(const Environment& environment, const
 /// Returns complaints about relations between keys. Every key must be set; `origins` may lack some.
 std::vector<std::string> check_relations(const Experiment& experiment, const Origins& origins);
 
-/// The origin of the key, or of the nearest block that contains it: "file:3:5: ". If there is none,
+/// The origin of the key, or of the nearest list or block that contains it: "file:3:5: ". If there is none,
 /// `source` + ": ".
 std::string origin_of(const Origins& origins, const std::string& key, const std::string& source);
 

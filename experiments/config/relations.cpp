@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "env/make/make.hpp"
+#include "env/make/task_options.hpp"
 #include "env/nearest_names.hpp"
 #include "experiments/config/agent_choice.hpp"
 #include "experiments/config/keys.hpp"
@@ -21,6 +22,9 @@ public:
 
   void complain(const std::string& key, const std::string& text) {
     complaints_.push_back(origin_of(origins_, key, "") + key + " " + text);
+  }
+  void complain(const std::string& key, int element, const std::string& text) {
+    complaints_.push_back(origin_of(origins_, element_name(key, element), "") + key + " " + text);
   }
   std::vector<std::string> take() { return std::move(complaints_); }
 
@@ -69,11 +73,17 @@ void check_task(const Environment& environment, Checker& checker) {
 }
 
 void check_wrappers(const Environment& environment, Checker& checker) {
-  for (const std::string& option : environment.options()) {
+  for (int i = 0; i < environment.options_size(); ++i) {
+    const std::string& option = environment.options(i);
     const std::size_t equals = option.find('=');
     if (equals == std::string::npos || equals == 0) {
-      checker.complain("environment.options",
+      checker.complain("environment.options", i,
                        "has \"" + option + "\"; write key=value, e.g. \"length=2\"");
+    } else if (environment.plugin().empty()) { // its constructor checks the options before a run
+      const std::string problem = env::option_problem(environment.task(), option.substr(0, equals));
+      if (!problem.empty()) {
+        checker.complain("environment.options", i, "are refused: " + problem);
+      }
     }
   }
   if (environment.action_rescale() && environment.action_clip() == 1) {

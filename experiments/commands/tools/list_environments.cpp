@@ -1,14 +1,10 @@
 #include "experiments/commands/tools/list_environments.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <vector>
 
-#include "env/classic/classic.hpp"
-#include "env/goals/goals.hpp"
-#include "env/gym/gym.hpp"
 #include "env/make/describe.hpp"
-#include "env/minatar/minatar.hpp"
+#include "env/make/task_options.hpp"
 #include "experiments/commands/json.hpp"
 
 namespace troupe::experiments::commands {
@@ -25,22 +21,6 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return text + "]";
 }
 
-std::vector<env::GymOption> options_of(const std::string& name) {
-  const auto is_one_of = [&](const std::vector<std::string>& names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  if (is_one_of(env::classic_names())) {
-    return env::classic_options(name);
-  }
-  if (is_one_of(env::goal_task_names())) {
-    return env::goal_task_options(name);
-  }
-  if (is_one_of(env::minatar_names())) {
-    return env::minatar_options(name);
-  }
-  return is_one_of(env::gym_names()) ? env::gym_options(name) : std::vector<env::GymOption>{};
-}
-
 Json environment_json(const env::Description& environment) {
   const env::EnvironmentSpec& spec = environment.spec;
   Json observations = Json::array();
@@ -54,7 +34,7 @@ Json environment_json(const env::Description& environment) {
            {"action_size", spec.action.size()},
            {"control_timestep_seconds", spec.control_timestep_seconds},
            {"episode_steps", spec.episode_steps}};
-  for (const env::GymOption& option : options_of(environment.name)) {
+  for (const env::GymOption& option : env::task_options(environment.name)) {
     all["options"].push_back({{"name", option.name},
                               {"default", option.default_value},
                               {"rule", option.rule},
@@ -114,7 +94,7 @@ void print_details(const env::Description& environment) {
   std::printf("  episode      %s\n", spec.episode_steps > 0
                                          ? (std::to_string(spec.episode_steps) + " steps").c_str()
                                          : "no limit");
-  for (const env::GymOption& option : options_of(environment.name)) {
+  for (const env::GymOption& option : env::task_options(environment.name)) {
     std::printf("  option       %s=%s\n                 %s; %s\n", option.name.c_str(),
                 option.default_value.c_str(), option.help.c_str(), option.rule.c_str());
   }
