@@ -12,8 +12,9 @@ void* plugin_entry_point(const std::filesystem::path& library, const PluginWords
   const std::string origin = "plugin: " + library.string();
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored))
-    throw std::invalid_argument(origin + " is not a file (" + path.string()
-                                + "); name the shared library that holds the " + words.things);
+    throw std::invalid_argument(origin + " is not a file"
+                                + (library.is_absolute() ? "" : " (" + path.string() + ")")
+                                + "; name the shared library that holds the " + words.things);
   ::dlerror();
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) {

@@ -42,11 +42,20 @@ std::string file_complaint(const std::string& base, const fs::path& folder, cons
                 : "; did you mean \"" + (fs::path(base).parent_path() / near[0]).string() + "\"?");
 }
 
+/// Resolves the path of a plug-in relative to `folder`, if `block` has one.
+template <class Block>
+void settle_plugin(Block& block, const fs::path& folder) {
+  if (!block.plugin().empty()) {
+    block.set_plugin(fs::absolute(folder / block.plugin()).lexically_normal().string());
+  }
+}
+
 std::string parse_layers(const std::string& text, const std::string& source, Experiment& experiment,
                          Origins& origins, int depth) {
   if (std::string complaint = parse_text(text, source, experiment, origins); !complaint.empty()) {
     return complaint;
   }
+  settle_plugins(experiment, fs::path(source).parent_path());
   const std::string base = experiment.base();
   experiment.clear_base();
   if (base.empty()) {
@@ -81,6 +90,15 @@ std::string parse_layers(const std::string& text, const std::string& source, Exp
 }
 
 } // namespace
+
+void settle_plugins(Experiment& experiment, const fs::path& folder) {
+  if (experiment.has_environment()) {
+    settle_plugin(*experiment.mutable_environment(), folder);
+  }
+  if (experiment.has_agent()) {
+    settle_plugin(*experiment.mutable_agent(), folder);
+  }
+}
 
 std::string parse_with_base(const std::string& text, const std::string& source,
                             Experiment& experiment, Origins& origins) {

@@ -69,6 +69,7 @@ Experiment parse_experiment(const std::string& text, const std::string& source,
       complaints.push_back(std::move(complaint));
     }
   }
+  settle_plugins(experiment); // of the overrides
   if (complaints.empty()) {
     complaints = check_blocks(experiment, origins, source);
   }

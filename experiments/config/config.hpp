@@ -24,7 +24,8 @@ private:
 /// `overrides` ("key=value", a list as "1,2,3", "key=" for the default), fills in all defaults and
 /// checks all rules. The result is complete: every key is set, except in omitted optional blocks
 /// (environment.pixels). `source` names the text in messages, its folder contains the base, and it
-/// is the default of `name`. Throws ConfigError.
+/// is the default of `name`. Paths of plug-ins become absolute: those of the text are relative to
+/// that folder, those of `overrides` to the working directory. Throws ConfigError.
 Experiment parse_experiment(const std::string& text, const std::string& source,
                             const std::vector<std::string>& overrides = {});
 

@@ -138,6 +138,30 @@ TEST_CASE("The example environment is learned from a plug-in") {
   CHECK(json::parse(log.substr(0, log.find('\n'))).at("environment") == "push_to_middle");
 }
 
+TEST_CASE("A plug-in beside its experiment file is found from any working directory, also when the "
+          "run resumes") {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "own/build");
+  fs::create_directories(folder / "elsewhere");
+  fs::create_symlink(kPlugin, folder / "own/build/libown_environment.so");
+  std::ofstream(folder / "own/own.textproto") << read_text(kExamples / "own_environment.textproto");
+  const auto outcome = [&](std::vector<std::string> words) {
+    for (const char* more : {"--json", "--set", "evaluation.final_episodes=1"})
+      words.emplace_back(more);
+    const Outcome done = run_troupe(words, folder / "elsewhere");
+    CAPTURE(done.output);
+    REQUIRE(done.exit_code == 0);
+    return last_json(done.output);
+  };
+  const json trained =
+      outcome({"train", "../own/own.textproto", "--set", "stop.environment_steps=800"});
+  const std::string run = trained.at("run");
+  const json resumed = outcome({"resume", (folder / "elsewhere" / run).string(), "--processes",
+                                "--set", "stop.environment_steps=1200"});
+  CHECK(resumed.at("environment_steps").get<int>() >= 1200);
+  CHECK(resumed.at("returns").size() == 1);
+}
+
 TEST_CASE("A program with the environment linked in trains it in separate processes") {
   const TemporaryFolder folder;
   std::ofstream(folder.path() / "own.textproto")

@@ -90,3 +90,28 @@ TEST_CASE("A missing base, a cycle of bases and --set base= are refused with an 
   CHECK(has(files.complaint("walker.textproto", {"base=one"}),
             "--set base=one: only a file can name a base"));
 }
+
+TEST_CASE("The path of a plug-in is relative to the file that contains it, or to the working "
+          "directory with --set") {
+  const Files files;
+  files.write("bases/own.textproto", "environment { task: \"mine\" plugin: \"../build/lib.so\" }");
+  files.write("top.textproto", "base: \"bases/own\"");
+  const Experiment e = files.load("top.textproto");
+  CHECK(e.environment().plugin() == (files.folder / "build/lib.so").string());
+  CHECK(parse_experiment(resolved_text(e), "elsewhere/config.textproto").environment().plugin()
+        == e.environment().plugin());
+  files.write("other/top.textproto", R"(base: "../bases/own" environment { plugin: "lib.so" })");
+  CHECK(files.load("other/top.textproto").environment().plugin()
+        == (files.folder / "other/lib.so").string());
+  const auto here = std::filesystem::current_path();
+  CHECK(files.load("top.textproto", {"environment.plugin=build/lib.so"}).environment().plugin()
+        == (here / "build/lib.so").string());
+  CHECK(files.load("top.textproto", {"environment.plugin=", "environment.task=walker_walk"})
+            .environment()
+            .plugin()
+            .empty());
+  files.write("agent.textproto", R"(environment { task: "Pendulum-v1" }
+agent { name: "mine" plugin: "build/libnone.so" })");
+  CHECK(has(files.complaint("agent.textproto"),
+            (files.folder / "build/libnone.so").string() + " is not a file"));
+}
