@@ -199,7 +199,7 @@ replay::TableConfig shard_table(const RunConfig& config) {
             .sampler = sampler(r),
             .insert_at_maximum = takes_priorities(config),
             .compression = replay::compression_named(r.compression),
-            .limiter = {.kind = replay::RateLimiterKind::minimum_size, .min_items = 1}};
+            .limiter = {.kind = replay::RateLimiterKind::minimum_size, .minimum_items = 1}};
   if (config.agent->storage().on_policy) {
     // One batch waits while the learner uses another one, and a round of insertions may be added.
     const std::int64_t lanes =
@@ -230,7 +230,7 @@ replay::TableConfig shard_table(const RunConfig& config) {
           .max_times_sampled = r.max_times_sampled,
           .insert_at_maximum = takes_priorities(config),
           .compression = replay::compression_named(r.compression),
-          .limiter = {.min_items = std::max<std::int64_t>(1, r.minimum_items / r.shards),
+          .limiter = {.minimum_items = std::max<std::int64_t>(1, r.minimum_items / r.shards),
                       .samples_per_insert = r.samples_per_insert,
                       // In a deterministic run the rounds keep the ratio.
                       .error_buffer = config.deterministic ? kNoRatio : buffer / r.shards}};

@@ -188,7 +188,7 @@ replay::HostedTable hosted_table(const ReplayTable& table) {
       .insert_at_maximum = table.insert_at_maximum(),
       .compression = replay::compression_named(table.compression()),
       .limiter = {.kind = replay::limiter_named(table.limiter()),
-                  .min_items = table.min_items(),
+                  .minimum_items = table.minimum_items(),
                   .samples_per_insert = table.samples_per_insert(),
                   .error_buffer = table.error_buffer(),
                   .queue_items = table.queue_items()},

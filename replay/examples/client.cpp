@@ -27,7 +27,7 @@ std::unique_ptr<replay::ShardHost> serve(env::wire::Context& context) {
   const replay::TableConfig config{
       .max_items = 10'000,
       .sampler = {.kind = replay::SelectorKind::prioritized, .exponent = 0.6},
-      .limiter = {.kind = replay::RateLimiterKind::minimum_size, .min_items = 20}};
+      .limiter = {.kind = replay::RateLimiterKind::minimum_size, .minimum_items = 20}};
   return std::make_unique<replay::ShardHost>(context, config, steps, /*seed=*/1);
 }
 

@@ -31,8 +31,8 @@ void check(const RateLimiterConfig& config, std::int64_t max_items) {
          "at least 1 and at most max_items, else items would be removed unsampled");
     return;
   }
-  need(config.min_items >= 1 && config.min_items <= max_items, "min_items", config.min_items,
-       "at least 1 and at most max_items, else no sample could ever proceed");
+  need(config.minimum_items >= 1 && config.minimum_items <= max_items, "minimum_items",
+       config.minimum_items, "at least 1 and at most max_items, else no sample could ever proceed");
   if (config.kind == RateLimiterKind::minimum_size)
     return;
   need(config.samples_per_insert > 0 && std::isfinite(config.samples_per_insert),
@@ -43,7 +43,7 @@ void check(const RateLimiterConfig& config, std::int64_t max_items) {
 }
 
 double RateLimiter::drift() const {
-  return config_.samples_per_insert * static_cast<double>(inserted_ - config_.min_items)
+  return config_.samples_per_insert * static_cast<double>(inserted_ - config_.minimum_items)
          - static_cast<double>(sampled_);
 }
 
@@ -55,9 +55,9 @@ double RateLimiter::least_drift(std::int64_t count) const {
 bool RateLimiter::may_begin(std::int64_t held) const {
   switch (config_.kind) {
   case RateLimiterKind::minimum_size:
-    return held >= config_.min_items;
+    return held >= config_.minimum_items;
   case RateLimiterKind::samples_per_insert:
-    return held > 0 && inserted_ >= config_.min_items;
+    return held > 0 && inserted_ >= config_.minimum_items;
   case RateLimiterKind::queue:
   case RateLimiterKind::stack:
     break;
@@ -68,7 +68,7 @@ bool RateLimiter::may_begin(std::int64_t held) const {
 bool RateLimiter::can_insert(std::int64_t held) const {
   if (is_queue(config_.kind))
     return held < config_.queue_items;
-  return config_.kind == RateLimiterKind::minimum_size || inserted_ < config_.min_items
+  return config_.kind == RateLimiterKind::minimum_size || inserted_ < config_.minimum_items
          || drift() + config_.samples_per_insert <= config_.error_buffer;
 }
 
@@ -89,11 +89,11 @@ std::string RateLimiter::why_no_sample(std::int64_t held, std::int64_t count) co
     text << "a sample of " << count << " waits for inserts: the " << limiter_name(config_.kind)
          << " holds " << held;
   else if (config_.kind == RateLimiterKind::minimum_size)
-    text << "samples wait for inserts: the table holds " << held << " of min_items "
-         << config_.min_items;
+    text << "samples wait for inserts: the table holds " << held << " of minimum_items "
+         << config_.minimum_items;
   else if (!may_begin(held))
-    text << "samples wait for inserts: " << inserted_ << " of min_items " << config_.min_items
-         << " inserted";
+    text << "samples wait for inserts: " << inserted_ << " of minimum_items "
+         << config_.minimum_items << " inserted";
   else
     text << "a sample of " << count << " waits for inserts: samples are "
          << static_cast<double>(count) - drift() << " ahead of samples_per_insert "
@@ -118,7 +118,7 @@ std::string RateLimiter::why_no_insert(std::int64_t held) const {
 
 void RateLimiter::reconfigure(const RateLimiterConfig& config, std::int64_t held) {
   config_ = config;
-  inserted_ = std::min(held, config.min_items);
+  inserted_ = std::min(held, config.minimum_items);
   sampled_ = 0;
 }
 

@@ -12,10 +12,10 @@ RateLimiterKind limiter_named(const std::string& name);
 
 // clang-format off
 /// Says when inserts and samples may proceed, as Reverb's rate limiters do:
-///   minimum_size        Samples wait while the table holds fewer than min_items. Inserts never
+///   minimum_size        Samples wait while the table holds fewer than minimum_items. Inserts never
 ///                       wait.
-///   samples_per_insert  drift = samples_per_insert * (inserted - min_items) - sampled. Until
-///                       min_items were inserted, inserts are free and samples wait. After that,
+///   samples_per_insert  drift = samples_per_insert * (inserted - minimum_items) - sampled. Until
+///                       minimum_items were inserted, inserts are free and samples wait. After that,
 ///                       inserting an item must not raise drift above error_buffer, and a sample of
 ///                       n must not lower it below -error_buffer. If 2 * error_buffer is less than
 ///                       n + samples_per_insert, which might block both sides, a sample of n may
@@ -27,7 +27,7 @@ RateLimiterKind limiter_named(const std::string& name);
 // clang-format on
 struct RateLimiterConfig {
   RateLimiterKind kind = RateLimiterKind::samples_per_insert;
-  std::int64_t min_items = 1;
+  std::int64_t minimum_items = 1;
   double samples_per_insert = 1;
   double error_buffer = 1024; // samples
   std::int64_t queue_items = 1;
@@ -35,7 +35,7 @@ struct RateLimiterConfig {
   bool operator==(const RateLimiterConfig&) const = default;
 };
 
-/// Throws std::invalid_argument naming the key (replay.min_items …), the value and the rule.
+/// Throws std::invalid_argument naming the key (replay.minimum_items …), the value and the rule.
 /// `max_items` is the table's.
 void check(const RateLimiterConfig& config, std::int64_t max_items);
 

@@ -55,8 +55,8 @@ public:
   void cancel_all();
 
   /// Suspends the rate limiter's ratio for pauses and the end of a run, so that requests in flight
-  /// complete: samples then wait only for min_items, insertions do not wait, and no sample removes
-  /// an item. Serves waiting requests.
+  /// complete: samples then wait only for minimum_items, insertions do not wait, and no sample
+  /// removes an item. Serves waiting requests.
   void bypass_rate_limiter(bool bypassed);
 
   /// Replaces the rate limiter and serves the requests that it allows. Throws std::invalid_argument

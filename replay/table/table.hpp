@@ -60,7 +60,7 @@ public:
 
   bool can_insert() const { return state_.limiter.can_insert(size()); }
   bool can_sample(std::int64_t count) const;
-  /// True once enough items were inserted for the first sample (min_items).
+  /// True once enough items were inserted for the first sample (minimum_items).
   bool may_begin(std::int64_t count) const;
   /// While removal is suspended, samples do not count towards max_times_sampled and remove nothing,
   /// so their number is not limited. Has no effect on queues and stacks.

@@ -81,7 +81,7 @@ std::string text_of(const SelectorConfig& selector) {
 
 RateLimiterConfig limiter_of(const wire::Limiter& from) {
   return {.kind = static_cast<RateLimiterKind>(from.kind()),
-          .min_items = from.min_items(),
+          .minimum_items = from.minimum_items(),
           .samples_per_insert = from.samples_per_insert(),
           .error_buffer = from.error_buffer(),
           .queue_items = from.queue_items()};
@@ -89,7 +89,7 @@ RateLimiterConfig limiter_of(const wire::Limiter& from) {
 
 void put(const RateLimiterConfig& limiter, wire::Limiter& to) {
   to.set_kind(static_cast<std::uint32_t>(limiter.kind));
-  to.set_min_items(limiter.min_items);
+  to.set_min_items(limiter.minimum_items);
   to.set_samples_per_insert(limiter.samples_per_insert);
   to.set_error_buffer(limiter.error_buffer);
   to.set_queue_items(limiter.queue_items);
@@ -165,7 +165,7 @@ std::string difference(const TableConfig& before, const TableConfig& now) {
   const RateLimiterConfig& old = before.limiter;
   const RateLimiterConfig& fresh = now.limiter;
   compare("limiter", std::string(limiter_name(old.kind)), std::string(limiter_name(fresh.kind)));
-  compare("min_items", old.min_items, fresh.min_items);
+  compare("minimum_items", old.minimum_items, fresh.minimum_items);
   compare("samples_per_insert", old.samples_per_insert, fresh.samples_per_insert);
   compare("error_buffer", old.error_buffer, fresh.error_buffer);
   compare("queue_items", old.queue_items, fresh.queue_items);

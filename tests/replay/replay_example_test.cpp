@@ -18,11 +18,11 @@ TEST_CASE("An environment's steps become batches of n-step transitions") {
                             .discount = 0.99};
   Writer writer = transition_writer(spec, /*writer_id=*/7);
   Shard shard({.max_items = 10'000,
-               .limiter = {.min_items = 20, .samples_per_insert = 32, .error_buffer = 640}},
+               .limiter = {.minimum_items = 20, .samples_per_insert = 32, .error_buffer = 640}},
               spec, /*seed=*/1);
 
   bool answered = false;
-  shard.sample(16, [&](const std::vector<Item>& items) { // waits for min_items
+  shard.sample(16, [&](const std::vector<Item>& items) { // waits for minimum_items
     std::vector<std::byte> observation(16 * spec.observation().bytes());
     std::vector<std::byte> next_observation(observation.size());
     std::vector<float> action(32);

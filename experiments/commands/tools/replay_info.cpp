@@ -71,14 +71,14 @@ std::vector<Seen> look(env::wire::Context& context, const ReplayInfoOptions& opt
 std::string limiter_text(const replay::RateLimiterConfig& limiter) {
   char text[200];
   const char* name = replay::limiter_name(limiter.kind);
-  const auto min_items = static_cast<long long>(limiter.min_items);
+  const auto minimum_items = static_cast<long long>(limiter.minimum_items);
   switch (limiter.kind) {
   case replay::RateLimiterKind::minimum_size:
-    std::snprintf(text, sizeof text, "%s of %lld items", name, min_items);
+    std::snprintf(text, sizeof text, "%s of %lld items", name, minimum_items);
     break;
   case replay::RateLimiterKind::samples_per_insert:
     std::snprintf(text, sizeof text, "%s %g after %lld items, give or take %g samples", name,
-                  limiter.samples_per_insert, min_items, limiter.error_buffer);
+                  limiter.samples_per_insert, minimum_items, limiter.error_buffer);
     break;
   default:
     std::snprintf(text, sizeof text, "%s of %lld items", name,
@@ -157,7 +157,7 @@ Json json_of(const Seen& seen) {
     made["insert_at_maximum"] = config.insert_at_maximum;
     made["compression"] = replay::compression_name(config.compression);
     made["limiter"] = {{"kind", replay::limiter_name(config.limiter.kind)},
-                       {"min_items", config.limiter.min_items},
+                       {"minimum_items", config.limiter.minimum_items},
                        {"samples_per_insert", config.limiter.samples_per_insert},
                        {"error_buffer", config.limiter.error_buffer},
                        {"queue_items", config.limiter.queue_items}};

@@ -172,12 +172,12 @@ void add_replay_client(py::module_& module) {
              client.update_priorities(numbers_of<std::uint64_t>(keys, "keys"),
                                       numbers_of<double>(priorities, "priorities"), deadline);
            })
-      .def("set_limiter", [](ReplayClient& client, const std::string& kind, std::int64_t min_items,
-                             double samples_per_insert, double error_buffer,
-                             std::int64_t queue_items, double deadline) {
-        client.set_limiter(
-            {replay::limiter_named(kind), min_items, samples_per_insert, error_buffer, queue_items},
-            deadline);
+      .def("set_limiter", [](ReplayClient& client, const std::string& kind,
+                             std::int64_t minimum_items, double samples_per_insert,
+                             double error_buffer, std::int64_t queue_items, double deadline) {
+        client.set_limiter({replay::limiter_named(kind), minimum_items, samples_per_insert,
+                            error_buffer, queue_items},
+                           deadline);
       });
 }
 

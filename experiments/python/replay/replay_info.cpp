@@ -18,7 +18,7 @@ py::dict config_dict(const replay::TableConfig& config) {
   made["insert_at_maximum"] = config.insert_at_maximum;
   made["compression"] = replay::compression_name(config.compression);
   made["limiter"] = replay::limiter_name(config.limiter.kind);
-  made["min_items"] = config.limiter.min_items;
+  made["minimum_items"] = config.limiter.minimum_items;
   made["samples_per_insert"] = config.limiter.samples_per_insert;
   made["error_buffer"] = config.limiter.error_buffer;
   made["queue_items"] = config.limiter.queue_items;

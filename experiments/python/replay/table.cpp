@@ -295,9 +295,9 @@ void add_replay_table(py::module_& module) {
                                      numbers_of<double>(priorities, "priorities"));
            })
       .def("set_limiter",
-           [](ReplayTable& table, const std::string& kind, std::int64_t min_items,
+           [](ReplayTable& table, const std::string& kind, std::int64_t minimum_items,
               double samples_per_insert, double error_buffer, std::int64_t queue_items) {
-             table.set_limiter({replay::limiter_named(kind), min_items, samples_per_insert,
+             table.set_limiter({replay::limiter_named(kind), minimum_items, samples_per_insert,
                                 error_buffer, queue_items});
            })
       .def("items", &ReplayTable::items)

@@ -34,7 +34,7 @@ struct ReplayFixture : tests::ActorFixture {
               .table = {.sampler = {.kind = prioritized ? replay::SelectorKind::prioritized
                                                         : replay::SelectorKind::uniform},
                         .insert_at_maximum = prioritized,
-                        .limiter = {.min_items = 2,
+                        .limiter = {.minimum_items = 2,
                                     .samples_per_insert = samples_per_insert,
                                     .error_buffer = in_turn ? 1e15 : 4}},
               .transitions = kStates,
@@ -228,7 +228,7 @@ struct Written {
   TemporaryFolder folder;
 
   ReplayActor spawn(std::uint64_t incarnation) {
-    return system.spawn(replay_actor, ReplayOptions{.table = {.limiter = {.min_items = 2,
+    return system.spawn(replay_actor, ReplayOptions{.table = {.limiter = {.minimum_items = 2,
                                                                           .samples_per_insert = 1,
                                                                           .error_buffer = 1000}},
                                                     .transitions = kStates,
@@ -376,7 +376,7 @@ TEST_CASE_FIXTURE(Written, "Every sixteenth checkpoint of a shard, and the next 
 TEST_CASE_FIXTURE(ReplayFixture, "Clients of a run's shard cannot change its rate limiter") {
   const auto context = std::make_shared<env::wire::Context>();
   const ReplayActor served =
-      system.spawn(replay_actor, ReplayOptions{.table = {.limiter = {.min_items = 2}},
+      system.spawn(replay_actor, ReplayOptions{.table = {.limiter = {.minimum_items = 2}},
                                                .transitions = kStates,
                                                .seed = 7,
                                                .endpoint = "tcp://127.0.0.1:*",
@@ -384,7 +384,7 @@ TEST_CASE_FIXTURE(ReplayFixture, "Clients of a run's shard cannot change its rat
   const auto endpoint = ask<std::string>(served, hello_atom_v);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   replay::ShardClient client(*context, endpoint, kStates);
-  CHECK_THROWS_WITH_AS(client.set_limiter({.min_items = 1}, deadline),
+  CHECK_THROWS_WITH_AS(client.set_limiter({.minimum_items = 1}, deadline),
                        doctest::Contains("clients cannot change this shard's rate limiter"),
                        std::runtime_error);
   caf::anon_send_exit(served, caf::exit_reason::user_shutdown);
@@ -399,7 +399,7 @@ TEST_CASE_FIXTURE(
   ask<done_atom>(replay, insert_atom_v, items(1)); // of two
   CHECK_FALSE(self->has_next_message());
   replay::wire::Limiter limiter;
-  replay::put({.kind = replay::RateLimiterKind::minimum_size, .min_items = 1}, limiter);
+  replay::put({.kind = replay::RateLimiterKind::minimum_size, .minimum_items = 1}, limiter);
   ask<done_atom>(replay, limit_atom_v, encode(limiter));
   pending.receive([](SamplePtr& sample) { CHECK(sample->items.size() == 1); },
                   [this](caf::error& e) { FAIL(explain(system, e)); });

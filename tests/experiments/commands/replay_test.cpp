@@ -37,7 +37,7 @@ table {
   column { name: "step" type: "int64" }
   items: "windows"
   sampler: "prioritized"
-  limiter: "samples_per_insert" min_items: 10 samples_per_insert: 4 error_buffer: 100
+  limiter: "samples_per_insert" minimum_items: 10 samples_per_insert: 4 error_buffer: 100
 }
 )";
 
@@ -100,7 +100,7 @@ TEST_CASE("Tables from a file are served, described to clients, reported by info
   CHECK(table["sampler"] == "prioritized");
   CHECK(table["limiter"]["samples_per_insert"] == 4);
   CHECK(table["columns"][0]["shape"] == json({3}));
-  CHECK(has(table["waiting"], "8 of min_items 10"));
+  CHECK(has(table["waiting"], "8 of minimum_items 10"));
   const Outcome text =
       run_troupe({"replay", "info", served.endpoint, "--table", "long", "--seconds", "0.01"});
   CHECK(text.exit_code == 0);
@@ -244,8 +244,8 @@ TEST_CASE("An invalid table is refused, and the error names the place, key, valu
            {{"--column", "a", "--set", "column.name=b"}, "may be given several times"},
            {{"--column", "a", "--set", "sample=best"}, "did you mean sampler"},
            {{"--column", "a", "--column", "a"}, "table \"\": replay column 'a' exists twice"},
-           {{"--column", "a", "--set", "min_items=10", "--set", "max_items=5"},
-            "table \"\": replay.min_items is 10 but must be"},
+           {{"--column", "a", "--set", "minimum_items=10", "--set", "max_items=5"},
+            "table \"\": replay.minimum_items is 10 but must be"},
            {{"--column", "a", "--listen", "tcp://0.0.0.0:*"}, "keys"},
            {{"--column", "x\xff"}, "has a name that is not UTF-8"},
            {{"--column", "a", "--set", "samples_per_insert=nan"}, "samples_per_insert"},

@@ -73,7 +73,7 @@ class Items(unittest.TestCase):
                 self.assertEqual(held, left or held)
 
     def test_every_limiter_holds_back_and_says_why(self):
-        table = Table(COLUMNS, min_items=3)
+        table = Table(COLUMNS, minimum_items=3)
         fill(table, [1, 2])
         with self.assertRaisesRegex(TimeoutError, "no sample of 4 items: .*3"):
             table.sample(4)
@@ -96,7 +96,7 @@ class Items(unittest.TestCase):
         fill(stack, [1, 2])
         self.assertEqual(stack.sample(2)["step"].tolist(), [2, 1])
 
-        ratio = Table(COLUMNS, limiter="samples_per_insert", samples_per_insert=2, error_buffer=4, min_items=1)
+        ratio = Table(COLUMNS, limiter="samples_per_insert", samples_per_insert=2, error_buffer=4, minimum_items=1)
         with self.assertRaisesRegex(TimeoutError, "accepts no insertion"):
             fill(ratio, range(100))
         with self.assertRaisesRegex(TimeoutError, "ahead of samples_per_insert 2"):
@@ -355,7 +355,7 @@ class Threads(unittest.TestCase):
         self.assertEqual(table.info().inserted, 9010)
 
     def test_a_sample_waits_for_another_thread(self):
-        table = Table(COLUMNS, min_items=5)
+        table = Table(COLUMNS, minimum_items=5)
         got = []
         thread = threading.Thread(target=lambda: got.append(table.sample(3, deadline=60)))
         thread.start()

@@ -21,7 +21,7 @@ table { name: "windows" column { name: "pixels" type: "uint8" shape: [3, 21, 21]
         column { name: "step" type: "int64" } column { name: "exact" type: "float64" shape: 2 } items: "windows" sampler: "prioritized" }
 table { name: "more" column { name: "pixels" type: "uint8" shape: [3, 21, 21] } column { name: "state" shape: 5 }
         column { name: "step" type: "int64" } column { name: "exact" type: "float64" shape: 2 } items: "windows" }
-table { name: "states" column { name: "state" shape: 3 } min_items: 3 }
+table { name: "states" column { name: "state" shape: 3 } minimum_items: 3 }
 table { name: "queue" column { name: "state" shape: 3 } sampler: "fifo" limiter: "queue" queue_items: 2 max_times_sampled: 1 }
 table { name: "empty" column { name: "state" shape: 3 } }
 """

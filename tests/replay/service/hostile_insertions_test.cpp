@@ -142,7 +142,7 @@ TEST_CASE("A shape is checked once and has a bounded number of slices") {
   CHECK(forged.decode(decoder) == Result::garbage); // the shape needs more than one row
   forged.set_items(std::vector<ItemRecord>(65536, {.chunk = 0, .begin = 0, .rows = 5, .shape = 1}));
   REQUIRE(forged.decode(decoder) == Result::insertion);
-  Table table({.max_items = 100'000, .limiter = {.min_items = 1}}, kNumbers, 1);
+  Table table({.max_items = 100'000, .limiter = {.minimum_items = 1}}, kNumbers, 1);
   table.insert(*forged.insertion);
   CHECK_EQ(table.stats().items, 65536);
 }

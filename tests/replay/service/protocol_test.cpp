@@ -101,7 +101,7 @@ TEST_CASE("The protocol's page suffices to write, sample and update priorities")
   env::wire::Context context;
   const ShardHost host(context,
                        {.sampler = {.kind = SelectorKind::prioritized},
-                        .limiter = {.kind = RateLimiterKind::minimum_size, .min_items = 1}},
+                        .limiter = {.kind = RateLimiterKind::minimum_size, .minimum_items = 1}},
                        kStored, 1);
   ByHand client(context, host.endpoint());
   wire::Envelope info;

@@ -29,7 +29,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr TableConfig kSmall{.max_items = 2000, .limiter = {.min_items = 1, .error_buffer = 1e9}};
+constexpr TableConfig kSmall{.max_items = 2000,
+                             .limiter = {.minimum_items = 1, .error_buffer = 1e9}};
 constexpr std::size_t kMostFrame = std::size_t{1} << 20;
 
 /// A port with two tables: strangers send arbitrary messages to one, a client uses the other.

@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr TableConfig kMinimumSize{
-    .max_items = 100000, .limiter = {.kind = RateLimiterKind::minimum_size, .min_items = 1}};
+    .max_items = 100000, .limiter = {.kind = RateLimiterKind::minimum_size, .minimum_items = 1}};
 const Signature kOther{.columns = {{"state", env::ElementType::float32, {2}}}, .items = "steps"};
 
 /// Whether every row that the item shows has the content that belongs to its number.
@@ -82,7 +82,7 @@ TEST_CASE("Sequences of any length arrive as columns in one or many parts, with 
 
 TEST_CASE("A late sample of columns is delivered by the next call") {
   env::wire::Context context;
-  ShardHost host(context, {.limiter = {.kind = RateLimiterKind::minimum_size, .min_items = 3}},
+  ShardHost host(context, {.limiter = {.kind = RateLimiterKind::minimum_size, .minimum_items = 3}},
                  kSignature, 4);
   ShardClient client(context, host.endpoint(), kSignature, {.ping_interval = seconds(20)});
   CHECK_FALSE(client.sample(4, Clock::now() + milliseconds(60)));
@@ -96,7 +96,7 @@ TEST_CASE("A late sample of columns is delivered by the next call") {
 
 TEST_CASE("A client without a signature learns what a port stores") {
   env::wire::Context context;
-  ShardHost host(context, {.max_items = 77, .limiter = {.min_items = 5}}, kSignature, 4);
+  ShardHost host(context, {.max_items = 77, .limiter = {.minimum_items = 5}}, kSignature, 4);
   ShardClient client =
       ShardClient::connect(context, host.endpoint(), soon(), {.ping_interval = seconds(20)});
   CHECK(client.signature() == kSignature);
@@ -110,7 +110,7 @@ TEST_CASE("A client without a signature learns what a port stores") {
   REQUIRE(info.config);
   CHECK_EQ(info.config->max_items, 77);
   CHECK_EQ(info.stats.items, 4);
-  CHECK_NE(info.why_waiting.find("4 of min_items 5"), std::string::npos);
+  CHECK_NE(info.why_waiting.find("4 of minimum_items 5"), std::string::npos);
 }
 
 TEST_CASE("An owner that does not report its configuration still has a signature") {

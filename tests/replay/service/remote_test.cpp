@@ -49,7 +49,7 @@ TEST_CASE("Items that one client inserts are sampled by another bit for bit") {
 TEST_CASE("A sample that the limiter holds past its deadline is delivered by the next call") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
-  ShardHost served(context, {.limiter = {.min_items = 5}}, spec, 4);
+  ShardHost served(context, {.limiter = {.minimum_items = 5}}, spec, 4);
   ShardClient client(context, served.endpoint(), spec, {.ping_interval = milliseconds(20)});
   Batch batch(spec, 8);
   CHECK_EQ(client.sample(8, batch.view(), 0, in(milliseconds(100))), std::nullopt);
@@ -109,9 +109,9 @@ TEST_CASE("Priorities are transmitted with items, with samples and back to the s
 TEST_CASE("One call accepts as many priorities as a sample may have items") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
-  ShardHost served(context,
-                   {.sampler = {.kind = SelectorKind::prioritized}, .limiter = {.min_items = 1}},
-                   spec, 4);
+  ShardHost served(
+      context, {.sampler = {.kind = SelectorKind::prioritized}, .limiter = {.minimum_items = 1}},
+      spec, 4);
   ShardClient client(context, served.endpoint(), spec);
   for (const std::size_t count : {60'000UL, 65'536UL}) {
     const std::vector<std::uint64_t> keys(count, std::uint64_t{1} << 60);
@@ -133,28 +133,29 @@ TEST_CASE("A client changes the limiter of a running shard, and an invalid limit
           "the reason") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
-  ShardHost served(context, {.limiter = {.min_items = 1000}}, spec, 4);
+  ShardHost served(context, {.limiter = {.minimum_items = 1000}}, spec, 4);
   ShardClient client(context, served.endpoint(), spec, {.ping_interval = seconds(20)});
   Source source(spec);
   REQUIRE(client.insert(source.next(5), in(seconds(20))));
   Batch batch(spec, 4);
   CHECK_EQ(client.sample(4, batch.view(), 0, in(milliseconds(60))), std::nullopt);
-  CHECK_THROWS_WITH_AS(client.set_limiter({.min_items = -4}, in(seconds(20))),
-                       doctest::Contains("replay.min_items is -4"), std::runtime_error);
-  client.set_limiter({.min_items = 2}, in(seconds(20)));
+  CHECK_THROWS_WITH_AS(client.set_limiter({.minimum_items = -4}, in(seconds(20))),
+                       doctest::Contains("replay.minimum_items is -4"), std::runtime_error);
+  client.set_limiter({.minimum_items = 2}, in(seconds(20)));
   CHECK_EQ(client.sample(4, batch.view(), 0, in(seconds(20))), 4);
 }
 
 TEST_CASE("A sample whose patience expires is refused with the waiting requests and their reason") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
-  ShardHost served(context, {.limiter = {.min_items = 1000}}, spec, 4);
+  ShardHost served(context, {.limiter = {.minimum_items = 1000}}, spec, 4);
   ShardClient client(context, served.endpoint(), spec, {.ping_interval = seconds(20)});
   Batch batch(spec, 4);
-  CHECK_THROWS_WITH_AS(client.sample(4, batch.view(), 0, in(seconds(20)), milliseconds(5)),
-                       doctest::Contains("the deadline passed; 1 samples of 4 wait (a remote "
-                                         "client): samples wait for inserts: 0 of min_items 1000"),
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(
+      client.sample(4, batch.view(), 0, in(seconds(20)), milliseconds(5)),
+      doctest::Contains("the deadline passed; 1 samples of 4 wait (a remote "
+                        "client): samples wait for inserts: 0 of minimum_items 1000"),
+      std::runtime_error);
 }
 
 TEST_CASE("A full window blocks insertions") {
@@ -277,7 +278,7 @@ TEST_CASE("A sample requested from a stopped server is answered by its successor
   env::wire::Context context;
   // A separate context stands for another process: destroying it frees the port.
   auto there = std::make_unique<env::wire::Context>();
-  constexpr TableConfig kConfig{.limiter = {.min_items = 1}};
+  constexpr TableConfig kConfig{.limiter = {.minimum_items = 1}};
   auto served = std::make_unique<ShardHost>(*there, kConfig, spec, 4);
   const std::string endpoint = served->endpoint();
   ShardClient client(context, endpoint, spec, {.ping_interval = milliseconds(20)});

@@ -16,6 +16,6 @@ inline Deadline soon() {
 
 /// A table that never makes an insertion or a sample wait.
 inline constexpr TableConfig kFree{.max_items = 100000,
-                                   .limiter = {.min_items = 1, .error_buffer = 1e6}};
+                                   .limiter = {.minimum_items = 1, .error_buffer = 1e6}};
 
 } // namespace troupe::replay

@@ -285,7 +285,7 @@ TEST_CASE("A writer killed halfway through items of 8 MB leaves no partial item"
   for (const char* transport : {"tcp", "shared"}) {
     CAPTURE(transport);
     env::wire::Context context;
-    ShardHost host(context, {.max_items = 10, .limiter = {.min_items = 1, .error_buffer = 1e6}},
+    ShardHost host(context, {.max_items = 10, .limiter = {.minimum_items = 1, .error_buffer = 1e6}},
                    spec, 1);
     std::int64_t inserted = 0;
     for (int round = 0; round < 6; ++round) {
@@ -329,7 +329,7 @@ TEST_CASE("A client that never reads its samples gets no more than its byte limi
   const TransitionSpec spec{.frame = {"state", env::ElementType::float32, {4096}},
                             .action_size = 1};
   env::wire::Context context;
-  ShardHost host(context, {.max_items = 1000, .limiter = {.min_items = 1, .error_buffer = 1e9}},
+  ShardHost host(context, {.max_items = 1000, .limiter = {.minimum_items = 1, .error_buffer = 1e9}},
                  spec, 1, {.server = {.max_unread_bytes = std::size_t{32} << 20}});
   ShardClient client(context, host.endpoint(), spec);
   Source source(spec);

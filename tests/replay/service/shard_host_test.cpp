@@ -42,7 +42,7 @@ TEST_CASE("A stalled host logs which requests wait and for what") {
   std::condition_variable told;
   std::vector<std::string> log;
   env::wire::Context context;
-  ShardHost host(context, {.limiter = {.min_items = 1000}}, spec, 4,
+  ShardHost host(context, {.limiter = {.minimum_items = 1000}}, spec, 4,
                  {.report_after = milliseconds(10), .log = [&](const std::string& text) {
                     const std::scoped_lock lock(mutex);
                     log.push_back(text);
@@ -55,7 +55,7 @@ TEST_CASE("A stalled host logs which requests wait and for what") {
   REQUIRE(told.wait_until(lock, soon(), [&] { return !log.empty(); }));
   CHECK_NE(log[0].find("no progress for"), std::string::npos);
   CHECK_NE(log[0].find("1 samples of 4 wait"), std::string::npos);
-  CHECK_NE(log[0].find("0 of min_items 1000"), std::string::npos);
+  CHECK_NE(log[0].find("0 of minimum_items 1000"), std::string::npos);
 }
 
 TEST_CASE(
@@ -64,7 +64,7 @@ TEST_CASE(
   env::wire::Context context;
   Source source(spec);
   // The table is restored before the port opens, so no client sees it empty.
-  ShardHost host(context, {.limiter = {.min_items = 1000}}, spec, 4,
+  ShardHost host(context, {.limiter = {.minimum_items = 1000}}, spec, 4,
                  {.restore = [&](std::size_t, Table& table) { table.insert(*source.next(5)); }});
   ShardClient client(context, host.endpoint(), spec, {.ping_interval = seconds(20)});
   CHECK_GE(client.stats(soon()).items, 5);
@@ -73,21 +73,21 @@ TEST_CASE(
   CHECK_EQ(client.sample(4, batch.view(), 0, Clock::now() + milliseconds(60)), std::nullopt);
   client.stats(soon()); // answered after the request for a sample has arrived
   CHECK_NE(host.why_waiting().find("samples of 4 wait"), std::string::npos);
-  host.with_table([](Table& table) { table.set_limiter({.min_items = 2}); });
+  host.with_table([](Table& table) { table.set_limiter({.minimum_items = 2}); });
   CHECK_EQ(host.why_waiting(), "");
   CHECK_EQ(host.stats().sampled, 4);
   CHECK_EQ(client.stats(soon()).sampling_weight, static_cast<double>(host.stats().items));
   REQUIRE_EQ(client.sample(4, batch.view(), 0, soon()), 4);
   for (std::size_t row = 0; row < 4; ++row)
     source.player.check_row(batch, row);
-  CHECK_THROWS_WITH_AS(host.set_limiter({.min_items = -1}), doctest::Contains("min_items is -1"),
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(host.set_limiter({.minimum_items = -1}),
+                       doctest::Contains("minimum_items is -1"), std::invalid_argument);
 }
 
 TEST_CASE("A stopped shard refuses waiting and new requests") {
   const TransitionSpec spec = pixel_spec(1, 1);
   Source source(spec);
-  HostedShard shard({.config = {.limiter = {.min_items = 1000}}, .signature = spec, .seed = 4});
+  HostedShard shard({.config = {.limiter = {.minimum_items = 1000}}, .signature = spec, .seed = 4});
   std::vector<std::string> refused;
   const WaitOptions wait{.refused = [&](const std::string& why) { refused.push_back(why); }};
   const auto answer = [](const std::vector<Item>&) { FAIL("a sample of a shard without items"); };

@@ -334,7 +334,7 @@ TEST_CASE("Shards are added and removed while episodes are written and batches a
 TEST_CASE("An episode whose shard is blocked by its limiter continues on the next shard") {
   const TransitionSpec spec = pixel_spec(1, 1);
   TableConfig full = kFree;
-  full.limiter = {.min_items = 1, .samples_per_insert = 1, .error_buffer = 3};
+  full.limiter = {.minimum_items = 1, .samples_per_insert = 1, .error_buffer = 3};
   Hosts hosts(spec, {full, kFree});
   env::wire::Context context;
   ShardedClientOptions options = kQuick;
@@ -377,7 +377,7 @@ TEST_CASE(
 TEST_CASE("A late batch is continued by the next call without repeating its requests") {
   const TransitionSpec spec = pixel_spec(1, 1);
   TableConfig slow = kFree;
-  slow.limiter = {.min_items = 1, .samples_per_insert = 4, .error_buffer = 16};
+  slow.limiter = {.minimum_items = 1, .samples_per_insert = 4, .error_buffer = 16};
   Hosts hosts(spec, {slow, slow});
   env::wire::Context context;
   ShardedClient client(context, spec, hosts.addresses, kQuick);

@@ -38,7 +38,7 @@ struct Shapes {
 TEST_CASE("A shape is removed with its last item, so that a table accepts any number of successive "
           "shapes") {
   Shapes shapes;
-  Table table({.max_items = 500, .limiter = {.min_items = 1}}, kNumbers, 1);
+  Table table({.max_items = 500, .limiter = {.minimum_items = 1}}, kNumbers, 1);
   std::int64_t most = 0;
   for (int i = 0; i < 800; ++i) {
     table.insert(*shapes.insertion(100));
@@ -51,7 +51,7 @@ TEST_CASE("A shape is removed with its last item, so that a table accepts any nu
 
 TEST_CASE("A table at its limit of shapes removes items to make room for new shapes") {
   Shapes shapes;
-  Table table({.max_items = 1'000'000, .limiter = {.min_items = 1}}, kNumbers, 1);
+  Table table({.max_items = 1'000'000, .limiter = {.minimum_items = 1}}, kNumbers, 1);
   for (int i = 0; i < 700; ++i)
     table.insert(*shapes.insertion(100));
   CHECK_EQ(table.stats().inserted, 70'000);
@@ -60,8 +60,8 @@ TEST_CASE("A table at its limit of shapes removes items to make room for new sha
 
 TEST_CASE("Shapes count towards max_bytes") {
   Shapes shapes;
-  Table table({.max_items = 1'000'000, .max_bytes = 1 << 20, .limiter = {.min_items = 1}}, kNumbers,
-              1);
+  Table table({.max_items = 1'000'000, .max_bytes = 1 << 20, .limiter = {.minimum_items = 1}},
+              kNumbers, 1);
   for (int i = 0; i < 200; ++i)
     table.insert(*shapes.insertion(100));
   CHECK_LE(table.stats().bytes, (1 << 20) + (1 << 16));
@@ -71,7 +71,7 @@ TEST_CASE("Shapes count towards max_bytes") {
 TEST_CASE("A table saved with unused shape numbers continues like the original") {
   const TemporaryFolder folder;
   Shapes shapes;
-  const TableConfig config{.max_items = 300, .limiter = {.min_items = 1}};
+  const TableConfig config{.max_items = 300, .limiter = {.minimum_items = 1}};
   Table table(config, kNumbers, 1);
   for (int i = 0; i < 5; ++i)
     table.insert(*shapes.insertion(90));

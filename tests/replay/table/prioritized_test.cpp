@@ -251,7 +251,7 @@ TEST_CASE(
   // between the keys.
   other.sample(20, items);
   save(other, path);
-  Table back({.max_items = 100, .limiter = {.min_items = 5}}, pixel_spec(2, 2), 3);
+  Table back({.max_items = 100, .limiter = {.minimum_items = 5}}, pixel_spec(2, 2), 3);
   CHECK_NE(back.load(path, Table::ConfigChange::accept), "");
   CHECK_EQ(back.stats().items, 100);
   back.sample(50, items);

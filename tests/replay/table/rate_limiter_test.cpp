@@ -23,7 +23,7 @@ TEST_CASE("Each kind of rate limiter follows its definition after any insertions
       CAPTURE(limiter_name(kind));
       const double ratio = std::ldexp(1.0, static_cast<int>(random() % 8) - 2);
       const RateLimiterConfig config{.kind = kind,
-                                     .min_items = 1 + static_cast<std::int64_t>(random() % 20),
+                                     .minimum_items = 1 + static_cast<std::int64_t>(random() % 20),
                                      .samples_per_insert = ratio,
                                      .error_buffer = std::max(1.0, ratio) + 0.5,
                                      .queue_items = 1 + static_cast<std::int64_t>(random() % 20)};
@@ -32,11 +32,11 @@ TEST_CASE("Each kind of rate limiter follows its definition after any insertions
       for (int step = 0; step < 500; ++step) {
         const auto n = 1 + static_cast<std::int64_t>(random() % 8);
         bool insert = true, sample = true;
-        const double drift =
-            ratio * static_cast<double>(inserted - config.min_items) - static_cast<double>(sampled);
+        const double drift = ratio * static_cast<double>(inserted - config.minimum_items)
+                             - static_cast<double>(sampled);
         switch (kind) {
         case RateLimiterKind::minimum_size:
-          sample = held >= config.min_items;
+          sample = held >= config.minimum_items;
           break;
         case RateLimiterKind::queue:
         case RateLimiterKind::stack:
@@ -46,9 +46,9 @@ TEST_CASE("Each kind of rate limiter follows its definition after any insertions
         case RateLimiterKind::samples_per_insert: {
           const double floor =
               std::max(config.error_buffer, static_cast<double>(n) + ratio - config.error_buffer);
-          insert = inserted < config.min_items || drift + ratio <= config.error_buffer;
-          sample =
-              held > 0 && inserted >= config.min_items && drift - static_cast<double>(n) >= -floor;
+          insert = inserted < config.minimum_items || drift + ratio <= config.error_buffer;
+          sample = held > 0 && inserted >= config.minimum_items
+                   && drift - static_cast<double>(n) >= -floor;
           break;
         }
         }
@@ -135,7 +135,7 @@ TEST_CASE("A sample larger than the queue admits insertions until it is served")
 TEST_CASE("A request past its deadline is refused with a list of the waiting requests") {
   TransitionSource source;
   TransitionSource other(state_spec(1, 2), 7);
-  Shard shard({.limiter = {.min_items = 1, .samples_per_insert = 1, .error_buffer = 2}},
+  Shard shard({.limiter = {.minimum_items = 1, .samples_per_insert = 1, .error_buffer = 2}},
               source.spec, 1);
   const Time start{};
   while (shard.table().can_insert())
@@ -158,7 +158,7 @@ TEST_CASE("A request past its deadline is refused with a list of the waiting req
   CHECK_EQ(shard.table().stats().inserted, before);
   CHECK_EQ(shard.next_deadline(), std::nullopt);
 
-  Shard young({.limiter = {.min_items = 10}}, source.spec, 1);
+  Shard young({.limiter = {.minimum_items = 10}}, source.spec, 1);
   std::size_t answered = 0;
   young.sample(4, [&](const std::vector<Item>&) { ++answered; },
                {.deadline = start + milliseconds(5),
@@ -166,23 +166,23 @@ TEST_CASE("A request past its deadline is refused with a list of the waiting req
                 .refused = [&](const std::string& words) { why = words; }});
   young.expire(start + milliseconds(6));
   CHECK_EQ(why, "the deadline passed; 1 samples of 4 wait (learner 0): samples wait for inserts: 0 "
-                "of min_items 10 inserted");
+                "of minimum_items 10 inserted");
   CHECK_EQ(answered, 0);
 }
 
 TEST_CASE("A rate limiter replaced at run time serves the requests that it allows") {
   TransitionSource source;
-  Shard shard({.max_items = 100, .limiter = {.min_items = 50}}, source.spec, 1);
+  Shard shard({.max_items = 100, .limiter = {.minimum_items = 50}}, source.spec, 1);
   std::size_t got = 0;
   shard.sample(4, [&](const std::vector<Item>& items) { got = items.size(); });
   shard.insert(source.next(), {});
   CHECK_EQ(got, 0);
-  CHECK_THROWS_WITH_AS(shard.set_limiter({.min_items = 101}),
-                       doctest::Contains("replay.min_items is 101"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(shard.set_limiter({.minimum_items = 101}),
+                       doctest::Contains("replay.minimum_items is 101"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(shard.set_limiter({.kind = RateLimiterKind::queue}),
                        doctest::Contains("replay.sampler is uniform"), std::invalid_argument);
   CHECK_EQ(got, 0);
-  shard.set_limiter({.kind = RateLimiterKind::minimum_size, .min_items = 1});
+  shard.set_limiter({.kind = RateLimiterKind::minimum_size, .minimum_items = 1});
   CHECK_EQ(got, 4);
   CHECK_EQ(shard.table().config().limiter.kind, RateLimiterKind::minimum_size);
 }
@@ -196,7 +196,7 @@ TEST_CASE("The rate limiter never blocks both sides, whatever items are removed"
         Shard shard({.max_items = 30,
                      .remover = {.kind = remover},
                      .max_times_sampled = times,
-                     .limiter = {.min_items = 5,
+                     .limiter = {.minimum_items = 5,
                                  .samples_per_insert = static_cast<double>(times),
                                  .error_buffer = static_cast<double>(times) + 1}},
                     source.spec, 3);
@@ -251,7 +251,7 @@ TEST_CASE("Rate limiter values out of range are refused, and the error names the
     CHECK_THROWS_WITH_AS(check(config, 100), doctest::Contains(words), std::invalid_argument);
   };
   refused({.kind = RateLimiterKind::queue, .queue_items = 101}, "replay.queue_items is 101");
-  refused({.kind = RateLimiterKind::minimum_size, .min_items = 0}, "replay.min_items is 0");
+  refused({.kind = RateLimiterKind::minimum_size, .minimum_items = 0}, "replay.minimum_items is 0");
   refused({.samples_per_insert = -1}, "replay.samples_per_insert is -1");
   refused({.kind = static_cast<RateLimiterKind>(9)}, "replay.limiter is 9");
   CHECK_THROWS_WITH_AS(limiter_named("que"), doctest::Contains("minimum_size"),

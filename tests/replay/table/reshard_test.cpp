@@ -175,7 +175,7 @@ TEST_CASE(
       const TableConfig config{.max_items = 1000,
                                .sampler = {.kind = sampler},
                                .remover = {.kind = remover},
-                               .limiter = {.min_items = 10, .samples_per_insert = 2}};
+                               .limiter = {.minimum_items = 10, .samples_per_insert = 2}};
       const TemporaryFolder folder;
       const Shards three = fill(folder.path(), config, 3, 70);
       CHECK_GT(three.sum.items, 500);

@@ -7,10 +7,10 @@
 namespace troupe::replay {
 namespace {
 
-TEST_CASE(
-    "A sample waits for min_items and an insertion for samples, and both are answered in order") {
+TEST_CASE("A sample waits for minimum_items and an insertion for samples, and both are answered in "
+          "order") {
   TransitionSource source;
-  Shard shard({.limiter = {.min_items = 4, .samples_per_insert = 1, .error_buffer = 30}},
+  Shard shard({.limiter = {.minimum_items = 4, .samples_per_insert = 1, .error_buffer = 30}},
               source.spec, 1);
   std::vector<int> answered;
   for (int i = 0; i < 3; ++i)
@@ -20,7 +20,7 @@ TEST_CASE(
     });
   CHECK_EQ(shard.waiting_samples(), 3);
   CHECK_EQ(shard.why_waiting(),
-           "3 samples of 2 wait: samples wait for inserts: 0 of min_items 4 inserted");
+           "3 samples of 2 wait: samples wait for inserts: 0 of minimum_items 4 inserted");
   int accepted = 0;
   while (shard.waiting_samples() > 0)
     shard.insert(source.next(), [&accepted] { ++accepted; });
@@ -43,7 +43,7 @@ TEST_CASE(
 
 TEST_CASE("Full queues refuse requests, and cancelling answers the waiting ones") {
   TransitionSource source;
-  Shard shard({.limiter = {.min_items = 1, .samples_per_insert = 1, .error_buffer = 1}},
+  Shard shard({.limiter = {.minimum_items = 1, .samples_per_insert = 1, .error_buffer = 1}},
               source.spec, 1, {.waiting_insertions = 2, .waiting_samples = 2});
   int empty = 0;
   const auto count_empty = [&empty](const std::vector<Item>& items) {
@@ -67,7 +67,7 @@ TEST_CASE("Full queues refuse requests, and cancelling answers the waiting ones"
 
 TEST_CASE("Waiting requests are bounded in bytes, but one insertion may always wait") {
   TransitionSource source;
-  Shard shard({.limiter = {.min_items = 1, .samples_per_insert = 1, .error_buffer = 1}},
+  Shard shard({.limiter = {.minimum_items = 1, .samples_per_insert = 1, .error_buffer = 1}},
               source.spec, 1, {.waiting_bytes = 1});
   while (shard.waiting_insertions() == 0)
     REQUIRE(shard.insert(source.next(), [] {}));
@@ -82,9 +82,9 @@ TEST_CASE("Waiting requests are bounded in bytes, but one insertion may always w
     REQUIRE(shard.insert(source.next(), [] {}));
 }
 
-TEST_CASE("A bypassed rate limiter accepts every insertion but no sample before min_items") {
+TEST_CASE("A bypassed rate limiter accepts every insertion but no sample before minimum_items") {
   TransitionSource source;
-  Shard shard({.limiter = {.min_items = 3, .samples_per_insert = 1, .error_buffer = 1}},
+  Shard shard({.limiter = {.minimum_items = 3, .samples_per_insert = 1, .error_buffer = 1}},
               source.spec, 1);
   int accepted = 0;
   int sampled = 0;
@@ -101,7 +101,7 @@ TEST_CASE("A bypassed rate limiter accepts every insertion but no sample before 
   }
   CHECK_EQ(accepted, before + 55);
   CHECK_EQ(sampled, 50 * 256);
-  Shard fresh({.limiter = {.min_items = 3}}, source.spec, 1);
+  Shard fresh({.limiter = {.minimum_items = 3}}, source.spec, 1);
   fresh.bypass_rate_limiter(true);
   fresh.sample(1, [](const std::vector<Item>&) { FAIL("nothing was inserted"); });
 }

@@ -47,7 +47,7 @@ Batch next_sample(Table& table, const TransitionSpec& spec, std::int64_t count) 
 TEST_CASE("A loaded table continues with the same contents, counters, duplicates and samples") {
   const TemporaryFolder folder;
   Filled from(pixel_spec(3, 3),
-              {.max_items = 250, .limiter = {.min_items = 10, .samples_per_insert = 2}});
+              {.max_items = 250, .limiter = {.minimum_items = 10, .samples_per_insert = 2}});
   save(from.table, folder / "table");
   Table restored(from.config, from.spec, 1);
   restored.load(folder / "table");

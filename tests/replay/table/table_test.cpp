@@ -124,14 +124,14 @@ TEST_CASE(
   const TransitionSpec spec = state_spec(1, 2);
   std::mt19937_64 random(3);
   for (const double ratio : {0.1, 1.0, 1.7, 8.0, 256.0})
-    for (const std::int64_t min_items : {1, 10, 500})
+    for (const std::int64_t minimum_items : {1, 10, 500})
       for (const std::int64_t batch : {1, 32, 256}) {
         CAPTURE(ratio);
-        CAPTURE(min_items);
+        CAPTURE(minimum_items);
         CAPTURE(batch);
         const double buffer = std::max(1.0, ratio) + 0.5;
         Table table({.max_items = 600,
-                     .limiter = {.min_items = min_items,
+                     .limiter = {.minimum_items = minimum_items,
                                  .samples_per_insert = ratio,
                                  .error_buffer = buffer}},
                     spec, 1);
@@ -147,10 +147,10 @@ TEST_CASE(
           else
             table.sample(batch, items);
           const TableStats stats = table.stats();
-          const double drift = ratio * static_cast<double>(stats.inserted - min_items)
+          const double drift = ratio * static_cast<double>(stats.inserted - minimum_items)
                                - static_cast<double>(stats.sampled);
           const double allowed = std::max(buffer, static_cast<double>(batch) + ratio);
-          if (stats.inserted < min_items)
+          if (stats.inserted < minimum_items)
             REQUIRE_EQ(stats.sampled, 0);
           else {
             REQUIRE_GE(drift, -allowed - 1e-9);
@@ -161,9 +161,9 @@ TEST_CASE(
       }
 }
 
-TEST_CASE("The minimum_size limiter requires only min_items") {
+TEST_CASE("The minimum_size limiter requires only minimum_items") {
   const TransitionSpec spec = state_spec(1, 2);
-  Table table({.limiter = {.kind = RateLimiterKind::minimum_size, .min_items = 50}}, spec, 1);
+  Table table({.limiter = {.kind = RateLimiterKind::minimum_size, .minimum_items = 50}}, spec, 1);
   Writer writer = transition_writer(spec, 1);
   Player player(spec, 2);
   std::vector<Item> items;
@@ -185,7 +185,7 @@ TEST_CASE("An empty table returns no items") {
   table.sample(5, items);
   CHECK(items.empty());
   CHECK_FALSE(table.can_sample(1));
-  CHECK_EQ(table.why_blocked(), "samples wait for inserts: 0 of min_items 1 inserted");
+  CHECK_EQ(table.why_blocked(), "samples wait for inserts: 0 of minimum_items 1 inserted");
 }
 
 TEST_CASE("A configuration out of range is refused, and the error names the key") {
@@ -195,7 +195,7 @@ TEST_CASE("A configuration out of range is refused, and the error names the key"
   };
   refused({.max_items = 0}, "replay.max_items is 0");
   refused({.max_bytes = 0}, "replay.max_bytes is 0");
-  refused({.max_items = 10, .limiter = {.min_items = 11}}, "replay.min_items is 11");
+  refused({.max_items = 10, .limiter = {.minimum_items = 11}}, "replay.minimum_items is 11");
   refused({.limiter = {.samples_per_insert = std::nan("")}}, "replay.samples_per_insert is nan");
   refused({.limiter = {.samples_per_insert = 8, .error_buffer = 4}}, "replay.error_buffer is 4");
 }

@@ -14,7 +14,7 @@ namespace {
 // sanitizer, this shows that published rows need no lock.
 TEST_CASE("A writer appends while published rows of the same chunk are gathered") {
   const TransitionSpec spec = pixel_spec(3, 2);
-  Shard shard({.max_items = 300, .limiter = {.min_items = 1, .error_buffer = 1e9}}, spec, 1);
+  Shard shard({.max_items = 300, .limiter = {.minimum_items = 1, .error_buffer = 1e9}}, spec, 1);
   std::mutex mutex; // stands in for the mailbox of the shard's actor
   std::atomic<bool> done = false;
   std::atomic<int> gathered = 0;

@@ -94,14 +94,14 @@ class Client:
         self,
         limiter: str,
         *,
-        min_items: int = 1,
+        minimum_items: int = 1,
         samples_per_insert: float = 1.0,
         error_buffer: float = 1024.0,
         queue_items: int = 1,
         deadline: float = 10.0,
     ) -> None:
         """Replaces the limiter of the running table: "minimum_size", "samples_per_insert", "queue" or "stack"."""
-        self._native.set_limiter(limiter, min_items, samples_per_insert, error_buffer, queue_items, deadline)
+        self._native.set_limiter(limiter, minimum_items, samples_per_insert, error_buffer, queue_items, deadline)
 
     def info(self, *, deadline: float = 10.0) -> Info:
         """Contents, counters and waiting requests."""

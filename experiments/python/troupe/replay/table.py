@@ -170,13 +170,13 @@ class Table(_Steps):
         self,
         limiter: str,
         *,
-        min_items: int = 1,
+        minimum_items: int = 1,
         samples_per_insert: float = 1.0,
         error_buffer: float = 1024.0,
         queue_items: int = 1,
     ) -> None:
         """Replaces the limiter: "minimum_size", "samples_per_insert", "queue" or "stack"."""
-        self._native.set_limiter(limiter, min_items, samples_per_insert, error_buffer, queue_items)
+        self._native.set_limiter(limiter, minimum_items, samples_per_insert, error_buffer, queue_items)
 
     def __len__(self) -> int:
         return self._native.items()
