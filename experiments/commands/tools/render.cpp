@@ -96,10 +96,13 @@ void render_film(const RenderOptions& options, env::Environment& environment, Vi
   tell(options, options.tasks.front(), view, film.frames());
 }
 
-void render_one(const RenderOptions& options) {
+void render_one(RenderOptions options) {
   env::EnvironmentConfig config = options.environment;
   config.task = options.tasks.front();
   const auto environment = env::make_bare(config);
+  if (options.view.pixels.camera.empty()) {
+    options.view.pixels.camera = following_camera(*environment);
+  }
   env::check_can_be_drawn(*environment, options.view.pixels);
   play_to(*environment, options.state);
   View view(*environment->physics(), options.view);
@@ -172,9 +175,10 @@ void settle(RenderOptions& options) {
 void add_view_flags(CLI::App& command, RenderOptions& options) {
   env::PixelOptions& pixels = options.view.pixels;
   pixels.height = pixels.width = 0; // not given
-  command
-      .add_option("--camera", pixels.camera, "name or number of the camera; -1: the free camera")
-      ->capture_default_str();
+  pixels.camera.clear();
+  command.add_option("--camera", pixels.camera,
+                     "name or number of the camera; -1: the free camera; default: the first that "
+                     "follows the centre of mass, or else 0");
   auto* size =
       command
           .add_option("--size", options.size, "height and width, in pixels; 480, or 120 on a sheet")

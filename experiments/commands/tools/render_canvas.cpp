@@ -1,5 +1,6 @@
 #include "experiments/commands/tools/render_canvas.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <stdexcept>
 #include <string_view>
@@ -80,16 +81,22 @@ void Canvas::paste(int x, int y, int width, int height, std::span<const std::uin
   }
 }
 
-void Canvas::write(int x, int y, const std::string& text) {
+void Canvas::write(int x, int y, const std::string& text, int letters, int lines) {
   constexpr std::uint8_t kWhite[3] = {255, 255, 255};
-  for (const char letter : text) {
-    const std::string_view rows = shape_of(letter);
+  const int room = letters * lines;
+  std::string shown = text.substr(0, static_cast<std::size_t>(room));
+  if (shown != text) {
+    const auto dots = static_cast<std::size_t>(std::min(2, room));
+    shown.replace(shown.size() - dots, dots, dots, '.');
+  }
+  for (int place = 0; place < static_cast<int>(shown.size()); ++place) {
+    const std::string_view rows = shape_of(shown[static_cast<std::size_t>(place)]);
     for (int i = 0; i < 35; ++i) {
       if (rows[static_cast<std::size_t>(i)] != ' ') {
-        put(x + i % 5, y + i / 5, kWhite);
+        put(x + place % letters * kTextWidth + i % 5, y + place / letters * kTextHeight + i / 5,
+            kWhite);
       }
     }
-    x += kTextWidth;
   }
 }
 

@@ -20,9 +20,10 @@ public:
   /// Copies `picture`, [height, width, 3], to the position (x, y).
   void paste(int x, int y, int width, int height, std::span<const std::uint8_t> picture);
 
-  /// Writes white text with letters of 5x7 pixels in cells of 6x8. Letters become capitals; an
-  /// unknown character is drawn as a box.
-  void write(int x, int y, const std::string& text);
+  /// Writes white text with letters of 5x7 pixels in cells of 6x8, in lines of `letters`. Text that
+  /// does not fit into `lines` lines ends with "..". Letters become capitals; an unknown character
+  /// is drawn as a box.
+  void write(int x, int y, const std::string& text, int letters, int lines);
 
   static constexpr int kTextHeight = 8;
   static constexpr int kTextWidth = 6; // width of one cell

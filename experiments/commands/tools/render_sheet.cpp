@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "env/make/make.hpp"
+#include "env/physics.hpp"
 #include "env/plugin/rollout.hpp"
 #include "env/wrappers/pixels.hpp"
 #include "experiments/commands/tools/render_canvas.hpp"
@@ -15,6 +16,7 @@ namespace troupe::experiments::commands {
 namespace {
 
 constexpr int kGap = 6;
+constexpr int kMostLines = 2; // of a label
 
 std::string title_of(const RenderedTask& rendered) {
   if (!rendered.likeness) {
@@ -34,6 +36,16 @@ int columns_of(std::size_t count, int cell_width, int cell_height) {
 
 } // namespace
 
+std::string following_camera(env::Environment& environment) {
+  const env::Physics* physics = environment.physics();
+  for (int i = 0; physics != nullptr && i < physics->model().ncam; ++i) {
+    if (physics->model().cam_mode[i] == mjCAMLIGHT_TRACKCOM) {
+      return std::to_string(i);
+    }
+  }
+  return "0";
+}
+
 void play_to(env::Environment& environment, const RenderState& state) {
   const env::Rollout played = env::play(environment, state.seed, state.step);
   const auto taken = static_cast<std::int64_t>(played.steps.size()) - 1;
@@ -50,7 +62,14 @@ std::vector<RenderedTask> draw_sheet(const std::vector<std::string>& tasks,
                                      const ViewOptions& options,
                                      const std::filesystem::path& file) {
   const int cell_width = options.pixels.width * (options.both ? 3 : 1) + kGap;
-  const int cell_height = options.pixels.height + Canvas::kTextHeight + kGap;
+  const int letters = (cell_width - kGap) / Canvas::kTextWidth;
+  std::size_t longest = 0;
+  for (const std::string& task : tasks) {
+    longest = std::max(longest, task.size());
+  }
+  const int lines = static_cast<int>(longest) > letters ? kMostLines : 1;
+  const int label_height = lines * Canvas::kTextHeight;
+  const int cell_height = options.pixels.height + label_height + kGap;
   const int columns = columns_of(tasks.size(), cell_width, cell_height);
   const int rows = (static_cast<int>(tasks.size()) + columns - 1) / columns;
   Canvas sheet(columns * cell_width, rows * cell_height);
@@ -59,16 +78,20 @@ std::vector<RenderedTask> draw_sheet(const std::vector<std::string>& tasks,
     env::EnvironmentConfig one = config;
     one.task = task;
     const auto environment = env::make_bare(one);
-    env::check_can_be_drawn(*environment, options.pixels);
+    ViewOptions view_options = options;
+    if (options.pixels.camera.empty()) {
+      view_options.pixels.camera = following_camera(*environment);
+    }
+    env::check_can_be_drawn(*environment, view_options.pixels);
     play_to(*environment, state);
-    View view(*environment->physics(), options);
+    View view(*environment->physics(), view_options);
     const int number = static_cast<int>(all.size());
     const int x = number % columns * cell_width;
     const int y = number / columns * cell_height;
     const auto picture = view.draw();
     all.push_back({task, view.likeness()});
-    sheet.write(x + 1, y + 1, title_of(all.back()));
-    sheet.paste(x, y + Canvas::kTextHeight + 1, view.width(), view.height(), picture);
+    sheet.write(x + 1, y + 1, title_of(all.back()), letters, lines);
+    sheet.paste(x, y + label_height + 1, view.width(), view.height(), picture);
   }
   write_png(file, sheet.width(), sheet.height(), sheet.rgb());
   return all;

@@ -126,6 +126,55 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("The labels of a contact sheet stay above their own pictures") {
+  const TemporaryFolder folder;
+  const auto sheet = [&](const std::string& size, std::vector<std::string> tasks) {
+    for (const char* word : {"--renderer", "caster", "--out", "sheet.png", "--size"})
+      tasks.emplace_back(word);
+    tasks.push_back(size);
+    const Outcome outcome = render(tasks, folder.path());
+    CAPTURE(outcome.output);
+    REQUIRE(outcome.exit_code == 0);
+    return read_png(folder.path() / "sheet.png");
+  };
+  const auto lit = [](const Png& picture, int left, int right, int top, int bottom) {
+    int count = 0;
+    for (int y = top; y < bottom; ++y)
+      for (int x = left; x < right; ++x)
+        count += picture.rgb[static_cast<std::size_t>(3 * (y * picture.width + x))] == 255 ? 1 : 0;
+    return count;
+  };
+  const Png wrapped = sheet("60", {"cartpole_balance", "cartpole_balance_sparse"});
+  REQUIRE(wrapped.width == 132); // two cells of 60 pixels and a gap of 6
+  REQUIRE(wrapped.height == 82); // two lines of 8, the picture and the gap
+  for (const int cell : {0, 66}) {
+    CHECK(lit(wrapped, cell, cell + 60, 0, 9) > 20);
+    CHECK(lit(wrapped, cell, cell + 60, 9, 16) > 20);
+    CHECK(lit(wrapped, cell + 61, cell + 66, 0, 82) == 0);
+  }
+  // Of 20 letters, the longer name fills both lines and ends with two dots of 2x2 pixels.
+  CHECK(lit(wrapped, 66 + 49, 66 + 61, 9, 16) == 8);
+  CHECK(sheet("120", {"cheetah_run", "walker_walk"}).height
+        == 2 * (120 + 8 + 6)); // one line per label, and one column
+}
+
+TEST_CASE("Without --camera, pictures follow the animal, also where camera 0 follows a ball") {
+  const TemporaryFolder folder;
+  const auto picture = [&](std::vector<std::string> words) {
+    for (const char* word : {"--renderer", "caster", "--size", "64", "--out", "a.png", "--json"})
+      words.emplace_back(word);
+    const Outcome outcome = render(words, folder.path());
+    CAPTURE(outcome.output);
+    REQUIRE(outcome.exit_code == 0);
+    return read_png(folder.path() / "a.png").rgb;
+  };
+  const auto dog = picture({"dog_fetch"});
+  CHECK(dog == picture({"dog_fetch", "--camera", "y-axis"}));
+  CHECK(dog != picture({"dog_fetch", "--camera", "0"}));
+  CHECK(picture({"walker_walk"}) == picture({"walker_walk", "--camera", "0"}));
+  CHECK(picture({"reacher_easy"}) == picture({"reacher_easy", "--camera", "0"}));
+}
+
 TEST_CASE("An invalid render request is reported in one line") {
   const TemporaryFolder folder;
   struct Mistake {
