@@ -13,6 +13,7 @@
 #include "env/legible.hpp"
 #include "env/render/gl_context.hpp"
 #include "experiments/commands/commands.hpp"
+#include "experiments/commands/help_format.hpp"
 #include "experiments/commands/mistakes.hpp"
 #include "experiments/config/config.hpp"
 
@@ -41,6 +42,7 @@ int run_command(int argc, char** argv) {
   int exit_code = commands::kDone;
   CLI::App app("Troupe: asynchronous reinforcement learning with actors.");
   app.name("troupe");
+  app.formatter(commands::help_format()); // every command inherits it
   app.set_version_flag("--version", TROUPE_VERSION);
   app.require_subcommand(1);
   app.footer("Example: troupe train quickstart\n"

@@ -8,6 +8,7 @@
 
 #include "env/render/gl_context.hpp"
 #include "experiments/bench/bench.hpp"
+#include "experiments/commands/help_format.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -60,6 +61,7 @@ void print_figure(const Figure& figure, bool json) {
 int run(int argc, char** argv) {
   CLI::App app("Runs the benchmarks of one stage: median, minimum and maximum");
   app.name("troupe bench");
+  app.formatter(commands::help_format());
   BenchOptions options;
   std::string name;
   bool json = false;
@@ -70,7 +72,7 @@ int run(int argc, char** argv) {
              "threads, alternating with OpenGL, or only the caster with --vectors; without --task "
              "it draws five tasks, and also pictures along control steps. ddp starts its own "
              "processes; under torchrun, mpirun or srun it measures the processes it runs in.");
-  app.add_option("stage", name, "the stage to measure, or \"all\"");
+  app.add_option("STAGE", name, "the stage to measure, or \"all\"");
   app.add_flag("--json", json, "print one JSON object per line");
   app.add_option("--seconds", options.seconds, "seconds per repetition")
       ->check(CLI::Range(0.001, 3600.0))

@@ -18,6 +18,7 @@
 #include "experiments/commands/running/resumption.hpp"
 #include "experiments/commands/running/run_choice.hpp"
 #include "experiments/commands/running/run_experiment.hpp"
+#include "experiments/commands/running/run_flags.hpp"
 #include "experiments/commands/running/signals.hpp"
 #include "experiments/commands/running/stored_run.hpp"
 #include "experiments/config/config.hpp"
@@ -282,8 +283,7 @@ void add_launch(CLI::App& app, int& exit_code) {
   command->add_option("RUN", options->run,
                       "with --resume: the run's folder, or s3://bucket/prefix/NAME/TIME of "
                       "checkpoint.store, whose newest checkpoint is fetched to the folder of runs");
-  command->add_option("--set", options->overrides, "key=value of the experiment; may be repeated")
-      ->allow_extra_args(false);
+  add_overrides(*command, options->overrides, "key=value of the experiment; may be repeated");
   command->add_option("--runs", options->runs, "folder of runs; replaces the cluster's");
   command->add_option("--listen", options->listen,
                       "ADDRESS:PORT of the head; replaces head.listen and head.address");

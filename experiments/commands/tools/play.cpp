@@ -4,7 +4,7 @@
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/running/http_flags.hpp"
-#include "experiments/commands/running/stored_run.hpp"
+#include "experiments/commands/running/run_flags.hpp"
 #include "experiments/commands/running/trained_policy.hpp"
 #include "experiments/commands/running/wait_for_signal.hpp"
 #include "experiments/play/play_server.hpp"
@@ -13,7 +13,7 @@ namespace troupe::experiments::commands {
 namespace {
 
 struct Playing {
-  std::string run;
+  StoredRunChoice run;
   play::PlayOptions shown;
   HttpChoice server{.http = {.thread_name = "play"}};
   CheckpointChoice checkpoint;
@@ -23,14 +23,13 @@ struct Playing {
 
 void play_run(Playing options) {
   const EndSignals signals;
-  options.run = local_run(options.run, "runs").string();
-  check_is_run(options.run);
-  const CheckpointFolder checkpoint = choose_checkpoint(options.run, options.checkpoint);
-  TrainedPolicy trained = load_trained_policy(options.run, checkpoint);
+  const std::string run = chosen_run(options.run).string();
+  const CheckpointFolder checkpoint = choose_checkpoint(run, options.checkpoint);
+  TrainedPolicy trained = load_trained_policy(run, checkpoint);
   options.shown.stage.effects = !options.no_effects;
   play::Player player(trained.config.environment, std::move(trained.policy), options.shown);
   const play::PlayServer server(player,
-                                {.run = options.run,
+                                {.run = run,
                                  .task = trained.config.environment.task,
                                  .agent = trained.contract.agent,
                                  .updates = checkpoint.updates},
@@ -38,7 +37,7 @@ void play_run(Playing options) {
   if (options.json)
     print_json({{"address", server.address()}, {"updates", checkpoint.updates}});
   else
-    std::printf("%s after %lld updates is playing at %s\n", options.run.c_str(),
+    std::printf("%s after %lld updates is playing at %s\n", run.c_str(),
                 static_cast<long long>(checkpoint.updates), server.address().c_str());
   std::fflush(stdout);
   signals.wait(false);
@@ -55,7 +54,7 @@ void add_play(CLI::App& app) {
                   "caster draws; pictures are sent "
                   "as fast as the browser takes them. It ends with SIGINT or SIGTERM.");
   auto options = std::make_shared<Playing>();
-  command->add_option("run", options->run, "the run's folder")->required();
+  add_stored_run(*command, options->run, "the run's folder");
   add_checkpoint_flags(*command, options->checkpoint);
   add_http_flags(*command, options->server);
   command->add_option("--width", options->shown.stage.width, "width of the pictures in pixels")

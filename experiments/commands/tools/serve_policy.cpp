@@ -7,7 +7,7 @@
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/running/http_flags.hpp"
-#include "experiments/commands/running/stored_run.hpp"
+#include "experiments/commands/running/run_flags.hpp"
 #include "experiments/commands/running/trained_policy.hpp"
 #include "experiments/commands/running/wait_for_signal.hpp"
 #include "experiments/serving/message_door.hpp"
@@ -17,7 +17,7 @@ namespace troupe::experiments::commands {
 namespace {
 
 struct PolicyServing {
-  std::string run;
+  StoredRunChoice run;
   std::vector<std::string> versions;
   std::vector<std::string> shares;
   HttpChoice listening{
@@ -119,11 +119,10 @@ std::unique_ptr<serving::MessageDoor> open_door(PolicyServing& options, env::wir
 
 void serve_policy(PolicyServing options) {
   const EndSignals signals;
-  options.run = local_run(options.run, "runs").string();
-  check_is_run(options.run);
+  const std::string run = chosen_run(options.run).string();
   options.server.http = options.listening.http;
   options.server.token = options.listening.token();
-  options.server.versions = {version_of("main", options.run, options.checkpoint)};
+  options.server.versions = {version_of("main", run, options.checkpoint)};
   for (const std::string& text : options.versions) {
     options.server.versions.push_back(read_version(text));
     const std::string& name = options.server.versions.back().name;
@@ -145,9 +144,8 @@ void serve_policy(PolicyServing options) {
       told["messages"] = door->endpoint();
     print_json(told);
   } else {
-    std::printf("serving %s at %s/v1/act%s, token %s\n", options.run.c_str(),
-                server.address().c_str(), door ? (" and " + door->endpoint()).c_str() : "",
-                token.c_str());
+    std::printf("serving %s at %s/v1/act%s, token %s\n", run.c_str(), server.address().c_str(),
+                door ? (" and " + door->endpoint()).c_str() : "", token.c_str());
   }
   std::fflush(stdout);
   while (options.reload_seconds > 0
@@ -170,8 +168,7 @@ void add_serve_policy(CLI::App& serving) {
       "training: newer checkpoints replace it. It ends with SIGINT or SIGTERM.");
   auto options = std::make_shared<PolicyServing>();
   serving::PolicyServerOptions& server = options->server;
-  command->add_option("run", options->run, "the run's folder; its version is called main")
-      ->required();
+  add_stored_run(*command, options->run, "the run's folder; its version is called main");
   add_checkpoint_flags(*command, options->checkpoint, "the latest, replaced by newer ones");
   command->add_option("--version", options->versions,
                       "another policy of the same contract, NAME=RUN, NAME=RUN@UPDATES or "

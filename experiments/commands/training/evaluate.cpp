@@ -8,13 +8,12 @@
 
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
+#include "experiments/commands/running/run_flags.hpp"
 #include "experiments/commands/running/stored_recording.hpp"
-#include "experiments/commands/running/stored_run.hpp"
 #include "experiments/commands/training/evaluate_recorded.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/on_data.hpp"
 #include "experiments/config/plan_workload.hpp"
-#include "experiments/run_folder/head_file.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 #include "learner/device/safetensors.hpp"
 
@@ -44,8 +43,7 @@ void evaluate_on_data(const Experiment& experiment, const CheckpointFolder& chec
 }
 
 struct Options {
-  std::string run;
-  std::string runs = "runs";
+  StoredRunChoice run;
   std::vector<std::string> overrides;
   std::int64_t step = -1;
   bool best = false;
@@ -60,21 +58,21 @@ void evaluate(Options options) {
   if (!options.recorded.recording.empty()) {
     options.recorded.recording = local_recording(options.recorded.recording);
   }
-  options.run = find_run(local_run(options.run, options.runs), options.runs).string();
+  const std::string run = chosen_run(options.run).string();
   const Experiment experiment =
-      load_experiment(std::filesystem::path(options.run) / "config.textproto", options.overrides);
+      load_experiment(std::filesystem::path(run) / "config.textproto", options.overrides);
   const CheckpointFolder checkpoint =
-      options.best ? find_best_checkpoint(options.run)
-                   : find_checkpoint(options.run,
-                                     options.step < 0 ? std::nullopt : std::optional(options.step));
+      options.best
+          ? find_best_checkpoint(run)
+          : find_checkpoint(run, options.step < 0 ? std::nullopt : std::optional(options.step));
   if (is_on_data(experiment)) {
     if (!options.recorded.recording.empty()) {
       throw std::invalid_argument(
-          "--on evaluates a policy; " + options.run
+          "--on evaluates a policy; " + run
           + " is a run on data, which is evaluated on validation rows; omit it");
     }
     if (!options.video.empty() || !options.picture.empty()) {
-      throw std::invalid_argument("--video and --picture show an environment; " + options.run
+      throw std::invalid_argument("--video and --picture show an environment; " + run
                                   + " is a run on data; omit them");
     }
     evaluate_on_data(experiment, checkpoint, options.json);
@@ -88,7 +86,7 @@ void evaluate(Options options) {
   options.play.picture = options.picture;
   if (!options.json) {
     std::printf("%s, checkpoint of %lld updates of %s\n", experiment.environment().task().c_str(),
-                static_cast<long long>(checkpoint.updates), options.run.c_str());
+                static_cast<long long>(checkpoint.updates), run.c_str());
     options.play.on_episode = [](int episode, double episode_return) {
       std::printf("episode %d: return %.1f\n", episode + 1, episode_return);
       std::fflush(stdout);
@@ -126,9 +124,7 @@ void add_evaluate(CLI::App& app) {
                   "With --on nothing is played: the return is estimated from the episodes that "
                   "`troupe record` or `troupe dataset import` wrote.");
   auto options = std::make_shared<Options>();
-  command->add_option("RUN", options->run, "the run's folder");
-  command->add_option("--runs", options->runs, "without RUN, the newest below this folder")
-      ->capture_default_str();
+  add_stored_run(*command, options->run, "the run's folder");
   CLI::Option* episodes =
       command->add_option("--episodes", options->play.episodes, "number of episodes")
           ->check(CLI::Range(1, 100'000))

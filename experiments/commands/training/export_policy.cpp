@@ -7,7 +7,7 @@
 
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
-#include "experiments/commands/running/stored_run.hpp"
+#include "experiments/commands/running/run_flags.hpp"
 #include "experiments/commands/running/trained_policy.hpp"
 #include "experiments/commands/tools/recording_info.hpp"
 #include "experiments/exporting/header_file.hpp"
@@ -24,7 +24,7 @@ namespace {
 constexpr std::int64_t kSampleBytes = 64 << 20; // default limit for recorded observations
 
 struct ExportFlags {
-  std::string run;
+  StoredRunChoice run;
   std::string out;
   std::string format = "all";
   std::string weights = "float";
@@ -54,10 +54,8 @@ std::int64_t sample_count(const ExportFlags& options, const PolicyContract& cont
   return std::clamp<std::int64_t>(kSampleBytes / static_cast<std::int64_t>(bytes), 16, 1000);
 }
 
-Exported load_exported(const ExportFlags& options) {
-  check_is_run(options.run);
-  TrainedPolicy trained =
-      load_trained_policy(options.run, choose_checkpoint(options.run, options.checkpoint));
+Exported load_exported(const std::filesystem::path& run, const ExportFlags& options) {
+  TrainedPolicy trained = load_trained_policy(run, choose_checkpoint(run, options.checkpoint));
   Exported made{.config = std::move(trained.config),
                 .contract = std::move(trained.contract),
                 .graph = {},
@@ -102,11 +100,11 @@ void write_exported(const std::filesystem::path& folder, const ExportFlags& opti
 }
 
 void export_policy(ExportFlags options) {
-  options.run = local_run(options.run, "runs").string();
+  const std::filesystem::path run = chosen_run(options.run);
   if (options.out.empty())
-    options.out = (std::filesystem::path(options.run) / "export").string();
+    options.out = (run / "export").string();
   refuse_existing(options.out);
-  const Exported exported = load_exported(options);
+  const Exported exported = load_exported(run, options);
   const std::filesystem::path unfinished = options.out + ".unfinished";
   std::filesystem::remove_all(unfinished);
   std::filesystem::create_directories(unfinished);
@@ -148,7 +146,7 @@ void add_export_policy(CLI::App& app) {
       "Each folder has the contract (names, order, scales and history of observations and actions) "
       "and recorded observations with the expected actions.");
   auto options = std::make_shared<ExportFlags>();
-  command->add_option("run", options->run, "the run's folder")->required();
+  add_stored_run(*command, options->run, "the run's folder");
   command->add_option("--out", options->out, "a new folder; default: export in the run's folder");
   command
       ->add_option("--format", options->format,

@@ -60,7 +60,7 @@ void add_report(CLI::App& app) {
                   "A folder is a run's, a sweep's or one above them; without a name before it, a "
                   "method is named after its agent.");
   auto options = std::make_shared<ReportFlags>();
-  command->add_option("runs", options->places, "folders of runs, or method=folder")->required();
+  command->add_option("RUNS", options->places, "folders of runs, or method=folder")->required();
   command->add_option("--out", options->out, "the page; replaced if it exists")
       ->capture_default_str();
   command->add_option("--markdown", options->markdown, "the tables as Markdown");

@@ -8,6 +8,7 @@
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/running/run_dashboard.hpp"
 #include "experiments/commands/running/run_experiment.hpp"
+#include "experiments/commands/running/run_flags.hpp"
 #include "experiments/commands/training/sweeper.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/run_folder/folder_lock.hpp"
@@ -196,8 +197,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
       ->add_option("--vary", options->varied,
                    "key=value,value: one run per value; repeated: one per combination")
       ->allow_extra_args(false);
-  command->add_option("--set", options->overrides, "key=value of every run; may be repeated")
-      ->allow_extra_args(false);
+  add_overrides(*command, options->overrides, "key=value of every run; may be repeated");
   command->add_option("--jobs", options->jobs, "runs at a time")->check(CLI::Range(1, 1024));
   command
       ->add_option("--attempts", options->attempts,

@@ -6,9 +6,8 @@
 #include "experiments/commands/folders.hpp"
 #include "experiments/commands/running/resumption.hpp"
 #include "experiments/commands/running/run_experiment.hpp"
-#include "experiments/commands/running/stored_run.hpp"
+#include "experiments/commands/running/run_flags.hpp"
 #include "experiments/config/config.hpp"
-#include "experiments/run_folder/head_file.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 
 namespace troupe::experiments::commands {
@@ -18,7 +17,6 @@ struct TrainOptions {
   std::string file;
   std::vector<std::string> overrides;
   std::string runs = "runs";
-  double minutes = -1;
   RunOptions run;
 };
 
@@ -60,7 +58,7 @@ int begin_training(const TrainOptions& options, const RunOptions& run) {
   return run_experiment(experiment, config, folder, {}, run);
 }
 
-void train(TrainOptions options, int& exit_code) {
+void train(const TrainOptions& options, int& exit_code) {
   if (options.file.empty()) {
     std::string names;
     for (const std::string& name : config_names(config_folders())) {
@@ -68,22 +66,18 @@ void train(TrainOptions options, int& exit_code) {
     }
     throw std::invalid_argument("name an experiment file or one of: " + names);
   }
-  if (options.minutes >= 0) {
-    options.overrides.push_back("stop.minutes=" + std::to_string(options.minutes));
-  }
   exit_code =
       watched(options.run, [&](const RunOptions& run) { return begin_training(options, run); });
 }
 
 struct ResumeOptions {
-  std::string run;
-  std::string runs = "runs";
+  StoredRunChoice run;
   std::vector<std::string> overrides;
   RunOptions options;
 };
 
 void resume(const ResumeOptions& given, int& exit_code) {
-  const auto run = find_run(local_run(given.run, given.runs), given.runs);
+  const auto run = chosen_run(given.run);
   exit_code = watched(given.options, [&](const RunOptions& options) {
     return go_on(run, given.overrides, options);
   });
@@ -111,14 +105,10 @@ void add_train(CLI::App& app, int& exit_code) {
       "`troupe list experiments` lists the included ones, `troupe list keys` the keys for --set.");
   auto options = std::make_shared<TrainOptions>();
   command->add_option("EXPERIMENT", options->file, "experiment file or name");
-  command
-      ->add_option("--set", options->overrides,
-                   "key=value, may be repeated; a list as 1,2,3; key= for the default")
-      ->allow_extra_args(false);
+  add_overrides(*command, options->overrides,
+                "key=value, may be repeated; a list as 1,2,3; key= for the default");
   command->add_option("--runs", options->runs, "folder for runs/<name>/<time>")
       ->capture_default_str();
-  command->add_option("--minutes", options->minutes, "time limit; the same as --set stop.minutes=")
-      ->check(CLI::Range(0.0, 1e7));
   add_run_flags(*command, options->run);
   command->callback([options, &exit_code] { train(*options, exit_code); });
 }
@@ -132,15 +122,11 @@ void add_resume(CLI::App& app, int& exit_code) {
                   "Items are redistributed if the number of shards changes. Keys that do not fit "
                   "the checkpoint (networks, environment, n_step, ...) are refused.");
   auto options = std::make_shared<ResumeOptions>();
-  command->add_option("RUN", options->run,
-                      "the run's folder, or s3://bucket/prefix/NAME/TIME of checkpoint.store, "
-                      "whose newest checkpoint is fetched to RUNS/NAME/TIME");
-  command->add_option("--runs", options->runs, "without RUN, the newest below this folder")
-      ->capture_default_str();
-  command
-      ->add_option("--set", options->overrides,
-                   "key=value that overrides the run's from now on; may be repeated")
-      ->allow_extra_args(false);
+  add_stored_run(*command, options->run,
+                 "the run's folder, or s3://bucket/prefix/NAME/TIME of checkpoint.store, "
+                 "whose newest checkpoint is fetched to RUNS/NAME/TIME");
+  add_overrides(*command, options->overrides,
+                "key=value that replaces the run's value; may be repeated");
   add_run_flags(*command, options->options);
   command->callback([options, &exit_code] { resume(*options, exit_code); });
 }

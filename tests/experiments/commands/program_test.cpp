@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -16,47 +17,59 @@ using namespace troupe::experiments;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-TEST_CASE("The help of every command has an example and exits with code 0") {
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"--help"},
-                                             {"train", "--help"},
-                                             {"resume", "--help"},
-                                             {"evaluate", "--help"},
-                                             {"list", "--help"},
-                                             {"new", "--help"},
-                                             {"completion", "--help"},
-                                             {"check", "--help"},
-                                             {"doctor", "--help"},
-                                             {"bench", "--help"},
-                                             {"check", "golden", "--help"},
-                                             {"check", "likeness", "--help"},
-                                             {"replay", "--help"},
-                                             {"replay", "serve", "--help"},
-                                             {"replay", "info", "--help"},
-                                             {"keys", "--help"},
-                                             {"keys", "new", "--help"},
-                                             {"keys", "show", "--help"},
-                                             {"keys", "cluster", "--help"},
-                                             {"keys", "rotate", "--help"},
-                                             {"keys", "check", "--help"},
-                                             {"render", "--help"},
-                                             {"actor", "--help"},
-                                             {"launch", "--help"},
-                                             {"node", "--help"},
-                                             {"status", "--help"},
-                                             {"top", "--help"},
-                                             {"logs", "--help"},
-                                             {"stop", "--help"},
-                                             {"scale", "--help"},
-                                             {"restart", "--help"},
-                                             {"transparent", "--help"}}) {
-    CAPTURE(words[0]);
-    const Outcome outcome = run_troupe(words);
-    CHECK(outcome.exit_code == 0);
-    CHECK(has(outcome.output, "Example: troupe "));
+namespace {
+
+/// The first words of the lines in a section of a help text, such as "Subcommands:".
+std::vector<std::string> names_in_help(const std::string& help, const std::string& section) {
+  std::vector<std::string> names;
+  std::istringstream lines(help);
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(" ")) {
+      inside = line == section;
+    } else if (inside && line.size() > 2 && line[2] != ' ') {
+      names.push_back(line.substr(2, line.find(' ', 2) - 2));
+    }
   }
-  CHECK(run_troupe({"--version"}).exit_code == 0);
+  return names;
+}
+
+/// Checks the help of a command and of all commands below it. Returns how many there are.
+int check_help(const std::vector<std::string>& command) {
+  std::vector<std::string> words = command;
+  words.emplace_back("--help");
+  const Outcome outcome = run_troupe(words);
+  const std::string& help = outcome.output;
+  CAPTURE(help);
+  CHECK(outcome.exit_code == 0);
+  CHECK(has(help, "Example: troupe "));
+  for (const char* raw : {":INT", ":UINT", ":FLOAT", ":TEXT", ":{", "(Env:", "e+"})
+    CHECK_MESSAGE(!has(help, raw), raw);
+  for (const std::string& name : names_in_help(help, "Positionals:"))
+    CHECK_MESSAGE(
+        std::none_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; }), name);
+  int count = 1;
+  for (const std::string& name : names_in_help(help, "Subcommands:")) {
+    words = command;
+    words.push_back(name);
+    count += check_help(words);
+  }
+  return count;
+}
+
+} // namespace
+
+TEST_CASE("The help of every command has an example, plain types and capital positionals") {
+  CHECK(check_help({}) > 45);
+  CHECK(check_help({"actor"}) == 1); // hidden
   CHECK_FALSE(has(run_troupe({"--help"}).output, "  actor "));
+  CHECK(run_troupe({"--version"}).exit_code == 0);
+  const std::string launch = run_troupe({"launch", "--help"}).output;
+  CHECK(has(launch, "(0 to 10000000)"));
+  CHECK(has(launch, "CLUSTER"));
+  const std::string stop = run_troupe({"stop", "--help"}).output;
+  CHECK(has(stop, "or the variable TROUPE_KEYS"));
+  CHECK(has(run_troupe({"export", "--help"}).output, "--weights float|bfloat16|int8"));
 }
 
 TEST_CASE("The built-in agents are listed with what they support, as in the README's table") {
@@ -124,6 +137,9 @@ TEST_CASE("A user error exits with code 2, and the last line names it") {
            {{"train", "quickstart", "twice"}, "twice: `troupe train` takes no such argument"},
            {{"resume"}, "there is no run below it"},
            {{"evaluate"}, "there is no run below it"},
+           {{"export"}, "there is no run below it"},
+           {{"play"}, "there is no run below it"},
+           {{"serve", "policy"}, "there is no run below it"},
            {{"train"}, "quickstart"},
            {{"train", "quickstrat"}, "did you mean quickstart"},
            {{"train", "bad.textproto"}, "did you mean cartpole_balance"},
@@ -134,6 +150,12 @@ TEST_CASE("A user error exits with code 2, and the last line names it") {
            {{"train", "quickstart", "--set", "replay.shard=2"}, "replay.shards"},
            {{"train", "quickstart", "--set", "replay.shards=0"}, "from 1 to 64"},
            {{"train", "quickstart", "--minutes", "-3"}, "--minutes"},
+           {{"train", "quickstart", "--minutes", "nan"}, "--minutes: nan is not a finite number"},
+           {{"resume", "--minutes", "inf"}, "--minutes"},
+           {{"launch", "laptop", "quickstart", "--minutes", "nan"}, "--minutes: nan is not"},
+           {{"serve", "environment", "cheetah_run", "--silence", "nan"},
+            "--silence: nan is not a finite number"},
+           {{"sweep", "quickstart", "--minutes", "nan"}, "--minutes: nan is not a finite number"},
            {{"train", "\x1b[2J\xff"}, "\\x1b[2J\\xff"},
            {{"train", "quickstart", "--colour"}, "--colour"},
            {{"resume", "none"}, "there is no such run"},

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <regex>
 #include <sstream>
 
 #include "tests/folders.hpp"
@@ -43,4 +44,33 @@ TEST_CASE("Every command in the README succeeds") {
     CAPTURE(shell.output());
     CHECK(exit_code == 0);
   }
+}
+
+TEST_CASE(
+    "No command in the documentation has a placeholder that a shell takes for a redirection") {
+  const std::regex placeholder("<[a-z_]+>");
+  int blocks = 0;
+  for (const char* place :
+       {"README.md", "env", "replay", "collectives", "learner", "actors", "experiments", "tests"}) {
+    std::vector<std::filesystem::path> files{in_source(place)};
+    if (std::filesystem::is_directory(files.front())) {
+      const std::filesystem::recursive_directory_iterator inside(files.front());
+      files.clear();
+      for (const auto& entry : inside) {
+        files.push_back(entry.path());
+      }
+    }
+    for (const auto& file : files) {
+      if (file.extension() != ".md") {
+        continue;
+      }
+      CAPTURE(file);
+      for (const std::string& block : shell_blocks(read_text(file))) {
+        ++blocks;
+        CAPTURE(block);
+        CHECK_FALSE(std::regex_search(block, placeholder));
+      }
+    }
+  }
+  CHECK(blocks > 50);
 }
