@@ -145,7 +145,7 @@ void CheckpointCopies::copy(const Job& job) {
       store_.put_file(below(there, kLastFile), job.links / kLastFile);
     return;
   }
-  for (const char* name : {"origin.json", "metrics.csv", "config.textproto"})
+  for (const char* name : {"origin.json", "metrics.csv", "metrics.jsonl", "config.textproto"})
     if (fs::exists(folder_ / name))
       store_.put_file(below(options_.run, name), folder_ / name);
   copied_.erase(number);

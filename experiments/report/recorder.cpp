@@ -37,7 +37,8 @@ actors::RunCallbacks Recorder::callbacks() {
 
 /// Logs which files have stopped or resumed taking data since the last call.
 void Recorder::tell_of_disk() {
-  for (const auto& news : {metrics_.file().news(), events_.file().news(), log_.news()}) {
+  for (const auto& news :
+       {metrics_.file().news(), metrics_.lines().news(), events_.file().news(), log_.news()}) {
     if (news) {
       log("warning", *news);
     }
@@ -46,7 +47,7 @@ void Recorder::tell_of_disk() {
 
 std::string Recorder::unwritten() {
   tell_of_disk();
-  for (env::AppendedFile* const file : {&metrics_.file(), &events_.file()}) {
+  for (env::AppendedFile* const file : {&metrics_.file(), &metrics_.lines(), &events_.file()}) {
     if (const std::string& problem = file->flush(); !problem.empty()) {
       return problem;
     }

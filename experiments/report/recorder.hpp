@@ -17,9 +17,9 @@
 
 namespace troupe::experiments {
 
-/// Writes everything that a run reports to metrics.csv, the event file, log.txt and the screen. One
-/// thread at a time. While the disk is full, data for a file wait in memory; this is logged once,
-/// and again when the file can be written.
+/// Writes everything that a run reports to metrics.csv, metrics.jsonl, the event file, log.txt and
+/// the screen. One thread at a time. While the disk is full, data for a file wait in memory; this
+/// is logged once, and again when the file can be written.
 class Recorder {
 public:
   struct Options {

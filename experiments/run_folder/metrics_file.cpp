@@ -11,6 +11,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include <nlohmann/json.hpp>
+
 namespace troupe::experiments {
 namespace {
 
@@ -24,9 +26,9 @@ std::string read_all(const fs::path& path) {
 }
 
 /// Removes the incomplete last row that a killed process left.
-void drop_partial_row(const fs::path& path, const std::string& text) {
-  const std::size_t end = text.rfind("\r\n");
-  const std::size_t keep = end == std::string::npos ? 0 : end + 2;
+void drop_partial_row(const fs::path& path, const std::string& text, const std::string& line_end) {
+  const std::size_t end = text.rfind(line_end);
+  const std::size_t keep = end == std::string::npos ? 0 : end + line_end.size();
   if (keep < text.size()) {
     fs::resize_file(path, keep);
   }
@@ -82,6 +84,10 @@ std::vector<std::string> checked_header(const fs::path& path, const std::string&
     refuse("its header has a column twice");
   }
   return names;
+}
+
+std::string json_text(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 } // namespace
@@ -197,7 +203,7 @@ MetricsFile::MetricsFile(const fs::path& path, std::vector<std::string> its_colu
     if (has_header) {
       take_columns(checked_header(path, text));
     }
-    drop_partial_row(path, text);
+    drop_partial_row(path, text, "\r\n");
   }
   file_.emplace(path);
   if (!has_header) {
@@ -206,6 +212,11 @@ MetricsFile::MetricsFile(const fs::path& path, std::vector<std::string> its_colu
   if (const std::string& problem = file_->flush(); !problem.empty()) {
     throw std::runtime_error(problem);
   }
+  const fs::path lines = fs::path(path).replace_extension(".jsonl");
+  if (fs::is_regular_file(lines, none)) {
+    drop_partial_row(lines, read_all(lines), "\n");
+  }
+  lines_.emplace(lines);
 }
 
 void MetricsFile::take_columns(std::vector<std::string> of_file) {
@@ -233,11 +244,24 @@ std::string MetricsFile::left_out() const {
 
 void MetricsFile::write(const std::map<std::string, std::string>& values) {
   std::vector<std::string> fields;
-  for (const std::string& name : columns_) {
+  std::string line;
+  const auto value_of = [&](const std::string& name) {
     const auto found = values.find(name);
-    fields.push_back(found == values.end() ? "" : found->second);
+    const std::string value = found == values.end() ? "" : found->second;
+    if (!value.empty()) {
+      line += (line.empty() ? "{" : ",") + json_text(name) + ":"
+              + (name == "kind" ? json_text(value) : value);
+    }
+    return value;
+  };
+  for (const std::string& name : columns_) {
+    fields.push_back(value_of(name));
+  }
+  for (const std::string& name : left_out_) {
+    value_of(name);
   }
   file_->append(csv_record(fields));
+  lines_->append(line + "}\n");
 }
 
 void MetricsFile::progress(const actors::Progress& p) {

@@ -15,13 +15,15 @@ namespace troupe::experiments {
 
 /// metrics.csv (RFC 4180, lines end with CR LF): one row per progress report and per evaluation. A
 /// file keeps the columns that it was created with; a missing or non-finite value is an empty
-/// field. While the disk is full, rows wait in memory. Use from one thread. Throws
-/// std::runtime_error with path and reason if the file cannot be opened, or if an existing file is
-/// damaged or has columns that are not in `its_columns`.
+/// field. metrics.jsonl beside it has one JSON object per row, without the missing values; it also
+/// has the values for which an older metrics.csv has no column. While the disk is full, rows wait
+/// in memory. Use from one thread. Throws std::runtime_error with path and reason if a file cannot
+/// be opened, or if an existing metrics.csv is damaged or has columns that are not in
+/// `its_columns`.
 class MetricsFile {
 public:
-  /// Appends to an existing file, which may have fewer columns in a different order. Removes an
-  /// incomplete last row.
+  /// Appends to existing files; metrics.csv may have fewer columns in a different order. Removes
+  /// incomplete last rows.
   MetricsFile(const std::filesystem::path& path, std::vector<std::string> its_columns);
 
   void progress(const actors::Progress& progress);
@@ -31,7 +33,8 @@ public:
   /// lacks none.
   std::string left_out() const;
 
-  env::AppendedFile& file() { return *file_; }
+  env::AppendedFile& file() { return *file_; }   // metrics.csv
+  env::AppendedFile& lines() { return *lines_; } // metrics.jsonl
 
   /// The columns for a run in an environment, including the columns `of_learner`, which its agent's
   /// learner fills.
@@ -42,7 +45,7 @@ private:
   void write(const std::map<std::string, std::string>& values);
   std::filesystem::path path_;
   std::vector<std::string> columns_, left_out_;
-  std::optional<env::AppendedFile> file_;
+  std::optional<env::AppendedFile> file_, lines_;
 };
 
 /// Formats one record of RFC 4180 with its CR LF. Fields are quoted where necessary.

@@ -52,7 +52,8 @@ std::set<std::int64_t, std::greater<>> stored_checkpoints(replay::ObjectStore& s
 
 void fetch_files(replay::ObjectStore& store, const replay::ObjectAddress& run,
                  const fs::path& here) {
-  for (const char* name : {"origin.json", "metrics.csv", kExperiment}) { // makes it a run
+  for (const char* name :
+       {"origin.json", "metrics.csv", "metrics.jsonl", kExperiment}) { // makes it a run
     try {
       if (!fs::exists(here / name)) {
         store.get_file(below(run, name), here / name);

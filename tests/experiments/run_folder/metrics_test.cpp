@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include <nlohmann/json.hpp>
+
 #include "experiments/report/curve.hpp"
 #include "experiments/report/recorder.hpp"
 #include "experiments/run_folder/event_file.hpp"
@@ -112,6 +114,37 @@ TEST_CASE("metrics.csv has one row per report, constant columns, and empty field
   CHECK(cell(records, 2, "evaluation_return_max") == "30");
   CHECK(cell(records, 3, "kind") == "final");
   CHECK(cell(records, 3, "evaluation_return").empty());
+}
+
+TEST_CASE("metrics.jsonl has one JSON object per row of metrics.csv, without missing values") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "metrics.jsonl";
+  std::ofstream(path) << "{\"kind\":\"progress\",\"updates\":1}\n{\"kind\":\"prog";
+  actors::Progress progress;
+  progress.environment_steps = 800;
+  progress.episode_return = kNan;
+  progress.training_seconds = 1e-7;
+  progress.learner = {{"a \"loss\",\nin nats", -1.5}, {"unheard_of", 3}};
+  std::ofstream(folder / "metrics.csv", std::ios::binary) << "kind,updates\r\n"; // of old
+  {
+    MetricsFile file(folder / "metrics.csv", MetricsFile::columns({"a \"loss\",\nin nats"}));
+    file.progress(progress);
+    file.evaluation({.environment_steps = 800, .updates = 50, .returns = {10, 30}});
+  }
+  std::vector<nlohmann::json> rows;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);)
+    rows.push_back(nlohmann::json::parse(line));
+  REQUIRE(rows.size() == 3); // the incomplete one was removed
+  CHECK(rows[0].at("updates") == 1);
+  CHECK(rows[1].at("kind") == "progress");
+  CHECK(rows[1].at("environment_steps") == 800);
+  CHECK(rows[1].at("training_seconds") == 1e-7);
+  CHECK(rows[1].at("a \"loss\",\nin nats") == -1.5);
+  CHECK_FALSE(rows[1].contains("episode_return"));
+  CHECK_FALSE(rows[1].contains("unheard_of"));
+  CHECK(rows[2].at("kind") == "evaluation");
+  CHECK(rows[2].at("evaluation_return") == 20);
 }
 
 TEST_CASE("metrics.csv continues after a kill in the middle of a row or of its header") {
@@ -352,12 +385,13 @@ TEST_CASE("While a disk is full, records are buffered, and they are written once
       callbacks.progress({});
     CHECK(recorder.unwritten().find("metrics.csv: cannot be written") != std::string::npos);
   }
-  REQUIRE(warnings.size() == 3); // metrics.csv, the events, and the log that reported them
+  REQUIRE(warnings.size() == 4); // both metrics files, the events, and the log that reported them
   CHECK(warnings[0].find("metrics.csv: cannot be written: ") != std::string::npos);
   CHECK(warnings[0].find("; up to 4 MiB of records are kept in memory") != std::string::npos);
   CHECK(recorder.unwritten().empty());
-  REQUIRE(warnings.size() == 6);
-  CHECK(warnings[3].find("metrics.csv: is written again; 3 records waited and 0 were dropped")
+  REQUIRE(warnings.size() == 8);
+  CHECK(warnings[1].find("metrics.jsonl: cannot be written: ") != std::string::npos);
+  CHECK(warnings[4].find("metrics.csv: is written again; 3 records waited and 0 were dropped")
         != std::string::npos);
   CHECK(read_csv(read_text(folder.path() / "metrics.csv")).size() == 5);
   CHECK(read_events(folder / "events.out.tfevents.1795255200.troupe").size() == 6);
