@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 
@@ -60,6 +62,63 @@ void add_once(std::vector<T>& to, const T& value) {
     to.push_back(value);
 }
 
+std::optional<double> finite_number(const std::string& text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, value);
+  if (parsed.ec != std::errc() || parsed.ptr != end || !std::isfinite(value))
+    return std::nullopt;
+  return value;
+}
+
+/// The environment steps that all runs on a task have reached.
+std::map<std::string, double> reached_steps(const std::vector<ComparedRun>& runs) {
+  std::map<std::string, double> steps;
+  for (const ComparedRun& run : runs) {
+    const double last = run.curve.back().environment_steps;
+    const auto at = steps.try_emplace(run.task, last).first;
+    at->second = std::min(at->second, last);
+  }
+  return steps;
+}
+
+References read_published(const fs::path& csv, const std::vector<std::vector<std::string>>& records,
+                          const std::vector<ComparedRun>& runs) {
+  const auto reached = reached_steps(runs);
+  const auto& head = records[0];
+  References made;
+  for (std::size_t i = 1; i < records.size(); ++i) {
+    const auto& record = records[i];
+    const auto refuse = [&](const std::string& what) {
+      throw std::invalid_argument(csv.string() + ":" + std::to_string(i + 1) + ": " + what);
+    };
+    if (record.size() != head.size())
+      refuse("has " + std::to_string(record.size()) + " fields and the first line "
+             + std::to_string(head.size()));
+    const auto task = reached.find(record[1]);
+    double most = 0;
+    double score = 0;
+    std::string steps_text; // as in the header
+    for (std::size_t column = 3; column < head.size(); ++column) {
+      if (!head[column].starts_with("at_") || record[column].empty())
+        continue;
+      const auto steps = finite_number(head[column].substr(3));
+      const auto value = finite_number(record[column]);
+      if (!steps || !value)
+        refuse("column " + head[column] + " is \"" + record[column]
+               + "\"; it must be a number, and its name at_<environment steps>");
+      if (task != reached.end() && *steps > most && *steps <= task->second) {
+        most = *steps;
+        score = *value;
+        steps_text = head[column].substr(3);
+      }
+    }
+    if (most > 0)
+      made[record[1]][record[0] + " at " + steps_text] = score;
+  }
+  return made;
+}
+
 } // namespace
 
 std::vector<ComparedRun> find_compared(const std::vector<std::string>& places,
@@ -106,21 +165,26 @@ std::vector<ComparedRun> find_compared(const std::vector<std::string>& places,
   return made;
 }
 
-References read_references(const fs::path& csv) {
+References read_references(const fs::path& csv, const std::vector<ComparedRun>& runs) {
   const auto records = read_csv(read_config_file(csv));
-  const std::vector<std::string> head = {"task", "name", "score"};
-  if (records.empty() || records[0] != head)
-    throw std::invalid_argument(csv.string() + ":1: the first line must be task,name,score");
+  const auto begins_with = [&](const std::vector<std::string>& names) {
+    return !records.empty() && records[0].size() >= names.size()
+           && std::equal(names.begin(), names.end(), records[0].begin());
+  };
+  if (begins_with({"method", "task", "seeds"}))
+    return read_published(csv, records, runs);
+  if (!begins_with({"task", "name", "score"}) || records[0].size() != 3)
+    throw std::invalid_argument(csv.string()
+                                + ":1: the first line must be task,name,score, or begin with "
+                                  "method,task,seeds as in configs/published");
   References made;
   for (std::size_t i = 1; i < records.size(); ++i) {
     const auto& record = records[i];
-    double score = 0;
-    const char* end = record.size() == 3 ? record[2].data() + record[2].size() : nullptr;
-    if (record.size() != 3 || std::from_chars(record[2].data(), end, score).ptr != end
-        || !std::isfinite(score))
+    const auto score = record.size() == 3 ? finite_number(record[2]) : std::nullopt;
+    if (!score)
       throw std::invalid_argument(csv.string() + ":" + std::to_string(i + 1)
                                   + ": must be a task, a name and a number");
-    made[record[0]][record[1]] = score;
+    made[record[0]][record[1]] = *score;
   }
   return made;
 }

@@ -32,9 +32,12 @@ using References = std::map<std::string, std::map<std::string, double>>;
 std::vector<ComparedRun> find_compared(const std::vector<std::string>& places,
                                        std::vector<std::string>& without);
 
-/// Reads a CSV file with the header "task,name,score". Throws std::invalid_argument naming file and
+/// Reads a CSV file with the header "task,name,score", or a table as in configs/published, whose
+/// header begins with "method,task,seeds" and has columns "at_<environment steps>". Of such a
+/// table, a method's score on a task is the one after the most steps that all `runs` on the task
+/// have reached; its name is "<method> at <steps>". Throws std::invalid_argument naming file and
 /// line.
-References read_references(const std::filesystem::path& csv);
+References read_references(const std::filesystem::path& csv, const std::vector<ComparedRun>& runs);
 
 /// Runs by method and task. Scores are scaled to 0 at a task's low and 1 at its high.
 class Comparison {

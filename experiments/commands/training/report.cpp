@@ -1,12 +1,17 @@
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "experiments/commands/commands.hpp"
+#include "experiments/commands/folders.hpp"
+#include "experiments/config/keys.hpp"
 #include "experiments/run_folder/origin.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 #include "experiments/statistics/comparison_page.hpp"
@@ -32,12 +37,37 @@ std::string machine_text() {
          + std::to_string(std::thread::hardware_concurrency()) + " threads.";
 }
 
+/// The file of --references, given by path or by the name of an included one.
+std::filesystem::path references_file(const std::string& given) {
+  std::vector<std::string> included;
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(given, ignored)) {
+    return given;
+  }
+  for (const auto& folder : found_folders("configs/published")) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+      const std::string name = entry.path().stem().string();
+      if (entry.path().extension() != ".csv" || name == "sources") {
+        continue;
+      }
+      if (given == name) {
+        return entry.path();
+      }
+      included.push_back(name);
+    }
+  }
+  std::sort(included.begin(), included.end());
+  throw std::invalid_argument("--references " + given + ": there is no such file; included are: "
+                              + joined(included, " and "));
+}
+
 void report_runs(const ReportFlags& options) {
   std::vector<std::string> without;
   auto runs = find_compared(options.places, without);
-  const Comparison comparison(std::move(runs), options.references.empty()
-                                                   ? References()
-                                                   : read_references(options.references));
+  References references;
+  if (!options.references.empty())
+    references = read_references(references_file(options.references), runs);
+  const Comparison comparison(std::move(runs), std::move(references));
   for (const std::string& run : without)
     std::fprintf(stderr, "%s: has no evaluation yet and is left out\n", run.c_str());
   write_text(options.out, comparison_page(comparison, machine_text()));
@@ -66,8 +96,9 @@ void add_report(CLI::App& app) {
   command->add_option("--markdown", options->markdown, "the tables as Markdown");
   command->add_option("--latex", options->latex, "the tables as LaTeX");
   command->add_option("--references", options->references,
-                      "CSV with the header task,name,score: published scores; the names low and "
-                      "high set a task's scale");
+                      "published scores: a CSV with the header task,name,score, in which the names "
+                      "low and high set a task's scale; or a table of configs/published, by path "
+                      "or name (pixels or states), at the most steps that all runs have reached");
   command->callback([options] { report_runs(*options); });
 }
 

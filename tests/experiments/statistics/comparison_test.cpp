@@ -7,6 +7,7 @@
 
 #include "experiments/run_folder/origin.hpp"
 #include "experiments/statistics/comparison_page.hpp"
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 
@@ -77,15 +78,55 @@ TEST_CASE("References are listed beside the runs and can set a task's scale") {
   write_runs(folder.path());
   std::ofstream(folder / "known.csv") << "task,name,score\nPendulum-v1,low,-1200\n"
                                          "Pendulum-v1,high,-150\nwalker_walk,DrQ-v2,980.5\n";
-  const Comparison made = compared(folder.path(), read_references(folder / "known.csv"));
+  const Comparison made = compared(folder.path(), read_references(folder / "known.csv", {}));
   CHECK(made.scale_text("Pendulum-v1") == "-1200 to -150");
   const std::string text = comparison_markdown(made);
   CHECK(has(text, "| task | scale | td3 | sac | DrQ-v2 |"));
   CHECK(has(text, "980.5 |"));
   CHECK(has(comparison_latex(made), "walker\\_walk & 0 to 1000 & 502.0 ["));
   std::ofstream(folder / "bad.csv") << "task,name,score\nwalker_walk,DrQ-v2,many\n";
-  CHECK_THROWS_WITH_AS(read_references(folder / "bad.csv"), doctest::Contains("bad.csv:2: must be"),
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(read_references(folder / "bad.csv", {}),
+                       doctest::Contains("bad.csv:2: must be"), std::invalid_argument);
+}
+
+TEST_CASE(
+    "Published tables give scores after the most steps that all runs on a task have reached") {
+  const auto run = [](const std::string& task, double steps) {
+    return ComparedRun{.folder = {},
+                       .method = "td3",
+                       .task = task,
+                       .seed = 1,
+                       .curve = {{.environment_steps = steps, .value = 1}},
+                       .final_score = 1};
+  };
+  const auto states =
+      read_references(in_source("experiments/configs/published/states.csv"),
+                      {run("cartpole_balance", 500000), run("cartpole_balance", 999999),
+                       run("acrobot_swingup", 99999)});
+  REQUIRE(states.size() == 1);
+  CHECK(states.at("cartpole_balance").at("d4pg at 500000") == 998.7);
+  CHECK(read_references(in_source("experiments/configs/published/pixels.csv"),
+                        {run("cartpole_balance", 1e6)})
+            .at("cartpole_balance")
+            .at("drqv2 at 1000000")
+        == 993.4);
+
+  const TemporaryFolder folder;
+  const fs::path file = folder / "own.csv";
+  const auto read = [&](const std::string& text) {
+    std::ofstream(file) << text;
+    return read_references(file, {run("walker_walk", 250)});
+  };
+  CHECK(read("method,task,seeds,at_100,at_200,200\nmine,walker_walk,3,7,,9\n")
+        == References{{"walker_walk", {{"mine at 100", 7}}}});
+  CHECK(has(error_of([&] { read("method,task,seeds,at_100\nmine,walker_walk,3\n"); }),
+            "own.csv:2: has 3 fields and the first line 4"));
+  CHECK(has(error_of([&] { read("method,task,seeds,at_100\nmine,walker_walk,3,much\n"); }),
+            "own.csv:2: column at_100 is \"much\"; it must be a number"));
+  CHECK(has(
+      error_of(
+          [&] { read_references(in_source("experiments/configs/published/sources.csv"), {}); }),
+      "sources.csv:1: the first line must be task,name,score, or begin with method,task,seeds"));
 }
 
 TEST_CASE("The comparison page is one file that lists every run and marks the differences") {
