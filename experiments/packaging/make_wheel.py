@@ -133,7 +133,7 @@ def stage(build, tools, folder):
         if (build.folder / name).exists():
             copy(build.folder / name, package / "lib" / name)
     for name in ("configs", "clusters"):
-        copy_tree(SOURCE / "experiments" / name, package / "share/troupe" / name, lambda path: path.suffix == ".textproto")
+        copy_tree(SOURCE / "experiments" / name, package / "share/troupe" / name, lambda path: path.suffix == ".textproto" or path.match("published/*.csv"))
     for name in ("own_agent", "own_cluster", "own_environment", "own_experiment"):  # the templates of `troupe new`
         copy_tree(SOURCE / "experiments/examples" / name, package / "share/troupe/examples" / name, lambda path: True)
     copy_models(build, package, info / "licenses")

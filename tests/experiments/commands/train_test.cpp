@@ -28,8 +28,8 @@ TEST_CASE(
   CHECK(summary.at("returns").size() == 2);
   CHECK(summary.at("error") == "");
   const fs::path run = place.only_run();
-  for (const char* file :
-       {"config.textproto", "metrics.csv", "log.txt", "report.html", "curve.svg"}) {
+  for (const char* file : {"config.textproto", "metrics.csv", "metrics.jsonl", "log.txt",
+                           "report.html", "curve.svg"}) {
     CAPTURE(file);
     CHECK(fs::file_size(run / file) > 100);
   }
@@ -203,5 +203,32 @@ TEST_CASE("With --processes, the agents train, write their metrics and evaluate 
     const std::string metrics =
         read_text(fs::path(summary.at("run").get<std::string>()) / "metrics.csv");
     CHECK(has(metrics.substr(0, metrics.find('\n')), c.metric));
+  }
+}
+
+TEST_CASE("On a terminal, only the progress line has escape sequences, and no output is coloured") {
+  const SmallRun place;
+  const auto on_terminal = [&](const std::string& words) {
+    Program program({"script", "--quiet", "--return", "--command", in_build("troupe") + " " + words,
+                     "/dev/null"},
+                    place.folder.path());
+    CHECK(program.wait() == 0);
+    return program.output();
+  };
+  const std::string redraw = "\x1b[K"; // erases the rest of the line
+  int redraws = 0;
+  const std::string training = on_terminal("train small.textproto");
+  CAPTURE(training);
+  for (auto at = training.find('\x1b'); at != std::string::npos;
+       at = training.find('\x1b', at + 1)) {
+    CHECK(training.substr(at, redraw.size()) == redraw);
+    ++redraws;
+  }
+  CHECK(redraws > 0);
+  for (const char* words : {"--help", "train --help", "list experiments", "evaluate"}) {
+    CAPTURE(words);
+    const std::string output = on_terminal(words);
+    CHECK(output.size() > 20);
+    CHECK_FALSE(has(output, "\x1b"));
   }
 }
