@@ -13,6 +13,7 @@ node { name: "n" count: 2 cores: 2 }
 local {}
 oversubscribe: true
 role { name: "replay" apart: "replay" }
+role { name: "environment" count: 3 }
 T
 cat >"$scratch/run.textproto" <<'T'
 name: "launched"
@@ -20,7 +21,7 @@ environment { task: "cartpole_balance" action_repeat: 4 }
 replay { minimum_items: 300 samples_per_insert: 8 }
 d4pg { policy_layers: [32, 32] critic_layers: [32, 32] batch_size: 32 }
 learner { replicas: 2 }
-actors { environment: 3 random_steps: 300 restarts: 10 }
+actors { environment: 2 random_steps: 300 restarts: 10 }
 supervision { snapshot_seconds: 1 heartbeat_seconds: 0.5 lost_seconds: 10 }
 evaluation { period: 0 final_episodes: 1 video: false }
 checkpoint { minutes: 0 }
@@ -32,6 +33,7 @@ said() { [ "$(grep -cE "$1" "$scratch"/runs/launched/*/"$2")" -ge "$3" ]; }
 snapshot() { [ -n "$(ls "$scratch"/runs/launched/*/snapshots/learner 2>/dev/null)" ]; }
 
 until_true 'learning' above 1000
+said 'the cluster sets actors.environment=3' log.txt 1 || fail 'the count of the cluster not told'
 until_true 'a snapshot of the learner' snapshot
 # The node of the learners: its loss is worse.
 agent=$(ps -o ppid= -p "$(pgrep -f "role learner --index 0 .*$scratch/runs" | head -n 1)" | tr -d ' ')

@@ -33,6 +33,7 @@ from gymnasium.utils.env_checker import check_env
 from troupe_env import messages
 from troupe_env.__main__ import main as command
 from troupe_env.adapters import adapt
+from troupe_env.program import Program
 from troupe_env.spec import LAST, ArraySpec, Spec, check_spec, decode_spec, encode_spec
 
 SERVE, PLAY, PROTOC, PROTO = (os.path.abspath(path) for path in sys.argv[1:5])
@@ -643,6 +644,8 @@ class Playing(Tests):
         with contextlib.closing(troupe_env.GymnasiumEnv("toy", program=SERVE)) as environment:
             first, _ = environment.reset(seed=7)
             self.assertEqual(first["position"][0], 7)
+            with self.assertRaisesRegex(ValueError, r"actions have the shape \(5,\), but 1 environments need 2 numbers each in Box"):
+                environment.step(np.zeros(5))
             for t in range(10):
                 observation, reward, terminated, truncated, info = environment.step(np.array([0.25, 0], np.float32))
             self.assertEqual((reward, terminated, truncated, info["discount"]), (9.5, False, True, 0.5))
@@ -668,6 +671,9 @@ class Playing(Tests):
             with contextlib.closing(troupe_env.GymnasiumVectorEnv(task, 3, program=SERVE)) as vector:
                 self.assertEqual(vector.single_action_space, space)
                 vector.reset(seed=1)
+                if task == "two_choices":
+                    with self.assertRaisesRegex(ValueError, r"actions have the shape \(2, 2\), but 3 environments need 2 numbers each"):
+                        vector.step(np.zeros((2, 2)))
                 vector.action_space.seed(5)
                 for _ in range(4):
                     drawn = vector.action_space.sample()
@@ -822,8 +828,15 @@ class Playing(Tests):
     def test_a_program_that_is_not_there_is_told_with_the_way_out(self):
         with self.assertRaisesRegex(FileNotFoundError, "build/release/troupe"):
             troupe_env.GymnasiumEnv("cheetah_run", program="no-such-troupe")
-        with self.assertRaisesRegex(RuntimeError, "no_such_task"):
+        with self.assertRaisesRegex(RuntimeError, "ended before it served: .*no_such_task"):
             troupe_env.GymnasiumEnv("no_such_task", program=SERVE)
+        with tempfile.TemporaryDirectory() as folder:
+            silent = os.path.join(folder, "silent")
+            with open(silent, "w") as script:
+                script.write("#!/bin/sh\nexec cat\n")  # serves nothing until its input ends
+            os.chmod(silent, 0o700)
+            with self.assertRaisesRegex(RuntimeError, "did not start within 0.1 s: no message"):
+                Program("toy", program=silent, deadline=0.1)
         with self.assertRaisesRegex(ValueError, "either a task"):
             troupe_env.GymnasiumEnv()
 

@@ -50,7 +50,10 @@ class _Actions:
             raise ValueError(f"an action of {self.space} has {len(self._columns)} parts; this one has {len(parts)}")
         out = np.empty((count, self._size))
         for columns, part in zip(self._columns, parts):
-            out[:, columns] = np.asarray(part, np.float64).reshape(count, len(columns))
+            given = np.asarray(part, np.float64)
+            if given.size != count * len(columns):
+                raise ValueError(f"actions have the shape {given.shape}, but {count} environments need {len(columns)} numbers each in {self.space}")
+            out[:, columns] = given.reshape(count, len(columns))
         return out
 
 

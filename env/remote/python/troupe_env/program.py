@@ -29,18 +29,19 @@ class Program:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True
         )
         line = self._first_line(time.monotonic() + deadline)
-        if not line.startswith(b"serving "):
-            how = f"did not start within {deadline} s" if self._process.poll() is None and not line else "ended before it served"
+        if line is None or not line.startswith(b"serving "):
+            how = f"did not start within {deadline} s" if line is None else "ended before it served"
             self.close()
             self._errors.seek(0)
             text = self._errors.read().decode("utf-8", "replace").strip()
             raise RuntimeError(f"{' '.join(command)} {how}: {text or 'no message'}")
 
     def _first_line(self, deadline):
+        """Empty if the program ended first; None after the deadline."""
         while time.monotonic() < deadline:
             if select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 return self._process.stdout.readline()
-        return b""
+        return None
 
     def close(self):
         process = getattr(self, "_process", None)
