@@ -31,7 +31,10 @@ public:
 
   /// Whether the head must ask for the number of items at the end of a round, because it does not
   /// follow from the steps.
-  bool counts_items() const { return config_.on_policy() || config_.replay.hindsight.goals > 0; }
+  bool counts_items() const {
+    return config_.on_policy() || config_.replay.hindsight.goals > 0
+           || (!config_.workload && config_.agent->storage().whole_episodes);
+  }
   /// Whether the run has reached its steps, updates or minutes.
   bool complete(const Progress& now) const;
 

@@ -18,10 +18,15 @@ const char* action_text(ActionKind kind) {
 
 replay::TransitionSpec stored_by(const Agent& agent, replay::TransitionSpec transitions) {
   const Storage storage = agent.storage();
+  if (storage.whole_episodes && (storage.sequence_steps == 0 || storage.newest_policy))
+    throw std::invalid_argument(
+        "the agent's Storage::whole_episodes is true; it needs sequence_steps above 0, the longest "
+        "episode, and newest_policy false, because episodes do not end together");
   if (storage.sequence_steps == 0)
     return transitions;
   transitions.sequence_steps = storage.sequence_steps;
   transitions.sequence_period = storage.sequence_period;
+  transitions.whole_episodes = storage.whole_episodes;
   transitions.extras = {{kVersionColumn, env::ElementType::int64, {}}};
   transitions.extras.insert(transitions.extras.end(), storage.extras.begin(), storage.extras.end());
   return transitions;

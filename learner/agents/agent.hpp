@@ -27,6 +27,8 @@ struct Storage {
   /// experiment's n-step transitions.
   std::int64_t sequence_steps = 0;
   std::int64_t sequence_period = 1;
+  /// Items are whole episodes, filled up to sequence_steps; longer ones are cut into several items.
+  bool whole_episodes = false;
   std::vector<env::ArraySpec> extras = {}; // columns that the policy adds to each step
   /// Each item is used once, in insertion order, and environments wait while there are enough items
   /// for an update: the rate limiter is a queue.
@@ -56,7 +58,8 @@ using AgentPtr = std::shared_ptr<const Agent>;
 /// action.
 inline constexpr const char* kVersionColumn = "version";
 
-/// Returns the transitions that the agent stores for an environment with these transitions.
+/// Returns the transitions that the agent stores for an environment with these transitions. Throws
+/// std::invalid_argument if the agent's Storage contradicts itself.
 replay::TransitionSpec stored_by(const Agent& agent, replay::TransitionSpec transitions);
 
 /// What is known about a run before its environments exist.

@@ -68,6 +68,8 @@ void check(const TransitionSpec& spec) {
     refuse("discount", std::to_string(spec.discount), "0 to 1");
   check_range("sequence_steps", spec.sequence_steps, 0, kMaxWindow);
   check_range("sequence_period", spec.sequence_period, 1, kMaxWindow);
+  if (!spec.is_sequence() && spec.whole_episodes)
+    refuse("whole_episodes", "true", "false without sequence_steps");
   if (!spec.is_sequence() && !spec.extras.empty())
     refuse("extras", std::to_string(spec.extras.size()) + " columns", "empty of transitions");
   check_hindsight(spec);

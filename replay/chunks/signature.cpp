@@ -57,7 +57,9 @@ bool is_utf8(const std::string& text) {
 TransitionSpec::operator Signature() const {
   std::ostringstream items;
   items.precision(17);
-  if (is_sequence())
+  if (whole_episodes)
+    items << "episodes of stack " << stack << ", steps " << sequence_steps;
+  else if (is_sequence())
     items << "sequences of stack " << stack << ", steps " << sequence_steps << ", period "
           << sequence_period;
   else

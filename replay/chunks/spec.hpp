@@ -41,7 +41,9 @@ struct Hindsight {
 ///   m = min(n_step, steps left in the episode)
 /// with the environment's discounts d_k. A sequence is `sequence_steps` + 1 consecutive rows of one
 /// environment and may cross episodes. The first row of each episode is marked, because no step led
-/// to it.
+/// to it. With `whole_episodes`, sequences begin at rows 0, `sequence_steps`, … of each episode and
+/// end with it: after its last row, a sequence is filled up with rows of zeros that are marked like
+/// first ones. An episode of at most `sequence_steps` steps is then one sequence.
 // clang-format on
 struct TransitionSpec {
   env::ArraySpec frame; // one frame: uint8 [channels, height, width] or float32 [n]
@@ -57,6 +59,7 @@ struct TransitionSpec {
   double discount = 0.99;
   std::int64_t sequence_steps = 0;  // steps of a sequence; 0: items are transitions
   std::int64_t sequence_period = 1; // steps from the beginning of one sequence to the next
+  bool whole_episodes = false;      // sequences only; sequence_period is then not used
   /// Sequences only: arrays that the policy adds to each step. A row contains the extras of the
   /// step that led to it, or zeros if it is the first of an episode.
   std::vector<env::ArraySpec> extras = {};

@@ -185,6 +185,8 @@ Recording::Recording(const fs::path& folder) : folder_(folder), reader_(checked(
 }
 
 std::int64_t Recording::items(const TransitionSpec& transitions, const EpisodeSummary& episode) {
+  if (transitions.whole_episodes)
+    return (episode.steps + transitions.sequence_steps - 1) / transitions.sequence_steps;
   return transitions.is_sequence() ? (episode.steps + 1) / transitions.sequence_period
                                    : episode.steps;
 }

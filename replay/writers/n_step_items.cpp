@@ -14,6 +14,13 @@ namespace troupe::replay {
 
 namespace {
 
+void write_first(Writer& writer, bool first) {
+  const RowLayout& layout = writer.layout();
+  const std::size_t place = layout.place(kFirst);
+  if (layout.columns.size() > place && layout.signature.columns[place].name == "first")
+    writer.next(place)[0] = std::byte{first};
+}
+
 class NStepItems final : public ItemPolicy {
 public:
   explicit NStepItems(const TransitionSpec& spec)
@@ -98,12 +105,32 @@ private:
   std::int64_t before_ = 0; // earlier rows that a stack may still need
 };
 
-void write_first(Writer& writer, bool first) {
-  const RowLayout& layout = writer.layout();
-  const std::size_t place = layout.place(kFirst);
-  if (layout.columns.size() > place && layout.signature.columns[place].name == "first")
-    writer.next(place)[0] = std::byte{first};
-}
+/// Cuts each episode into windows and fills up the last one.
+class EpisodeWindows final : public ItemPolicy {
+public:
+  explicit EpisodeWindows(const TransitionSpec& spec)
+      : steps_(spec.sequence_steps), history_(spec.stack - 1) {}
+
+  void after_row(Writer& writer, std::int64_t rows, bool last) override {
+    const std::int64_t steps = rows - 1; // of the episode so far
+    const std::int64_t missing = (steps_ - steps % steps_) % steps_;
+    if (steps == 0 || (missing > 0 && !last))
+      return;
+    for (std::int64_t i = 0; i < missing; ++i) {
+      for (std::size_t column = 0; column < writer.layout().columns.size(); ++column)
+        std::ranges::fill(writer.next(column), std::byte{0});
+      write_first(writer, true);
+      writer.append();
+    }
+    const std::int64_t history = std::min(steps + missing - steps_, history_);
+    const std::int64_t count = history + steps_ + 1;
+    writer.add_item({writer.rows() - count, count, static_cast<std::uint32_t>(history)});
+  }
+
+private:
+  std::int64_t steps_;
+  std::int64_t history_;
+};
 
 void write_number(Writer& writer, TransitionColumn column, float value) {
   std::memcpy(writer.next(writer.layout().place(column)).data(), &value, sizeof value);
@@ -120,7 +147,9 @@ Writer transition_writer(const TransitionSpec& spec, std::uint64_t writer_id, in
                                 + " goals; use hindsight_transition_writer()");
   const std::int64_t steps = spec.is_sequence() ? spec.sequence_steps : spec.n_step;
   std::unique_ptr<ItemPolicy> items;
-  if (spec.is_sequence())
+  if (spec.whole_episodes)
+    items = std::make_unique<EpisodeWindows>(spec);
+  else if (spec.is_sequence())
     items = std::make_unique<SequenceWindows>(spec);
   else
     items = std::make_unique<NStepItems>(spec);

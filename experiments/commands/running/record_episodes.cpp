@@ -30,6 +30,7 @@ replay::TransitionSpec row_by_row(replay::TransitionSpec transitions, bool log_p
   }
   if (transitions.is_sequence())
     transitions.sequence_steps = transitions.sequence_period = 1;
+  transitions.whole_episodes = false;
   return transitions;
 }
 

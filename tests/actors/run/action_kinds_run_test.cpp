@@ -1,4 +1,5 @@
-// Runs with several choices, and with choices and continuous numbers in one action.
+// Runs with several choices, with choices and continuous numbers in one action, and with whole
+// episodes as items.
 #include "tests/actors/small_run.hpp"
 
 #include <cmath>
@@ -72,6 +73,36 @@ RunConfig dials(const learner::AgentPtr& agent, bool mixed, std::int64_t environ
   return config;
 }
 
+/// PPO on whole episodes of at most eight steps.
+class Episodic final : public learner::Agent {
+public:
+  explicit Episodic(bool on_policy, bool newest_policy = false)
+      : on_policy_(on_policy), newest_policy_(newest_policy) {}
+
+  learner::Storage storage() const override {
+    learner::Storage made = inner_->storage();
+    made.on_policy = on_policy_;
+    made.newest_policy = newest_policy_;
+    made.whole_episodes = true;
+    return made;
+  }
+  std::int64_t batch_size() const override { return inner_->batch_size(); }
+  std::unique_ptr<learner::Policy>
+  make_policy(const replay::TransitionSpec& transitions) const override {
+    return inner_->make_policy(transitions);
+  }
+  std::unique_ptr<learner::Replica>
+  make_replica(const replay::TransitionSpec& transitions) const override {
+    return inner_->make_replica(transitions);
+  }
+
+private:
+  learner::AgentPtr inner_ =
+      learner::make_ppo_agent({.layers = {12}, .rollout = 8, .batch_size = 8});
+  bool on_policy_;
+  bool newest_policy_;
+};
+
 } // namespace
 
 TROUPE_ENVIRONMENTS({"dials", "Dials are turned.", env::make_own<Dials>});
@@ -111,4 +142,31 @@ TEST_CASE("Environments receive every choice, and continuous numbers beside choi
       CHECK(first == std::set<double>{0, 1, 2, 3});
     }
   }
+}
+
+TEST_CASE("A resumed deterministic run of an agent that stores whole episodes equals an "
+          "uninterrupted one") {
+  for (const bool on_policy : {true, false}) {
+    CAPTURE(on_policy);
+    const RunResult result = check_resumption(
+        [&](std::int64_t steps) {
+          RunConfig config = dials(std::make_shared<const Episodic>(on_policy), true, steps);
+          if (!on_policy) {
+            config.replay.minimum_items = 20;
+            config.replay.samples_per_insert = 2;
+          }
+          return config;
+        },
+        1200, 800);
+    CHECK(result.progress.inserts > 300); // of 400 episodes; there are 200 sequences
+    CHECK(result.progress.inserts <= 400);
+  }
+}
+
+TEST_CASE("An agent that stores whole episodes cannot require its newest policy") {
+  const replay::TransitionSpec transitions{.frame = {"light", env::ElementType::float32, {2}},
+                                           .action_size = 2};
+  CHECK(learner::stored_by(Episodic(true), transitions).whole_episodes);
+  CHECK_THROWS_WITH_AS(learner::stored_by(Episodic(true, true), transitions),
+                       doctest::Contains("newest_policy false"), std::invalid_argument);
 }

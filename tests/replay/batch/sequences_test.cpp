@@ -168,6 +168,91 @@ TEST_CASE("Restarted sequences begin at the newest row and drop unfinished ones"
   }
 }
 
+/// Checks that row `row` of the batch has rows [begin, begin + kSteps] of the episode and, after
+/// its last row, zeros.
+void check_part(const TransitionSpec& spec, const RawEpisode& episode, const SequenceBatch& batch,
+                std::size_t row, std::size_t begin) {
+  const std::size_t bytes = spec.frame.bytes();
+  const auto stack = static_cast<std::size_t>(spec.stack);
+  const std::vector<std::byte> zeros(bytes);
+  for (std::size_t k = 0; k <= kSteps; ++k) {
+    const std::size_t t = begin + k;
+    const bool played = t < episode.size();
+    CHECK_EQ(batch.first[row * (kSteps + 1) + k], t == 0 || !played ? 1 : 0);
+    for (std::size_t j = 0; j < stack; ++j) {
+      const std::size_t back = stack - 1 - j;
+      const auto& shown = played ? episode[t < back ? 0 : t - back].frame : zeros;
+      const std::byte* got = &batch.observation[((row * (kSteps + 1) + k) * stack + j) * bytes];
+      CHECK(std::equal(shown.begin(), shown.end(), got));
+    }
+    if (k == 0)
+      continue;
+    const std::size_t step = row * kSteps + k - 1;
+    CHECK_EQ(batch.reward[step], played ? episode[t].reward : 0);
+    CHECK_EQ(batch.discount[step], played ? episode[t].discount : 0);
+    for (std::size_t i = 0; i < 3; ++i)
+      CHECK_EQ(batch.action[3 * step + i], played ? episode[t].action[i] : 0);
+    CHECK_EQ(batch.pair[2 * step + 1], -static_cast<float>(batch.number[step]));
+    CHECK_EQ(batch.number[step] > 0, played);
+  }
+}
+
+TEST_CASE("Whole episodes are items, and longer ones are cut into several") {
+  for (const int stack : {1, 3}) {
+    CAPTURE(stack);
+    TransitionSpec spec = sequence_spec(stack, 1);
+    spec.whole_episodes = true;
+    Table table({.sampler = {.kind = SelectorKind::fifo}, .max_times_sampled = 1}, spec, 4);
+    MarkedSource source(spec);
+    for (int i = 0; i < 300; ++i) {
+      source.step();
+      if (const InsertionPtr made = source.writer.take())
+        table.insert(*made);
+    }
+    std::vector<RawEpisode>& episodes = source.player.episodes;
+    if (source.writer.episode_rows() > 0) { // only its full parts are items
+      const std::size_t parts = (episodes.back().size() - 1) / kSteps;
+      episodes.back().resize(parts * kSteps + 1);
+    }
+    std::vector<Item> items;
+    table.sample(table.stats().items, items);
+    SequenceBatch batch(spec, items.size());
+    gather(spec, items, batch.view(), 0);
+    std::size_t row = 0, cut = 0;
+    for (const RawEpisode& episode : episodes)
+      for (std::size_t begin = 0; begin + 1 < episode.size(); begin += kSteps, ++row) {
+        REQUIRE_LT(row, items.size());
+        check_part(spec, episode, batch, row, begin);
+        cut += begin > 0 ? 1 : 0;
+      }
+    CHECK_EQ(row, items.size());
+    CHECK(row > 30);
+    CHECK(cut > 5);
+  }
+}
+
+TEST_CASE("An episode that its environment aborted makes no item") {
+  TransitionSpec spec = sequence_spec(1, 1);
+  spec.whole_episodes = true;
+  Writer writer = transition_writer(spec, 1);
+  const auto begin = [&] {
+    std::ranges::fill(writer.next(kFrame), std::byte{1});
+    begin_episode(writer);
+  };
+  const auto step = [&](bool last) {
+    std::ranges::fill(writer.next(kFrame), std::byte{2});
+    clear_extras(writer);
+    append_step(writer, std::vector<float>{1, 2, 3}, 1, 1, last);
+  };
+  begin();
+  step(false);
+  begin(); // the first one was aborted
+  CHECK_EQ(writer.pending_items(), 0);
+  step(false);
+  step(true);
+  CHECK_EQ(writer.pending_items(), 1);
+}
+
 TEST_CASE("Sequences that do not fit are refused with an explanation") {
   TransitionSpec spec = sequence_spec(2, 4);
   SequenceBatch batch(spec, 3);
@@ -189,10 +274,16 @@ TEST_CASE("Sequences that do not fit are refused with an explanation") {
   CHECK_THROWS_WITH_AS(transition_writer(spec, 1), doctest::Contains("extras"),
                        std::invalid_argument);
   CHECK(difference(sequence_spec(2, 4), sequence_spec(2, 5)) != "");
+  TransitionSpec episodes = sequence_spec(2, 4);
+  episodes.whole_episodes = true;
+  CHECK(difference(sequence_spec(2, 4), episodes) != "");
+  episodes.sequence_steps = 0;
+  CHECK_THROWS_WITH_AS(transition_writer(episodes, 1), doctest::Contains("whole_episodes is true"),
+                       std::invalid_argument);
 }
 
 TEST_CASE("A saved and loaded writer of sequences continues with the same items") {
-  const TransitionSpec spec = sequence_spec(2, 3);
+  TransitionSpec spec = sequence_spec(2, 3);
   const auto taken = [&](int save_at) {
     MarkedSource source(spec);
     std::vector<std::uint64_t> all;
@@ -217,6 +308,9 @@ TEST_CASE("A saved and loaded writer of sequences continues with the same items"
   };
   CHECK(taken(-1) == taken(31));
   CHECK(taken(-1).size() == 3 * ((26 - 1 - kSteps) / 3 + 1 + (35 - 1 - kSteps) / 3 + 1));
+  spec.whole_episodes = true;
+  for (int save_at = 0; save_at < 60; save_at += 5)
+    CHECK(taken(-1) == taken(save_at));
 }
 
 } // namespace
