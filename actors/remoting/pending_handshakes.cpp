@@ -15,9 +15,7 @@ constexpr std::chrono::seconds kLongestNap{60};
 
 PendingHandshakes::PendingHandshakes(std::chrono::milliseconds deadline, std::size_t most,
                                      std::shared_ptr<Refusals> refusals)
-    : deadline_(deadline), most_(most), refusals_(std::move(refusals)) {
-  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
-}
+    : deadline_(deadline), most_(most), refusals_(std::move(refusals)) {}
 
 PendingHandshakes::~PendingHandshakes() {
   thread_.request_stop();
@@ -30,6 +28,8 @@ void PendingHandshakes::add(int socket, std::string address) {
                       .deadline = std::chrono::steady_clock::now() + deadline_});
   if (pending_.size() > most_)
     shut_down_oldest("too many connections without a handshake");
+  if (!thread_.joinable()) // a process that only connects needs no thread
+    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   changed_.notify_one();
 }
 

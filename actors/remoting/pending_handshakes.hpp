@@ -16,7 +16,8 @@ class Refusals;
 
 /// Accepted connections without TLS whose peers have not completed CAF's handshake. Shuts each one
 /// down at its deadline, and the oldest one when there are more than `most`, so that silent peers
-/// hold a bounded number of descriptors and buffers. Uses one thread. Any thread.
+/// hold a bounded number of descriptors and buffers. Uses one thread, from the first connection on.
+/// Any thread.
 class PendingHandshakes {
 public:
   /// A handshake has less than 100 bytes. CAF allocates the length that a peer announces.

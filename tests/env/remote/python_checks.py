@@ -10,8 +10,10 @@ import logging
 import os
 import pathlib
 import random
+import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -30,7 +32,7 @@ from dm_env import specs, test_utils
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
-from troupe_env import messages
+from troupe_env import messages, ports, zmtp
 from troupe_env.__main__ import main as command
 from troupe_env.adapters import adapt
 from troupe_env.program import Program
@@ -338,6 +340,64 @@ class Messages(Tests):
         self.assertLess(refused, 19000)
 
 
+class Zmtp(unittest.TestCase):
+    """The reader of ZeroMQ's protocol."""
+
+    def sent_by_a_client(self):
+        def message(*parts):
+            return b"".join(zmtp.head(len(part), more=i + 1 < len(parts)) + part for i, part in enumerate(parts))
+
+        return zmtp.hello(b"DEALER") + message(b"header", bytes(300)) + zmtp.head(7, command=True) + b"\4PING\0\1" + message(b"", b"", b"") + message(b"end")
+
+    def read(self, data, pieces):
+        """What a reader takes out of these bytes, and the most that it held."""
+        reader, taken, held = zmtp.ZmtpReader(2, 400), [], 0
+        for at in range(0, len(data), pieces):
+            reader.feed(data[at : at + pieces])
+            while (one := reader.take()) is not None:
+                taken.append(one)
+            held = max(held, reader.held_bytes)
+        return taken, held
+
+    def test_messages_and_commands_are_the_same_in_pieces_of_any_size(self):
+        data = self.sent_by_a_client()
+        for pieces in (1, 7, 64, len(data)):
+            self.assertEqual(self.read(data, pieces)[0], [[b"header", bytes(300)], b"\4PING\0\1", [], [b"end"]])
+
+    def test_a_reader_holds_no_more_than_its_limits_whatever_it_gets(self):
+        dice = random.Random(4)
+        data = self.sent_by_a_client()
+        strangers = 0
+        for _ in range(3000):
+            changed = bytearray(data)
+            for _ in range(1 + dice.randrange(4)):
+                changed[dice.randrange(len(changed))] = dice.randrange(256)
+            try:
+                self.assertLessEqual(self.read(bytes(changed) + bytes(changed[64:]), 50)[1], 2 * 400 + 50)
+            except zmtp.StrangerError:
+                strangers += 1
+        self.assertGreater(strangers, 300)
+        self.assertLess(strangers, 3000)
+
+    def test_libzmq_and_the_reader_understand_each_other(self):
+        with tempfile.TemporaryDirectory() as folder, zmq.Context() as context, context.socket(zmq.DEALER) as client:
+            port = ports.PlainPort(f"ipc://{folder}/x", 2, 1 << 20)
+            client.setsockopt(zmq.HEARTBEAT_IVL, 50)
+            client.connect(port.endpoint)
+            for parts in ([b"a"], [b"", bytes(100000)], [b"x", b"y", b"z"], [b"end"]):
+                client.send_multipart(parts)
+                self.assertTrue(port.poll(20000))
+                peer, got = port.receive()
+                self.assertEqual(got, parts if len(parts) <= 2 else [])
+                large = np.arange(1 << 20)
+                port.send(peer, [b"answer", large])
+                while not client.poll(0):
+                    port.poll(1)
+                self.assertEqual(client.recv_multipart(), [b"answer", large.tobytes()])
+            port.close()
+            self.assertEqual(os.listdir(folder), [])
+
+
 def action_of(i, t, size, choices=None):
     """The actions of play_remote.cpp."""
     xs = [(7 * i + 3 * t + 5 * k, n) for k, n in enumerate(choices or [0] * size)]
@@ -530,16 +590,18 @@ class Served(Tests):
         self.assertEqual(client.play(np.zeros((1, 2)))[2], {})
         self.assertGreater(server.garbage, 100)
 
-    def refusal(self, endpoint):
-        """What a server says to a hello; empty: welcome."""
-        with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
-            socket.connect(endpoint)
-            socket.send(messages.Envelope(protocol=1, session=7, request=1, hello=messages.Hello(environments=1)).encode())
-            answer = messages.Envelope.decode(socket.recv_multipart()[0]) if socket.poll(20000) else None
-            return "no answer" if answer is None else "" if answer.refused is None else answer.refused.message
+    def dial(self, endpoint):
+        """A connection to a plain port, without a handshake."""
+        if endpoint.startswith("ipc://"):
+            connection = socket.socket(socket.AF_UNIX)
+            connection.connect(endpoint[6:])
+        else:
+            connection = socket.create_connection(("127.0.0.1", int(endpoint.rpartition(":")[2])))
+        self.addCleanup(connection.close)
+        return connection
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can ask as another user")
-    def test_a_client_of_another_user_is_refused_unless_all_are_allowed(self):
+    def test_a_connection_of_another_user_is_closed_unless_all_are_allowed(self):
         os.chmod(self.folder, 0o755)
         for endpoint, options in (("tcp://127.0.0.1:*", {}), (self.endpoint, {}), ("tcp://127.0.0.1:*", {"allow_other_hosts": True})):
             self.endpoint = endpoint
@@ -550,14 +612,65 @@ class Served(Tests):
             child = os.fork()
             if child == 0:
                 os.setresuid(65534, 65534, 65534)
-                os.write(tell, self.refusal(server.endpoint).encode() + b".")
+                os.write(tell, str(len(self.dial(server.endpoint).recv(10))).encode())
                 os._exit(0)
             os.waitpid(child, 0)
-            self.assertEqual(b"for its own user" in os.read(told, 4096), not options)
+            self.assertEqual(os.read(told, 4096), b"10" if options else b"0")  # of the server's greeting
             os.close(told)
             os.close(tell)
-            if not options:
-                self.assertEqual(self.refusal(server.endpoint), "")
+            self.assertEqual(len(self.dial(server.endpoint).recv(10)), 10)
+            self.assertEqual(server.garbage, 0 if options else 1)
+
+    def test_a_message_of_endless_parts_is_dropped_and_its_sender_answered_afterwards(self):
+        server = self.served(Counting)
+        stranger = self.dial(self.endpoint)
+        part = zmtp.head(1000, more=True) + bytes(1000)
+        stranger.sendall(zmtp.hello(b"DEALER") + 5000 * part + zmtp.head(0))
+        hello = messages.Envelope(protocol=1, session=7, request=1, hello=messages.Hello(environments=1)).encode()
+        stranger.sendall(zmtp.head(len(hello)) + hello)
+        self.assertEqual(self.message_from(stranger)[0].welcome.environments, 1)
+        self.assertEqual(server.garbage, 1)
+
+    def message_from(self, connection):
+        """The header and the other parts of the next message."""
+        reader = zmtp.ZmtpReader(3, 1 << 20)
+        while (parts := reader.take()) is None:
+            data = connection.recv(4096)
+            self.assertTrue(data, "the server closed the connection")
+            reader.feed(data)
+        return messages.Envelope.decode(parts[0]), parts[1:]
+
+    def test_a_second_server_is_refused_and_a_dead_ones_socket_is_replaced(self):
+        own, allowed = self.keys("own"), self.keys("allowed")
+        self.served(Counting)
+        for options in ({}, {"secret_key": own[0], "allowed_keys": allowed[1]}):
+            with self.assertRaisesRegex(RuntimeError, "a server accepts connections there"):
+                troupe_env.Server(Counting, self.endpoint, **options)
+        self.client().play(None, {0: 1})
+        self.endpoint = f"ipc://{self.folder}/file"
+        pathlib.Path(self.folder, "file").write_text("kept")
+        with self.assertRaisesRegex(RuntimeError, "a file that is not a socket is there and is kept"):
+            troupe_env.Server(Counting, self.endpoint)
+        self.assertEqual(pathlib.Path(self.folder, "file").read_text(), "kept")
+        self.endpoint = f"ipc://{self.folder}/dead"
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(f"{self.folder}/dead")
+        self.served(Counting)
+        self.client().play(None, {0: 1})
+
+    def test_a_server_without_descriptors_waits_until_one_is_free(self):
+        process = self.command("python", "troupe_env.idle:make")
+        descriptors = f"/proc/{process.pid}/fd"
+        limit = max(map(int, os.listdir(descriptors))) + 5
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (limit, resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[1]))
+        crowd = [self.dial(self.endpoint) for _ in range(limit)]
+        deadline = time.monotonic() + 20
+        while len(os.listdir(descriptors)) < limit:
+            self.assertLess(time.monotonic(), deadline)
+        for connection in crowd:
+            connection.close()
+        self.client().play(None, {0: 1})
+        self.assertIsNone(process.poll())
 
     def test_a_server_that_admits_every_host_without_keys_says_so_in_its_log(self):
         for options in ({}, {"allow_other_hosts": True}):

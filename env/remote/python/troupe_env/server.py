@@ -24,10 +24,11 @@ from troupe_env.messages import (
     printable,
 )
 from troupe_env.keys import ServerKeys
-from troupe_env.peers import is_own_user
+from troupe_env.ports import KeyedPort, PlainPort
 from troupe_env.spec import FAILED, FIRST, LAST, MID, RESULT, check_actions, check_spec, encode_spec
 
 _MAX_HEADER = 1 << 20
+_MAX_PARTS = 2  # of a message: its header and a frame of actions
 _NAP_MILLISECONDS = 1000
 _EXAMPLE = "python -m troupe_env serve gymnasium HalfCheetah-v5 --endpoint ipc:///tmp/cheetah --count 16"
 
@@ -53,8 +54,9 @@ class Server:
     that calls serve() steps them; another one answers heartbeats. Use it as a context manager, or close() it.
 
     If an environment raises, only that environment fails: the client gets the reason and must reset it. Bytes from strangers are dropped and
-    counted. `action_repeat`: how many environment steps Troupe counts per step, for environments that repeat actions. `secret_key` and
-    `allowed_keys`, files of `troupe keys new`, encrypt the connections and admit only clients with these keys."""
+    counted; processes of other users are disconnected unless `allow_other_hosts` is set or keys are given. `action_repeat`: how many
+    environment steps Troupe counts per step, for environments that repeat actions. `secret_key` and `allowed_keys`, files of `troupe keys
+    new`, encrypt the connections and admit only clients with these keys."""
 
     def __init__(
         self, make, endpoint="tcp://127.0.0.1:*", count=1, name=None, allow_other_hosts=False, silence_seconds=10.0,
@@ -68,7 +70,7 @@ class Server:
         if not 0.001 <= silence_seconds <= 86400:
             raise ValueError(f"silence_seconds is {silence_seconds}; it must be 0.001 to 86400")
         self._players = []
-        self._context = None
+        self._context = self._port = self._heart = None
         self._stopped = threading.Event()
         self._lock = threading.Lock()  # guards the sessions: the heartbeat thread updates them
         self._sessions = {}
@@ -93,14 +95,13 @@ class Server:
             raise
 
     def _bind(self, endpoint, max_bytes):
-        self._context = zmq.Context()
         if self._key_files[0] is not None:
+            self._context = zmq.Context()
             self._keys = ServerKeys(self._context, *self._key_files)
-        self._socket = self._socket_at(endpoint, max_bytes)
-        self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
-        heart = self._socket_at(heartbeat_bind(self.endpoint), 4096)
-        bound = heart.getsockopt_string(zmq.LAST_ENDPOINT)
-        self._heart_port = 0 if bound.startswith("ipc://") else int(bound.rpartition(":")[2])
+        self._port = self._port_at(endpoint, _MAX_PARTS, max_bytes, self._drop)
+        self.endpoint = self._port.endpoint
+        heart = self._port_at(heartbeat_bind(self.endpoint), 1, 4096)
+        self._heart_port = 0 if heart.endpoint.startswith("ipc://") else int(heart.endpoint.rpartition(":")[2])
         if self._any_user and self._keys is None:
             self._log(
                 f"nothing is encrypted, and every user and host that reaches {self.endpoint} may use its environments (--allow-other-hosts); keys "
@@ -109,19 +110,10 @@ class Server:
         self._heart = threading.Thread(target=self._answer_heartbeats, args=(heart,), name="troupe-heart", daemon=True)
         self._heart.start()
 
-    def _socket_at(self, endpoint, max_bytes):
-        socket = self._context.socket(zmq.ROUTER)
-        socket.setsockopt(zmq.LINGER, 0)
-        socket.setsockopt(zmq.MAXMSGSIZE, max_bytes)
-        socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
+    def _port_at(self, endpoint, max_parts, max_part_bytes, drop=lambda why: None):
         if self._keys is not None:
-            self._keys.set_on(socket)
-        try:
-            socket.bind(endpoint)
-        except zmq.ZMQError as error:
-            socket.close()
-            raise RuntimeError(f"cannot bind {endpoint}: {error}; choose another endpoint, or end the program that holds it") from None
-        return socket
+            return KeyedPort(self._context, self._keys, endpoint, max_part_bytes)
+        return PlainPort(endpoint, max_parts, max_part_bytes, self._any_user, drop)
 
     def __enter__(self):
         return self
@@ -132,9 +124,8 @@ class Server:
     def serve(self):
         """Steps the environments until stop(). Call it from one thread."""
         while not self._stopped.is_set():
-            if self._socket.poll(_NAP_MILLISECONDS):
-                frames = self._socket.recv_multipart(copy=False)
-                self._handle([frame.bytes for frame in frames], frames[-1].get(zmq.SRCFD))
+            if self._port.poll(_NAP_MILLISECONDS):
+                self._handle(*self._port.receive())
 
     def stop(self):
         """Ends serve() within a second. Any thread may call it."""
@@ -143,31 +134,31 @@ class Server:
     def close(self):
         """Ends the heartbeats and closes the environments. Call it after serve()."""
         self._stopped.set()
+        if self._heart is not None:
+            self._heart.join()
+        if self._port is not None:
+            self._port.close()
+        if self._keys is not None:
+            self._keys.close()
         if self._context is not None:
-            if hasattr(self, "_heart"):
-                self._heart.join()
-            if hasattr(self, "_socket"):
-                self._socket.close()
-            if self._keys is not None:
-                self._keys.close()
             self._context.term()
-            self._context = None
+        self._heart = self._port = self._keys = self._context = None
         for player in self._players:
             player.close()
         self._players = []
 
-    def _answer_heartbeats(self, socket):
+    def _answer_heartbeats(self, port):
         while not self._stopped.is_set():
-            if not socket.poll(200):
+            if not port.poll(200):
                 continue
-            parts = socket.recv_multipart()
+            peer, parts = port.receive()
             try:
-                ping = Envelope.decode(parts[1]) if len(parts) == 2 else Envelope()
+                ping = Envelope.decode(parts[0]) if len(parts) == 1 else Envelope()
             except MessageError:
                 continue
             if ping.protocol == PROTOCOL and ping.ping is not None and self._seen(ping.session):
-                self._send(socket, [parts[0], answer_to(ping, pong=Pong()).encode()])
-        socket.close()
+                port.send(peer, [answer_to(ping, pong=Pong()).encode()])
+        port.close()
 
     def _seen(self, session):
         with self._lock:
@@ -176,13 +167,6 @@ class Server:
                 found.seen = time.monotonic()
             return found is not None
 
-    @staticmethod
-    def _send(socket, parts):
-        try:
-            socket.send_multipart(parts, zmq.DONTWAIT)
-        except zmq.Again:
-            pass  # the client does not read; it will ask again
-
     def _drop(self, why):
         self.garbage += 1
         if self.garbage <= 100:
@@ -190,25 +174,20 @@ class Server:
 
     def _refuse(self, peer, question, reason, text):
         refused = Refused(message=printable(text, 500), reason=reason)
-        self._send(self._socket, [peer, answer_to(question, refused=refused).encode()])
+        self._port.send(peer, [answer_to(question, refused=refused).encode()])
 
-    def _handle(self, parts, connection):
+    def _handle(self, peer, parts):
         try:
-            question = Envelope.decode(parts[1]) if 2 <= len(parts) <= 3 and len(parts[1]) <= _MAX_HEADER else None
+            question = Envelope.decode(parts[0]) if 1 <= len(parts) <= _MAX_PARTS and len(parts[0]) <= _MAX_HEADER else None
         except MessageError as error:
             return self._drop(f"a header that is not an Envelope: {error}")
         if question is None:
             return self._drop("a message with the wrong number of frames")
-        peer = parts[0]
         if question.protocol != PROTOCOL:
             self._drop(f"version {question.protocol} of the protocol")
             text = f"this peer speaks version {PROTOCOL} of the protocol; use Troupe and troupe_env of the same release on both sides"
             return self._refuse(peer, question, Refused.PROTOCOL, text)
-        if question.hello is not None:  # only its client knows a session's number
-            if not self._any_user and not is_own_user(connection):
-                self._drop("a client that belongs to another user of this host")
-                text = "this server plays for its own user; run the client as that user, or serve with --allow-other-hosts"
-                return self._refuse(peer, question, Refused.REQUEST, text)
+        if question.hello is not None:
             return self._welcome(peer, question)
         session = self._sessions.get(question.session)
         if session is None:
@@ -224,12 +203,12 @@ class Server:
             return None  # already answered, and the client has sent later requests
         if question.request > session.request:
             try:
-                session.answer = self._obey(session, question, parts[2:])
+                session.answer = self._obey(session, question, parts[1:])
                 session.request = question.request
             except (MessageError, ValueError) as error:
                 self._drop(f"a request that breaks a rule: {error}")
                 return self._refuse(peer, question, Refused.REQUEST, str(error))
-        self._send(self._socket, [peer, *session.answer])
+        self._port.send(peer, session.answer)
         if question.bye is not None:
             self._forget(question.session)
             self._log("a client gave its environments back")
@@ -244,7 +223,7 @@ class Server:
         session = self._sessions.get(question.session)
         if session is not None:
             if session.request == question.request:
-                self._send(self._socket, [peer, *session.answer])
+                self._port.send(peer, session.answer)
             return
         count = question.hello.environments
         if question.session == 0 or not 1 <= count <= len(self._players):
@@ -276,7 +255,7 @@ class Server:
         with self._lock:
             self._sessions[question.session] = session
         self._log(f"a client ({printable(question.hello.client, 200)}) plays {count} environments")
-        self._send(self._socket, [peer, *session.answer])
+        self._port.send(peer, session.answer)
 
     def _obey(self, session, question, frames):
         if question.play is not None:
