@@ -175,11 +175,28 @@ private:
                       "h5repack");
   }
 
+  /// For another filter, the library would load a plug-in, or find none.
+  void check_filters(hid_t making, const std::string& name) const {
+    const int count = H5Pget_nfilters(making);
+    for (int i = 0; i < count; ++i) {
+      unsigned flags = 0, config = 0;
+      std::size_t values = 0;
+      const H5Z_filter_t filter = H5Pget_filter2(making, static_cast<unsigned>(i), &flags, &values,
+                                                 nullptr, 0, nullptr, &config);
+      if (filter < H5Z_FILTER_DEFLATE || filter > H5Z_FILTER_SCALEOFFSET)
+        throw DataError(
+            path_ + ": \"" + name + "\" is stored with filter " + std::to_string(filter)
+            + ", which is not built into the HDF5 library, and plug-ins are not loaded; "
+              "convert it, for example with h5repack -f GZIP=4");
+    }
+  }
+
   void add(Handle set, const std::string& name) {
     const Handle making(H5Dget_create_plist(set), H5Pclose);
     if (!making.valid() || H5Pget_external_count(making) != 0
         || H5Pget_layout(making) == H5D_VIRTUAL)
       refuse_others(name);
+    check_filters(making, name);
     const Handle space(H5Dget_space(set), H5Sclose), stored(H5Dget_type(set), H5Tclose);
     const int dimensions = H5Sget_simple_extent_ndims(space);
     const auto type = type_of(stored);
@@ -278,6 +295,8 @@ std::unique_ptr<Hdf5Writer> make_hdf5_writer(const std::filesystem::path& path) 
 std::unique_ptr<const ArrayFile> open_hdf5_arrays(const std::string& path) {
   const std::lock_guard lock(hdf5_mutex());
   const Quiet quiet;
+  if (H5PLset_loading_state(0) < 0) // otherwise a file could choose plug-ins to load
+    fail(path, "is not opened: HDF5 cannot be kept from loading plug-ins");
   return std::make_unique<Hdf5File>(path);
 }
 

@@ -186,6 +186,38 @@ TEST_CASE("HDF5 files that refer to other files are refused") {
       refused({.path = path, .format = format}, "refers to another file");
 }
 
+TEST_CASE("HDF5 reads filters that are built in, refuses others and loads no plug-ins") {
+  const TemporaryFolder folder;
+  const hsize_t rows = 64;
+  const auto made = [&](const std::string& name, H5Z_filter_t filter) {
+    const auto path = (folder / name).string();
+    const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    const hid_t making = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &rows, nullptr);
+    const unsigned level = 9;
+    H5Pset_chunk(making, 1, &rows);
+    H5Pset_shuffle(making);
+    REQUIRE(H5Pset_filter(making, filter, H5Z_FLAG_OPTIONAL, 1, &level) >= 0);
+    const hid_t set =
+        H5Dcreate2(file, "label", H5T_STD_I32LE, space, H5P_DEFAULT, making, H5P_DEFAULT);
+    const std::vector<std::int64_t> ones(rows, 1);
+    REQUIRE(H5Dwrite(set, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, ones.data()) >= 0);
+    H5Dclose(set);
+    H5Sclose(space);
+    H5Pclose(making);
+    H5Fclose(file);
+    return path;
+  };
+  const auto packed = made("packed.h5", H5Z_FILTER_DEFLATE);
+  CHECK(labels_of(*open_dataset({.path = packed})) == std::vector<std::int64_t>(rows, 1));
+  constexpr H5Z_filter_t kZstd = 32015; // its number in the HDF Group's registry
+  for (const std::string format : {"hdf5", "netcdf"})
+    refused({.path = made(format + ".h5", kZstd), .format = format},
+            "\"label\" is stored with filter 32015, which is not built into");
+  unsigned plugins = H5PL_ALL_PLUGIN;
+  REQUIRE(H5PLget_loading_state(&plugins) >= 0);
+  CHECK(plugins == 0);
+}
+
 TEST_CASE("NetCDF variables become columns along the label's dimension") {
   const TemporaryFolder folder;
   for (const int mode : {0, NC_NETCDF4}) {
