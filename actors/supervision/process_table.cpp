@@ -5,6 +5,7 @@
 namespace troupe::actors {
 
 namespace {
+constexpr double kMostBeats = 4000;                          // per second, from all processes
 constexpr std::int64_t kLongestLeave = 10 * kTicksPerSecond; // after which it is killed
 } // namespace
 
@@ -20,6 +21,10 @@ std::string number(double value) {
   std::string text = std::to_string(value); // "0.500000"
   text.erase(text.find_last_not_of('0') + 1);
   return text.back() == '.' ? text.substr(0, text.size() - 1) : text;
+}
+
+double heartbeat_period(double configured, double lost_seconds, int processes) {
+  return std::max(configured, std::min(processes / kMostBeats, lost_seconds / 4));
 }
 
 void ProcessTable::enter(Process& process, Process::Phase phase) {

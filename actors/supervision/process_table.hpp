@@ -18,6 +18,11 @@ std::int64_t ticks(double seconds);
 double seconds_of(std::int64_t ticks);
 std::string number(double value); // for example "15" or "0.5"
 
+/// Returns the seconds between the heartbeats of each of `processes` processes: `configured`, or
+/// more if the head would get above 4,000 per second, which take about 0.4 of a core. There are
+/// always at least four within `lost_seconds`, if `configured` allows that.
+double heartbeat_period(double configured, double lost_seconds, int processes);
+
 /// What the supervisor knows about one actor of the run, and about its process if it has its own.
 struct Process {
   enum class Phase : std::uint8_t { absent, starting, up, leaving };

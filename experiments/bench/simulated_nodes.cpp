@@ -26,25 +26,30 @@ constexpr std::chrono::seconds kAnswer{60};
 constexpr std::chrono::seconds kRetry{1}; // as a real node does
 constexpr int kJoinThreads = 48;          // per process
 
-auto first_beat(const SimulatedLife& shared) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(shared.period * shared.phase);
+auto first_beat(std::chrono::milliseconds period, double phase) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(period * phase);
 }
 
 /// Stands in for a role's actor and for the handle of its process.
 caf::behavior role_stand_in(caf::event_based_actor* self, const SupervisorActor& head,
                             const Shared& shared, const ProtoBytes& life) {
+  const auto period = std::make_shared<std::chrono::milliseconds>(1000);
   self->request(head, kAnswer, hello_atom_v, life)
       .then(
-          [=](const ProtoBytes&) {
+          [=](const ProtoBytes& told) {
+            *period = std::chrono::milliseconds(
+                std::lround(1e3 * decode<wire::Wiring>(told).heartbeat_seconds()));
             self->send(head, joined_atom_v, life, caf::actor(self), caf::actor(self),
                        std::string("tcp://127.0.0.1:9"));
-            self->delayed_send(self, first_beat(*shared), tick_atom_v);
+            // The actors of a node do not send at the same moment.
+            const double phase = shared->phase + 0.618 * static_cast<double>(self->id());
+            self->delayed_send(self, first_beat(*period, phase - std::floor(phase)), tick_atom_v);
           },
           [self](const caf::error& error) { self->quit(error); });
   return {[=](tick_atom) {
             if (!shared->silent)
               self->send(head, beat_atom_v, life, caf::actor(self));
-            self->delayed_send(self, shared->period, tick_atom_v);
+            self->delayed_send(self, *period, tick_atom_v);
           },
           [](beat_atom) {}, [](wire_atom, const ProtoBytes&) {},
           [self](stop_atom) { self->quit(); }};
@@ -76,7 +81,7 @@ caf::behavior node_stand_in(caf::event_based_actor* self, const SupervisorActor&
 /// Stands in for the node's own process.
 caf::behavior agent_stand_in(caf::event_based_actor* self, const SupervisorActor& head,
                              const Shared& shared) {
-  self->delayed_send(self, first_beat(*shared), tick_atom_v);
+  self->delayed_send(self, first_beat(shared->period, shared->phase), tick_atom_v);
   return {[=](tick_atom) {
             if (!shared->silent)
               self->send(head, node_atom_v, shared->name, shared->life, caf::actor(self));

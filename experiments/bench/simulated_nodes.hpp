@@ -20,7 +20,7 @@ struct SimulatedLife {
   using Clock = std::chrono::steady_clock;
   std::string name = {};
   std::uint64_t life = 0;
-  std::chrono::milliseconds period{1000}; // between heartbeats
+  std::chrono::milliseconds period{1000}; // between heartbeats of the node
   double phase = 0;                       // delay of the first heartbeat, as a fraction of `period`
   std::atomic<bool> silent = false;
   std::mutex mutex = {}; // guards the members below

@@ -20,6 +20,16 @@ void pass(ProcessTable& processes, std::int64_t count) {
     processes.tick();
 }
 
+TEST_CASE("Processes send fewer heartbeats each if there are many, and at least four until they "
+          "count as lost") {
+  CHECK(heartbeat_period(1, 15, 1) == 1);
+  CHECK(heartbeat_period(1, 15, 4000) == 1);
+  CHECK(heartbeat_period(1, 15, 8000) == 2);
+  CHECK(heartbeat_period(1, 15, 100'000) == 3.75);
+  CHECK(heartbeat_period(5, 15, 100'000) == 5); // as the user configured it
+  CHECK(heartbeat_period(0.5, 2, 4000) == 0.5);
+}
+
 TEST_CASE("Three restarts are allowed within a minute, each after a longer pause") {
   struct Row {
     std::int64_t after; // ticks after the last death
