@@ -55,7 +55,7 @@ void answer_flushes(LearnerSelf self) {
   };
   if (!state.prefetch || !state.options.feedback)
     return answer();
-  self->request(*state.prefetch, kRequestDeadline, flush_atom_v)
+  self->request(*state.prefetch, caf::infinite, flush_atom_v) // linked: it does not die alone
       .then([answer](done_atom) mutable { answer(); },
             [self](caf::error& error) {
               self->quit(caf::make_error(Fault::lost, "priorities were not delivered: "

@@ -73,31 +73,25 @@ void receive(PrefetchSelf self) {
   if (state.pending.empty())
     return;
   auto& next = state.pending.front();
-  std::string why = "the rate limiters allowed no sample";
   const collectives::Timeline::Span span(state.options.timeline.get(), "receive batch");
   try {
     if (state.client->sample(state.options.rows, next.buffer->view, 0,
                              replay::Deadline::clock::now() + kSampleWait)) {
+      state.silence.clear();
       next.missing = 0;
       if (state.options.weighted)
         weigh(state.options, *next.buffer);
       deliver_ready(self);
-      return look_again(self);
     }
-  } catch (const replay::ShardSilence& silence) { // a silent shard may come back
-    why = silence.what();
+  } catch (const replay::ShardSilence& silence) { // it may come back, or be restarted elsewhere
+    state.silence = silence.what();
   }
-  if (replay::Deadline::clock::now() < next.deadline)
-    return look_again(self);
-  self->quit(caf::make_error(Fault::lost, "no sample from replay within "
-                                              + std::to_string(kRequestDeadline.count())
-                                              + " s: " + why));
+  look_again(self);
 }
 
 /// Makes the next free buffer the pending batch number `asked`.
 BatchBuffer& begin_batch(PrefetchState& state) {
-  state.pending.push_back({.buffer = std::move(state.free.back()),
-                           .deadline = replay::Deadline::clock::now() + kRequestDeadline});
+  state.pending.push_back({.buffer = std::move(state.free.back())});
   state.free.pop_back();
   BatchBuffer& buffer = *state.pending.back().buffer;
   buffer.number = state.asked++;
@@ -140,8 +134,8 @@ void ask(PrefetchSelf self) {
       ++state.pending.back().missing;
       state.pending.back().shards.insert(static_cast<std::size_t>(i));
       buffer.parts.push_back({static_cast<std::size_t>(i), first_row, rows});
-      self->request(state.options.shards[static_cast<std::size_t>(i)], kRequestDeadline,
-                    sample_atom_v, static_cast<std::uint32_t>(state.options.replica),
+      self->request(state.options.shards[static_cast<std::size_t>(i)], caf::infinite, sample_atom_v,
+                    static_cast<std::uint32_t>(state.options.replica),
                     static_cast<std::uint64_t>(number - state.options.start),
                     static_cast<std::uint32_t>(rows))
           .then([self, number, shard = static_cast<std::size_t>(i), first_row](
@@ -159,7 +153,8 @@ std::string waiting(const PrefetchState& state) {
   if (state.pending.empty())
     return state.unacknowledged > 0 ? "waits until replay accepts priorities" : "";
   if (state.client)
-    return "waits for samples from replay";
+    return "waits for samples from replay"
+           + (state.silence.empty() ? state.silence : ": " + state.silence);
   std::string shards;
   for (const std::size_t shard : state.pending.front().shards)
     shards += (shards.empty() ? "" : ", ") + std::to_string(shard);
@@ -195,7 +190,7 @@ void route_priorities(PrefetchSelf self, BatchBuffer& buffer) {
     made->values.assign(buffer.priorities.begin() + part.first_row,
                         buffer.priorities.begin() + part.first_row + part.rows);
     ++state.unacknowledged;
-    self->request(state.options.shards[part.shard], kRequestDeadline, update_atom_v,
+    self->request(state.options.shards[part.shard], caf::infinite, update_atom_v,
                   static_cast<std::uint32_t>(state.options.replica),
                   static_cast<std::uint64_t>(buffer.number - state.options.start),
                   PrioritiesPtr(std::move(made)))

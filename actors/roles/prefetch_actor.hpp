@@ -38,7 +38,6 @@ struct PrefetchState {
     BatchPtr buffer;
     std::size_t missing = 0;           // answers not received yet
     std::set<std::size_t> shards = {}; // that have not answered yet
-    replay::Deadline deadline = {};    // for shards in other processes
   };
   PrefetchOptions options;
   std::int64_t granted = 0;
@@ -46,7 +45,8 @@ struct PrefetchState {
   std::vector<BatchPtr> free;
   std::deque<Pending> pending;                   // in order of their numbers
   std::unique_ptr<replay::ShardedClient> client; // for shards in other processes
-  bool looking = false;                          // a tick is on its way
+  std::string silence;  // why a shard in another process does not answer at present; "": it does
+  bool looking = false; // a tick is on its way
   std::unique_ptr<replay::ParallelGather> gather;
   std::int64_t unacknowledged = 0; // priorities on their way to shards
   std::vector<caf::typed_response_promise<done_atom>> flushing;
@@ -56,8 +56,9 @@ struct PrefetchState {
 /// process it requests equal parts and gathers them with `threads` threads. Shards of other
 /// processes are sampled in proportion to their weights by a ShardedClient, which receives directly
 /// into the buffers. Buffers come back with priorities, which are sent to the rows' shards before
-/// anything new is requested, so they are late by at most `ahead` batches. Detached: gathering
-/// overlaps with the learner's update.
+/// anything new is requested, so they are late by at most `ahead` batches. Waits for samples
+/// without a deadline: the supervisor notices dead shards, and the report says what it waits for.
+/// Detached: gathering overlaps with the learner's update.
 PrefetchActor::behavior_type prefetch_actor(PrefetchActor::stateful_pointer<PrefetchState> self,
                                             PrefetchOptions options);
 

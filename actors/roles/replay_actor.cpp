@@ -35,9 +35,11 @@ void watch_deadlines(ReplaySelf self) {
     self->delayed_send(self, kTick, tick_atom_v);
 }
 
+/// Insertions wait up to a deadline, because their senders repeat them; samples have none.
 template <class Promise>
-replay::WaitOptions wait_options(ReplaySelf self, Promise promise, std::string who) {
-  return {.deadline = std::chrono::steady_clock::now() + kReplayPatience,
+replay::WaitOptions wait_options(ReplaySelf self, Promise promise, std::string who,
+                                 replay::Deadline deadline = replay::Deadline::max()) {
+  return {.deadline = deadline,
           .who = std::move(who),
           .refused = [self, promise](const std::string& why) mutable {
             promise.deliver(
@@ -120,7 +122,7 @@ caf::result<done_atom> insert(ReplaySelf self, const InsertionPtr& insertion) {
   try {
     if (!self->state.shard->insert(
             insertion, [promise]() mutable { promise.deliver(done_atom_v); },
-            wait_options(self, promise, {})))
+            wait_options(self, promise, {}, std::chrono::steady_clock::now() + kReplayPatience)))
       return caf::make_error(Fault::late,
                              std::string("too many insertions are waiting for this shard"));
   } catch (const std::exception& e) {

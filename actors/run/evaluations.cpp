@@ -112,8 +112,8 @@ Evaluated Evaluations::evaluate_learners(const Progress& progress, bool final) {
   const auto learners = actors_.all(Role::learner);
   if (learners.empty())
     throw RunFailed("there is no learner to evaluate");
-  const auto answers =
-      actors_.ask_all<ProtoBytes>(learners, kEvaluationDeadline, "evaluating", evaluate_atom_v);
+  const auto answers = actors_.ask_all<ProtoBytes>(
+      learners, RunActors::Wait::one_step, kEvaluationDeadline, "evaluating", evaluate_atom_v);
   const auto first = decode<wire::LearnerEvaluation>(answers[0]);
   Evaluated result{.updates = progress.updates,
                    .training_seconds = progress.training_seconds,

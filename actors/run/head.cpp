@@ -112,8 +112,8 @@ void Head::grant_learners() {
 
 /// Waits until all granted updates are made.
 void Head::wait_for_learners() {
-  actors_.ask_all<std::int64_t>(actors_.all(Role::learner), kRequestDeadline,
-                                "waiting for a learner", flush_atom_v);
+  actors_.ask_all<std::int64_t>(actors_.all(Role::learner), RunActors::Wait::patient,
+                                kRequestDeadline, "waiting for a learner", flush_atom_v);
 }
 
 void Head::grant_environments() {
@@ -149,14 +149,17 @@ void Head::pause() {
   // Environments stop before shards accept insertions without limit. Otherwise an actor on a
   // disconnected host would insert long after its connection is back.
   const auto environments = actors_.all(Role::environment);
-  actors_.ask_all<done_atom>(environments, kRequestDeadline, "pausing an environment actor",
-                             grant_atom_v, std::int64_t{0}, std::uint64_t{0}, false);
-  actors_.ask_all<done_atom>(actors_.all(Role::replay), kRequestDeadline, "opening a shard",
-                             open_atom_v, true); // insertions in flight may arrive
+  actors_.ask_all<done_atom>(environments, RunActors::Wait::patient, kRequestDeadline,
+                             "pausing an environment actor", grant_atom_v, std::int64_t{0},
+                             std::uint64_t{0}, false);
+  actors_.ask_all<done_atom>(actors_.all(Role::replay), RunActors::Wait::patient, kRequestDeadline,
+                             "opening a shard", open_atom_v,
+                             true); // insertions in flight may arrive
   for (const auto& key : actors_.keys(Role::environment))
-    schedule_.paused_at(key.second, actors_.ask<std::int64_t>(actors_.at(key), kRequestDeadline,
-                                                              "waiting for an environment actor",
-                                                              flush_atom_v));
+    schedule_.paused_at(
+        key.second,
+        actors_.ask_all<std::int64_t>({actors_.at(key)}, RunActors::Wait::patient, kRequestDeadline,
+                                      "waiting for an environment actor", flush_atom_v)[0]);
   wait_for_learners();
   end_training();
 }
@@ -164,8 +167,8 @@ void Head::pause() {
 void Head::unpause() {
   if (held_)
     return;
-  actors_.ask_all<done_atom>(actors_.all(Role::replay), kRequestDeadline, "closing a shard",
-                             open_atom_v, false);
+  actors_.ask_all<done_atom>(actors_.all(Role::replay), RunActors::Wait::patient, kRequestDeadline,
+                             "closing a shard", open_atom_v, false);
   begin_training();
 }
 

@@ -242,6 +242,14 @@ void RunActors::take_messages(std::chrono::milliseconds at_most) {
     throw RunFailed(first_cause_);
 }
 
+void RunActors::log_wait(const std::string& what, std::chrono::milliseconds so_far) const {
+  context_.log(
+      "warning",
+      what + ": no answer for "
+          + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(so_far).count())
+          + " s; it is alive, so the run waits (`troupe status` says for what)");
+}
+
 void RunActors::fail(const std::string& what, const caf::error& problem) {
   take_messages(kAftermath); // throws the first cause if an actor has died
   if (!lost_.empty())

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -124,18 +125,24 @@ public:
   }
   /// Sends a request without waiting; `then(answer, error)` runs within take_messages().
   template <class Answer, class Receiver, class Then, class... Args>
-  [[nodiscard]] PendingRequest request(const Receiver& to, std::chrono::seconds deadline, Then then,
-                                       Args&&... args);
+  [[nodiscard]] PendingRequest request(const Receiver& to, std::chrono::milliseconds deadline,
+                                       Then then, Args&&... args);
   /// Sends a request and waits, handling other messages meanwhile. Throws RunFailed with `what` and
   /// the reason, or with the actor's death that caused it; throws ActorLost if a dead actor will be
   /// restarted.
   template <class Answer, class Receiver, class... Args>
-  Answer ask(const Receiver& to, std::chrono::seconds deadline, const std::string& what,
+  Answer ask(const Receiver& to, std::chrono::milliseconds deadline, const std::string& what,
              Args&&... args);
+  /// `one_step`: an actor that does not answer within the step is an error. `patient`: for actors
+  /// that may wait for data or lack processor time. One that is alive is asked again after each
+  /// step, and the time so far is logged; only once the run stops, a step without an answer is an
+  /// error. The actors must accept repetitions of the request.
+  enum class Wait : std::uint8_t { one_step, patient };
   /// Like ask(), for several actors at once.
   template <class Answer, class... Args>
-  std::vector<Answer> ask_all(const std::vector<caf::actor>& to, std::chrono::seconds deadline,
-                              const std::string& what, const Args&... args);
+  std::vector<Answer> ask_all(const std::vector<caf::actor>& to, Wait wait,
+                              std::chrono::milliseconds step, const std::string& what,
+                              const Args&... args);
   /// Waits for a message and handles all that have arrived. Throws RunFailed after a death that
   /// ends the run.
   void take_messages(std::chrono::milliseconds at_most);
@@ -147,6 +154,7 @@ public:
   void write(wire::RunState& state) const;
 
 private:
+  void log_wait(const std::string& what, std::chrono::milliseconds so_far) const;
   void on_lost(const ActorKey& key, const std::string& reason, bool may_restart);
   void open_remoting();
   void publish();
@@ -184,7 +192,7 @@ private:
 void load(RunActors& actors, const ActorKey& key, const std::filesystem::path& path);
 
 template <class Answer, class Receiver, class Then, class... Args>
-PendingRequest RunActors::request(const Receiver& to, std::chrono::seconds deadline, Then then,
+PendingRequest RunActors::request(const Receiver& to, std::chrono::milliseconds deadline, Then then,
                                   Args&&... args) {
   struct Outcome {
     Answer answer{};
@@ -216,38 +224,51 @@ PendingRequest RunActors::request(const Receiver& to, std::chrono::seconds deadl
 }
 
 template <class Answer, class Receiver, class... Args>
-Answer RunActors::ask(const Receiver& to, std::chrono::seconds deadline, const std::string& what,
-                      Args&&... args) {
-  return ask_all<Answer>({caf::actor_cast<caf::actor>(to)}, deadline, what,
+Answer RunActors::ask(const Receiver& to, std::chrono::milliseconds deadline,
+                      const std::string& what, Args&&... args) {
+  return ask_all<Answer>({caf::actor_cast<caf::actor>(to)}, Wait::one_step, deadline, what,
                          std::forward<Args>(args)...)[0];
 }
 
 template <class Answer, class... Args>
-std::vector<Answer> RunActors::ask_all(const std::vector<caf::actor>& to,
-                                       std::chrono::seconds deadline, const std::string& what,
+std::vector<Answer> RunActors::ask_all(const std::vector<caf::actor>& to, Wait wait,
+                                       std::chrono::milliseconds step, const std::string& what,
                                        const Args&... args) {
   std::vector<Answer> answers(to.size());
-  std::vector<PendingRequest> requests;
+  std::vector<PendingRequest> requests(to.size());
+  std::vector<int> steps(to.size()); // without an answer
+  std::vector<std::size_t> late;     // actors to ask again
   std::size_t missing = to.size();
   caf::error problem;
-  for (std::size_t i = 0; i < to.size(); ++i)
-    requests.push_back(request<Answer>(
-        to[i], deadline,
+  const auto ask_one = [&](std::size_t i) {
+    requests[i] = request<Answer>(
+        to[i], step,
         [&, i](Answer& answer, caf::error& error) {
+          if (wait == Wait::patient && error == caf::sec::request_timeout && !stopping())
+            return late.push_back(i);
           --missing;
           if (error)
             problem = std::move(error);
           else
             answers[i] = std::move(answer);
         },
-        args...));
+        args...);
+  };
+  for (std::size_t i = 0; i < to.size(); ++i)
+    ask_one(i);
   asking_ = what;
   const std::unique_ptr<std::string, void (*)(std::string*)> asked(
       &asking_, [](std::string* text) { text->clear(); });
+  int logged = 0;
   while (missing > 0 && !problem) {
     take_messages(kPoll);
     if (!lost_.empty())
       throw ActorLost();
+    for (const std::size_t i : std::exchange(late, {})) {
+      if (++steps[i] > logged)
+        log_wait(what, step * ++logged);
+      ask_one(i);
+    }
   }
   if (problem)
     fail(what, problem);

@@ -42,8 +42,8 @@ void Head::train_in_rounds() {
     for (const auto& environment : environments)
       caf::anon_send(environment, grant_atom_v, steps, version, true);
     for (const auto& environment : environments) // one after another, in the order of the actors
-      actors_.ask<std::int64_t>(environment, kRequestDeadline, "waiting for an environment actor",
-                                flush_atom_v);
+      actors_.ask_all<std::int64_t>({environment}, RunActors::Wait::patient, kRequestDeadline,
+                                    "waiting for an environment actor", flush_atom_v);
     if (schedule_.counts_items())
       refresh(); // gets the number of items
     schedule_.finish_round(progress_);

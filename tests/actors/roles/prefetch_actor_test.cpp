@@ -1,0 +1,48 @@
+#include "actors/roles/prefetch_actor.hpp"
+
+#include "actors/roles/replay_actor.hpp"
+#include "replay/writers/n_step_items.hpp"
+#include "tests/actor_fixture.hpp"
+
+namespace troupe::actors {
+namespace {
+
+const replay::TransitionSpec kNumbers{.frame = {"state", env::ElementType::float32, {2}},
+                                      .stack = 1,
+                                      .action_size = 1,
+                                      .n_step = 1,
+                                      .discount = 0.9};
+
+TEST_CASE_FIXTURE(tests::ActorFixture,
+                  "A prefetcher waits for samples for any time and says what it waits for") {
+  const ReplayActor shard = system.spawn(
+      replay_actor,
+      ReplayOptions{.table = {.limiter = {.min_items = 2}}, .transitions = kNumbers, .seed = 7});
+  const PrefetchActor prefetch = system.spawn(
+      prefetch_actor,
+      PrefetchOptions{
+          .rows = 1, .shards = {shard}, .transitions = kNumbers, .learner = caf::actor(self)});
+  self->send(prefetch, grant_atom_v, std::int64_t{1});
+  for (int i = 0; i < 10; ++i) {
+    scheduler.clock().advance_time(std::chrono::minutes(10));
+    deliver_all();
+  }
+  CHECK(ask<std::string>(prefetch, report_atom_v) == "waits for samples from replay 0");
+
+  auto writer = replay::transition_writer(kNumbers, 1);
+  const float action = 0.5F;
+  begin_episode(writer);
+  for (int i = 0; i < 2; ++i)
+    append_step(writer, {&action, 1}, 1.0F, 1.0F, false);
+  ask<done_atom>(shard, insert_atom_v, InsertionPtr(writer.take()));
+  std::int64_t number = -1;
+  self->receive([&](batch_atom, const BatchPtr& batch) { number = batch->number; });
+  CHECK(number == 0);
+  CHECK(ask<std::string>(prefetch, report_atom_v).empty());
+  caf::anon_send_exit(prefetch, caf::exit_reason::user_shutdown);
+  caf::anon_send_exit(shard, caf::exit_reason::user_shutdown);
+  deliver_all();
+}
+
+} // namespace
+} // namespace troupe::actors

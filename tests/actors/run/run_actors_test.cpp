@@ -1,0 +1,87 @@
+#include "actors/run/run_actors.hpp"
+
+#include "tests/doctest_torch.hpp"
+
+namespace troupe::actors {
+namespace {
+
+using namespace std::chrono_literals;
+using Promise = caf::typed_response_promise<std::int64_t>;
+
+/// A learner that leaves its first `ignored` requests without an answer.
+caf::behavior starved(caf::stateful_actor<std::vector<Promise>>* self, std::size_t ignored) {
+  return {[=](flush_atom) -> caf::result<std::int64_t> {
+    auto promise = self->make_response_promise<std::int64_t>();
+    if (self->state.size() == ignored)
+      promise.deliver(std::int64_t{7});
+    else
+      self->state.push_back(promise);
+    return promise;
+  }};
+}
+
+struct HeadFixture {
+  SystemConfig system_config{false};
+  caf::actor_system system{system_config};
+  RunConfig config;
+  replay::TransitionSpec transitions;
+  std::filesystem::path folder;
+  Deployment deployment;
+  std::vector<std::string> logged;
+  RunCallbacks callbacks{
+      .log = [this](const std::string&, const std::string& text) { logged.push_back(text); }};
+  std::atomic<bool> stop = false, nothing_left = false;
+  RunContext context{.system = system,
+                     .config = config,
+                     .transitions = transitions,
+                     .folder = folder,
+                     .resume_from = folder,
+                     .deployment = deployment,
+                     .callbacks = callbacks,
+                     .stop = stop,
+                     .nothing_left = nothing_left};
+  RunActors actors{context, {}};
+  std::vector<caf::actor> learners;
+
+  ~HeadFixture() {
+    for (const auto& learner : learners)
+      caf::anon_send_exit(learner, caf::exit_reason::user_shutdown);
+  }
+  void add(std::size_t ignored) { learners.push_back(system.spawn(starved, ignored)); }
+  std::vector<std::int64_t> ask(RunActors::Wait wait) {
+    return actors.ask_all<std::int64_t>(learners, wait, 20ms, "waiting for a learner",
+                                        flush_atom_v);
+  }
+};
+
+constexpr std::size_t kForever = 1'000'000;
+
+TEST_CASE_FIXTURE(HeadFixture, "The head waits for a learner that is alive and logs how long") {
+  add(0);
+  add(2);
+  CHECK(ask(RunActors::Wait::patient) == std::vector<std::int64_t>{7, 7});
+  REQUIRE(logged.size() >= 2);
+  CHECK(logged[0].starts_with("waiting for a learner: no answer for 0 s; it is alive"));
+}
+
+TEST_CASE_FIXTURE(HeadFixture, "A patient wait ends when an actor is lost") {
+  add(kForever);
+  actors.lost().insert({Role::learner, 0});
+  CHECK_THROWS_AS(ask(RunActors::Wait::patient), ActorLost);
+}
+
+TEST_CASE_FIXTURE(HeadFixture, "A patient wait fails after a step once the run stops") {
+  add(kForever);
+  stop = true;
+  CHECK_THROWS_WITH_AS(ask(RunActors::Wait::patient), doctest::Contains("waiting for a learner"),
+                       RunFailed);
+}
+
+TEST_CASE_FIXTURE(HeadFixture, "A wait of one step fails after it") {
+  add(1);
+  CHECK_THROWS_WITH_AS(ask(RunActors::Wait::one_step), doctest::Contains("waiting for a learner"),
+                       RunFailed);
+}
+
+} // namespace
+} // namespace troupe::actors
