@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes a software bill of materials: CycloneDX 1.5, JSON. No network is used.
 
-The components are those of dependencies.csv: Debian packages with their installed versions, and wheels with the versions and checksums of
-wheels.txt. The output depends only on these, so two runs on one machine are equal.
+The components are those of dependencies.csv: Debian packages with their installed versions, wheels with the versions and checksums of wheels.txt,
+and optional parts, which users install themselves, with the versions of the table unless they are installed. The output depends only on these, so two
+runs on one machine are equal.
 
 Example: experiments/packaging/sbom.py --out troupe.cdx.json
 """
@@ -31,10 +32,16 @@ def wheels():
     return found
 
 
-def debian_version(package):
+def is_optional(row):
+    return row["part"].startswith("optional: ")
+
+
+def debian_version(package, row):
     asked = subprocess.run(["dpkg-query", "--show", "--showformat", "${Version} ${Architecture}", package],
                            capture_output=True, text=True, check=False)
     if asked.returncode != 0 or not asked.stdout.strip():
+        if is_optional(row):
+            return row["version"], "any"
         sys.exit(f"{package}: is not installed here; experiments/packaging/install_dependencies.sh installs it")
     return asked.stdout.split()
 
@@ -48,8 +55,13 @@ def component(row, package, pinned):
         version, checksum = pinned[name]
         purl = f"pkg:pypi/{name.lower().replace('_', '-')}@{version}"
         made |= {"name": name, "version": version, "hashes": [{"alg": "SHA-256", "content": checksum}]}
+    elif ":" in package:  # pypi:ray, toolkit:nccl
+        kind, name = package.split(":")
+        version = row["version"]
+        purl = f"pkg:{'pypi' if kind == 'pypi' else 'generic'}/{name}@{version}"
+        made |= {"name": name, "version": version}
     else:
-        version, architecture = debian_version(package)
+        version, architecture = debian_version(package, row)
         purl = f"pkg:deb/debian/{package}@{urllib.parse.quote(version, safe='')}?arch={architecture}&distro=bookworm"
         made["version"] = version
     licence = row["licence"]
@@ -57,7 +69,7 @@ def component(row, package, pinned):
     made |= {
         "bom-ref": purl,
         "purl": purl,
-        "scope": "excluded" if row["part"] == "build" else "required",
+        "scope": "excluded" if row["part"] == "build" else "optional" if is_optional(row) else "required",
         "licenses": [{"license": named}] if named else [{"expression": licence}],
         "properties": [{"name": f"troupe:{key}", "value": row[key]} for key in ("part", "watched", "instead")],
     }

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Checks that the bill of materials names every package of the lists once, with version and licence, is the same each time, and passes CycloneDX's
-own validator.
+"""Checks that dependencies.csv names every package of the install lists once, with the version that they, CMake and the tests pin, and that the bill of
+materials made from it is the same each time and passes CycloneDX's own validator.
 
 Usage: sbom_test.py <folder for the validator's virtual environment>; exit code 77: skipped.
 """
+import csv
 import json
 import pathlib
+import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,17 +27,75 @@ def bill():
         return out.read_text(encoding="utf-8")
 
 
+def text_of(path):
+    return (root / path).read_text(encoding="utf-8")
+
+
+def pinned_wheels():
+    return dict(re.findall(r"^(\S+)==(\S+) --hash", (packaging / "wheels.txt").read_text(encoding="utf-8"), re.M))
+
+
 def listed():
-    debian = (packaging / "apt-packages.txt").read_text(encoding="utf-8").split()
-    wheels = [line.split("==")[0] for line in (packaging / "wheels.txt").read_text(encoding="utf-8").split("\n") if "==" in line]
-    return sorted(debian + wheels)
+    """The packages that everyone needs, and those that only some need."""
+    needed = [*text_of("experiments/packaging/apt-packages.txt").split(), *(f"wheel:{name}" for name in pinned_wheels())]
+    tests = text_of("experiments/packaging/apt-packages-tests.txt").split()
+    dockerfile = text_of("experiments/packaging/Dockerfile")
+    return needed, [package for package in ("libopenmpi-dev", "openmpi-bin") if package in tests and package in dockerfile]
 
 
+def installed_version(package):
+    """Without Debian's epoch and revision."""
+    asked = subprocess.run(["dpkg-query", "--show", "--showformat", "${Version}", package], capture_output=True, text=True, check=False)
+    return re.sub(r"^\d+:|-[^-]*$", "", asked.stdout) if asked.returncode == 0 else ""
+
+
+def check_versions(table):
+    """Raises AssertionError if a version of the table is not the one that is pinned elsewhere."""
+    of = {package: row["version"] for row in table for package in row["packages"].split()}
+    for name, version in pinned_wheels().items():
+        assert of[f"wheel:{name}"] == version, f"{name}: wheels.txt pins {version}, dependencies.csv says {of[f'wheel:{name}']}"
+    for cmake, call, package in [
+        ("actors", "CAF", "libcaf-dev"), ("collectives", "LibTorch", "wheel:torch"), ("env", "MuJoCo", "wheel:mujoco"),
+        ("env/caster", "hwy", "libhwy-dev"), ("experiments", "Boost", "libboost-dev"), ("experiments/python", "pybind11", "wheel:pybind11"),
+    ]:
+        version = re.search(rf"find_package\({call} ([0-9.]+)", text_of(f"{cmake}/CMakeLists.txt"))[1]
+        assert of[package].startswith(version), f"{package}: CMake asks for {version}, dependencies.csv says {of[package]}"
+    for name, pins in [("ray", "tests/experiments/launchers/ray_test.py"), ("numpy", "tests/env/remote/python_test.py"),
+                       ("pyzmq", "tests/env/remote/python_test.py")]:
+        assert f"{name}=={of[f'pypi:{name}']}" in text_of(pins), f"{name}: {pins} pins another version than dependencies.csv"
+    for package, version in of.items():
+        assert re.fullmatch(r"\d+(\.\d+)*", version), f"{package}: dependencies.csv has no version"
+        there = "" if ":" in package or platform.freedesktop_os_release().get("VERSION_ID") != "12" else installed_version(package)
+        assert not there or there.startswith(version), f"{package}: {there} is installed, dependencies.csv says {version}"
+
+
+with open(packaging / "dependencies.csv", newline="", encoding="utf-8") as file:
+    table = list(csv.DictReader(file))
+optional = [package for row in table if row["part"].startswith("optional: ") for package in row["packages"].split()]
+required = [package for row in table if not row["part"].startswith("optional: ") for package in row["packages"].split()]
+needed, wanted = listed()
+assert sorted(required) == sorted(needed), f"dependencies.csv and the lists differ: {sorted(set(required) ^ set(needed))}"
+assert [package for package in optional if ":" not in package] == wanted, f"optional packages of Debian: {optional}, {wanted}"
+check_versions(table)
+for name in ("CAF", "LibTorch", "Ray"):
+    try:
+        check_versions([{**row, "version": "99.9"} if row["name"] == name else row for row in table])
+    except AssertionError:
+        continue
+    sys.exit(f"a wrong version of {name} is not noticed")
+with tempfile.TemporaryDirectory() as folder:
+    def pinned(date):
+        return subprocess.run([packaging / "debian_snapshot.sh", date, folder], capture_output=True, text=True, check=False).returncode
+    sources = pathlib.Path(folder, "sources.list")
+    assert pinned("") == 0 and not sources.exists()
+    assert pinned("yesterday") == 2 and not sources.exists()
+    assert pinned("20261101T000000Z") == 0
+    assert sources.read_text(encoding="utf-8").count("/20261101T000000Z bookworm") == 3
 text = bill()
 assert text == bill(), "two runs differ"
 parts = json.loads(text)["components"]
 names = sorted(part["name"] for part in parts)
-assert names == listed(), f"dependencies.csv and the lists differ: {sorted(set(names) ^ set(listed()))}"
+assert names == sorted(package.split(":")[-1] for package in required + optional)
 for part in parts:
     assert part["version"] and part["purl"] and part["licenses"], part
     assert all(entry["value"] for entry in part["properties"]), part
