@@ -28,7 +28,7 @@ std::size_t in_flight(const EnvironmentState& state) {
   return insertions;
 }
 
-/// Insertions that no shard has accepted yet, including those that were not sent.
+/// The number of insertions that no shard has accepted yet; some may not have been sent.
 std::size_t unaccepted(const EnvironmentState& state) {
   return std::accumulate(state.held.begin(), state.held.end(), in_flight(state),
                          [](std::size_t sum, const auto& held) { return sum + held.size(); });

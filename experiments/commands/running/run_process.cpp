@@ -68,7 +68,8 @@ RunProcess::RunProcess(const std::vector<std::string>& arguments,
     ::dup2(in, STDIN_FILENO);
     ::dup2(out, STDOUT_FILENO);
     ::dup2(error, STDERR_FILENO);
-    ::syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0U); // sockets of a dashboard are inherited
+    // A run must not keep the sockets of a dashboard in its parent.
+    ::syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0U);
     ::execv("/proc/self/exe", pointers.data());
     ::_exit(127);
   }

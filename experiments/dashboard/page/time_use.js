@@ -47,7 +47,7 @@ export function roleBars(live) {
 export class ActorBars {
   constructor() {
     this.title = h('summary');
-    this.bars = h('div');
+    this.bars = h('div', {class: 'actor-times', tabindex: '0', role: 'region', 'aria-label': 'Time of each actor'});
     this.element = h('details', {ontoggle: () => this.draw()}, this.title, this.bars);
   }
 
