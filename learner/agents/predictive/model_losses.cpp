@@ -33,7 +33,7 @@ std::uint16_t* bits_of(const at::Tensor& halves) {
   return static_cast<std::uint16_t*>(halves.mutable_data_ptr());
 }
 
-const float* numbers_of(const at::Tensor& tensor) {
+const float* floats_in(const at::Tensor& tensor) {
   return tensor.const_data_ptr<float>();
 }
 
@@ -62,12 +62,12 @@ at::Tensor contrast_by_kernels(const at::Tensor& predicted, const at::Tensor& ta
   const at::Tensor scratch = at::empty({batch}, within.options());
   const Rows rows(predicted);
   kernel_table().contrast(bits_of(logits), static_cast<float>(1 / how.temperature),
-                          numbers_of(weight), scratch.mutable_data_ptr<float>(),
+                          floats_in(weight), scratch.mutable_data_ptr<float>(),
                           losses.mutable_data_ptr<float>(), rows.count, batch);
   const at::Tensor of_from = at::bmm(logits, to.halves);
   const Rows out(gradient);
   kernel_table().unit_rows_backward(bits_of(of_from), rows.first, rows.stride,
-                                    numbers_of(from.lengths), out.first, out.stride, rows.count,
+                                    floats_in(from.lengths), out.first, out.stride, rows.count,
                                     rows.width);
   return (losses * within).sum() / static_cast<double>(batch);
 }
@@ -79,7 +79,7 @@ at::Tensor squared_error(const at::Tensor& predicted, const at::Tensor& target,
   if (takes_kernels(predicted, target, gradient)) {
     const at::Tensor losses = at::empty_like(weight);
     const Rows x(predicted), wanted(target), out(gradient);
-    kernel_table().squared_error(x.first, x.stride, wanted.first, wanted.stride, numbers_of(weight),
+    kernel_table().squared_error(x.first, x.stride, wanted.first, wanted.stride, floats_in(weight),
                                  static_cast<float>(scale), out.first, out.stride,
                                  losses.mutable_data_ptr<float>(), x.count, x.width);
     return losses;
@@ -94,7 +94,7 @@ at::Tensor softmax_error(const at::Tensor& logits, const at::Tensor& wanted,
   if (takes_kernels(logits, wanted, gradient)) {
     const at::Tensor losses = at::empty_like(weight);
     const Rows x(logits), out(gradient);
-    kernel_table().softmax_error(x.first, x.stride, numbers_of(wanted), numbers_of(weight),
+    kernel_table().softmax_error(x.first, x.stride, floats_in(wanted), floats_in(weight),
                                  static_cast<float>(scale), out.first, out.stride,
                                  losses.mutable_data_ptr<float>(), x.count, x.width);
     return losses;

@@ -6,10 +6,6 @@
 
 #include <cstdint>
 
-#if defined(__AVX512BW__)
-#include <immintrin.h>
-#endif
-
 namespace troupe::learner::TROUPE_KERNELS {
 
 #if defined(__AVX512F__)
@@ -75,7 +71,9 @@ static inline void store_part(std::uint16_t* p, Narrow v, Index count) {
 
 static inline Vector widened(Narrow bits) {
 #if defined(__AVX512BW__) // GCC 12 converts by halves
-  const auto whole = reinterpret_cast<Bits>(_mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(bits)));
+  typedef short Shorts __attribute__((vector_size(32)));
+  const auto whole = reinterpret_cast<Bits>(__builtin_ia32_pmovzxwd512_mask(
+      reinterpret_cast<Shorts>(bits), Integers{}, static_cast<unsigned short>(-1)));
 #else
   const auto whole = __builtin_convertvector(bits, Bits);
 #endif
