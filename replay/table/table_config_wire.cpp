@@ -89,7 +89,7 @@ RateLimiterConfig limiter_of(const wire::Limiter& from) {
 
 void put(const RateLimiterConfig& limiter, wire::Limiter& to) {
   to.set_kind(static_cast<std::uint32_t>(limiter.kind));
-  to.set_min_items(limiter.minimum_items);
+  to.set_minimum_items(limiter.minimum_items);
   to.set_samples_per_insert(limiter.samples_per_insert);
   to.set_error_buffer(limiter.error_buffer);
   to.set_queue_items(limiter.queue_items);
