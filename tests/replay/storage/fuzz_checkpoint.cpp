@@ -39,7 +39,9 @@ void scan(const std::vector<std::byte>& bytes) {
 std::vector<std::string> troupe::fuzz_seeds() {
   const TemporaryFolder folder(kMemoryFolder);
   const std::vector<std::byte> header(5, std::byte{1}), blob(20, std::byte{2});
-  CheckpointManifest manifest{.next_segment = 2, .header = header};
+  CheckpointManifest manifest;
+  manifest.next_segment = 2;
+  manifest.header = header;
   const auto segment = SegmentFile::create(folder / "segment", 1);
   for (std::uint64_t i = 0; i < 2; ++i)
     manifest.blobs.push_back({.key = {.chunk = i, .high = 4}, .place = segment->append(blob)});
