@@ -17,17 +17,28 @@ TEST_CASE_FIXTURE(tests::ActorFixture,
                   "A prefetcher waits for samples for any time and says what it waits for") {
   const ReplayActor shard = system.spawn(
       replay_actor,
-      ReplayOptions{.table = {.limiter = {.min_items = 2}}, .transitions = kNumbers, .seed = 7});
+      ReplayOptions{.table = {.limiter = {.minimum_items = 2}}, .transitions = kNumbers, .seed = 7});
   const PrefetchActor prefetch = system.spawn(
       prefetch_actor,
       PrefetchOptions{
           .rows = 1, .shards = {shard}, .transitions = kNumbers, .learner = caf::actor(self)});
+  std::string waiting;
+  std::int64_t batches = -1; // of the learner
+  const auto look = [&] {
+    auto pending = self->request(prefetch, caf::infinite, report_atom_v);
+    deliver_all();
+    pending.receive(
+        [&](const std::string& words, std::int64_t full) { waiting = words, batches = full; },
+        [&](caf::error& error) { FAIL(explain(system, error)); });
+  };
   self->send(prefetch, grant_atom_v, std::int64_t{1});
   for (int i = 0; i < 10; ++i) {
     scheduler.clock().advance_time(std::chrono::minutes(10));
     deliver_all();
   }
-  CHECK(ask<std::string>(prefetch, report_atom_v) == "waits for samples from replay 0");
+  look();
+  CHECK(waiting == "waits for samples from replay 0");
+  CHECK(batches == 0);
 
   auto writer = replay::transition_writer(kNumbers, 1);
   const float action = 0.5F;
@@ -38,7 +49,9 @@ TEST_CASE_FIXTURE(tests::ActorFixture,
   std::int64_t number = -1;
   self->receive([&](batch_atom, const BatchPtr& batch) { number = batch->number; });
   CHECK(number == 0);
-  CHECK(ask<std::string>(prefetch, report_atom_v).empty());
+  look();
+  CHECK(waiting.empty());
+  CHECK(batches == 1);
   caf::anon_send_exit(prefetch, caf::exit_reason::user_shutdown);
   caf::anon_send_exit(shard, caf::exit_reason::user_shutdown);
   deliver_all();
