@@ -15,9 +15,10 @@ const replay::TransitionSpec kNumbers{.frame = {"state", env::ElementType::float
 
 TEST_CASE_FIXTURE(tests::ActorFixture,
                   "A prefetcher waits for samples for any time and says what it waits for") {
-  const ReplayActor shard = system.spawn(
-      replay_actor,
-      ReplayOptions{.table = {.limiter = {.minimum_items = 2}}, .transitions = kNumbers, .seed = 7});
+  const ReplayActor shard =
+      system.spawn(replay_actor, ReplayOptions{.table = {.limiter = {.minimum_items = 2}},
+                                               .transitions = kNumbers,
+                                               .seed = 7});
   const PrefetchActor prefetch = system.spawn(
       prefetch_actor,
       PrefetchOptions{

@@ -24,7 +24,7 @@ TRAINED = {  # policies that the program trains for a few seconds: from states, 
     "trained_pixels": """environment { task: "cartpole_balance" pixels { height: 40 width: 44 renderer: CASTER } frame_stack: 2 }
         replay { minimum_items: 500 samples_per_insert: 4 } actors { random_steps: 500 }
         d4pg { encoder: "stride4" encoder_channels: 6 feature_size: 20 policy_layers: [32] critic_layers: [32] batch_size: 16 }""",
-    "trained_memory": """environment { task: "CartPole-v1" } ppo { layers: [64] lstm: 32 }""",
+    "trained_memory": """environment { task: "CartPole-v1" } ppo { layers: [64] lstm: 32 rollout: 32 }""",
 }
 FLAGS = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fno-exceptions", "-fno-rtti"]
 
