@@ -41,8 +41,8 @@ std::vector<std::string> check_environment(const Environment& environment, const
 /// Returns complaints about relations between keys. Every key must be set; `origins` may lack some.
 std::vector<std::string> check_relations(const Experiment& experiment, const Origins& origins);
 
-/// The origin of the key, or of the nearest list or block that contains it: "file:3:5: ". If there is none,
-/// `source` + ": ".
+/// The origin of the key, or of the nearest list or block that contains it: "file:3:5: ". If there
+/// is none, `source` + ": ".
 std::string origin_of(const Origins& origins, const std::string& key, const std::string& source);
 
 } // namespace troupe::experiments

@@ -284,7 +284,7 @@ TEST_CASE_FIXTURE(Fixture, "Grafana's dashboard asks for metrics and labels that
       for (const std::string& label : labels) {
         const std::regex form("\n" + name + R"(\{([^}]*,)?)" + label + "=");
         CHECK_MESSAGE((label == "__name__" || std::regex_search(exported, form)),
-                      name + " " + label);
+                      (name + " " + label));
       }
     }
   };
