@@ -382,7 +382,8 @@ class Zmtp(unittest.TestCase):
     def test_libzmq_and_the_reader_understand_each_other(self):
         with tempfile.TemporaryDirectory() as folder, zmq.Context() as context, context.socket(zmq.DEALER) as client:
             port = ports.PlainPort(f"ipc://{folder}/x", 2, 1 << 20)
-            client.setsockopt(zmq.HEARTBEAT_IVL, 50)
+            client.setsockopt(zmq.HEARTBEAT_IVL, 10)  # sends pings
+            client.setsockopt(zmq.HEARTBEAT_TIMEOUT, 60000)
             client.connect(port.endpoint)
             for parts in ([b"a"], [b"", bytes(100000)], [b"x", b"y", b"z"], [b"end"]):
                 client.send_multipart(parts)
@@ -391,7 +392,8 @@ class Zmtp(unittest.TestCase):
                 self.assertEqual(got, parts if len(parts) <= 2 else [])
                 large = np.arange(1 << 20)
                 port.send(peer, [b"answer", large])
-                while not client.poll(0):
+                deadline = time.monotonic() + 60
+                while not client.poll(0) and time.monotonic() < deadline:
                     port.poll(1)
                 self.assertEqual(client.recv_multipart(), [b"answer", large.tobytes()])
             port.close()
