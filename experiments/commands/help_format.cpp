@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cmath>
 #include <cstdlib>
 #include <set>
 #include <string>
@@ -24,6 +25,14 @@ std::string kind_of_value(const std::string& type) {
   return plain == "INT" || plain == "UINT" || plain == "FLOAT" ? "NUMBER" : plain;
 }
 
+/// A number as CLI11 writes it, without an exponent if it is whole.
+std::string bound_text(const char* text) {
+  const double bound = std::strtod(text, nullptr);
+  return bound == std::trunc(bound) && std::fabs(bound) < 1e18
+             ? std::to_string(static_cast<long long>(bound))
+             : learner::number_text(bound);
+}
+
 /// "1 to 65535" for CLI11's "INT:INT in [1 - 65535]"; empty if there is no range.
 std::string range_text(const std::string& type) {
   if (type.find("NONNEGATIVE") != std::string::npos) {
@@ -34,8 +43,7 @@ std::string range_text(const std::string& type) {
   if (begin == std::string::npos || middle == std::string::npos) {
     return "";
   }
-  return learner::number_text(std::strtod(type.c_str() + begin + 5, nullptr)) + " to "
-         + learner::number_text(std::strtod(type.c_str() + middle + 3, nullptr));
+  return bound_text(type.c_str() + begin + 5) + " to " + bound_text(type.c_str() + middle + 3);
 }
 
 std::string names_of(const std::set<CLI::Option*>& options) {

@@ -140,19 +140,19 @@ TEST_CASE("--set replaces a value, a list or a block, and the last assignment wi
   const Experiment e = parse_experiment(
       kPixels + "d4pg { policy_layers: [1, 2, 3] }", "x",
       {"d4pg.policy_layers=64,32", "seed=3", "seed=4", "environment.pixels.height=40",
-       "environment.task=\"walker_walk\"", "learner.backend=TCP", "replay.discount=5e-1",
-       "environment.options=a=1,\"range=0.2,1\",b=2"});
+       "environment.task=\"Hopper-v5\"", "learner.backend=TCP", "replay.discount=5e-1",
+       "environment.options=ctrl_cost_weight=1,\"healthy_z_range=0.2,1\",frame_skip=2"});
   CHECK(e.d4pg().policy_layers_size() == 2);
   CHECK(e.d4pg().policy_layers(1) == 32);
   CHECK(e.seed() == 4);
   CHECK(e.environment().pixels().height() == 40);
   CHECK(e.environment().pixels().grey());
-  CHECK(e.environment().task() == "walker_walk");
+  CHECK(e.environment().task() == "Hopper-v5");
   CHECK(e.learner().backend() == Learner::TCP);
   CHECK(e.replay().discount() == 0.5);
   REQUIRE(e.environment().options_size() == 3);
-  CHECK(e.environment().options(0) == "a=1");
-  CHECK(e.environment().options(1) == "range=0.2,1");
+  CHECK(e.environment().options(0) == "ctrl_cost_weight=1");
+  CHECK(e.environment().options(1) == "healthy_z_range=0.2,1");
 
   const Experiment states = parse_experiment(kPixels, "x", {"environment.pixels="});
   CHECK_FALSE(states.environment().has_pixels());
