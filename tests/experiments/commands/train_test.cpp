@@ -173,7 +173,7 @@ TEST_CASE("With --processes, the agents train, write their metrics and evaluate 
             "sample_age"},
            {"r2d2",
             "environment { task: \"CartPole-v1\" }\n"
-            "replay { minimum_items: 20 samples_per_insert: 4 }\n"
+            "replay { minimum_items: 20 samples_per_insert: 8 }\n"
             "actors { environment: 1 random_steps: 100 }\nstop { environment_steps: 300 }\n"
             "r2d2 { layers: [16] lstm: 8 burn_in: 1 length: 4 period: 4 batch_size: 8 }",
             "critic_loss"},

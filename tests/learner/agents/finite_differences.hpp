@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <ATen/Parallel.h>
+
 #include "learner/agents/agent.hpp"
 #include "tests/doctest_torch.hpp"
 
