@@ -104,6 +104,7 @@ html_theme = "furo"
 html_title = "Troupe"
 html_copy_source = False
 html_show_sphinx = False
+html_show_search_summary = False
 myst_heading_anchors = 4
 suppress_warnings = ["misc.highlighting_failure", "myst.header"]
 exclude_patterns = []

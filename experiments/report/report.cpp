@@ -9,11 +9,12 @@ std::string report_html(const Experiment& experiment, const Summary& summary,
   std::string out = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta "
                     "name=\"viewport\" content=\"width=device-width\"><title>"
                     + escaped(experiment.name())
-                    + "</title>\n<style>:root{color-scheme:light dark}body{font-family:sans-serif;"
-                      "max-width:60em;margin:2em auto;padding:0 1em}td{padding:.2em 1em .2em 0;"
-                      "vertical-align:top;overflow-wrap:anywhere}pre{background:#8882;padding:1em;"
-                      "overflow:auto}svg,video{max-width:100%;height:auto}"
-                      "</style></head><body>\n<h1>"
+                    + "</title>\n<style>:root{color-scheme:light dark;background:Canvas;"
+                      "color:CanvasText}body{font-family:sans-serif;max-width:60em;margin:2em auto;"
+                      "padding:0 1em}td{padding:.2em 1em .2em 0;vertical-align:top}td+td{"
+                      "overflow-wrap:anywhere}pre{background:#8882;padding:1em;overflow:auto}"
+                      "svg,video{max-width:100%;height:auto}"
+                      "</style></head><body><main>\n<h1>"
                     + escaped(experiment.name()) + "</h1>\n" + curve + "<table>\n";
   for (const auto& [name, value] : summary) {
     out += "<tr><td>" + escaped(name) + "</td><td>" + escaped(value) + "</td></tr>\n";
@@ -23,8 +24,8 @@ std::string report_html(const Experiment& experiment, const Summary& summary,
     // A relative path, so that a copy of the run's folder stays complete.
     out += "<video controls src=\"videos/" + escaped(video.filename().string()) + "\"></video>\n";
   }
-  return out + "<h2>Configuration</h2>\n<pre>" + escaped(resolved_text(experiment))
-         + "</pre>\n</body></html>\n";
+  return out + "<h2>Configuration</h2>\n<pre tabindex=\"0\">" + escaped(resolved_text(experiment))
+         + "</pre>\n</main></body></html>\n";
 }
 
 } // namespace troupe::experiments

@@ -137,7 +137,7 @@ std::string latex(const std::vector<Row>& rows) {
 }
 
 std::string html(const std::vector<Row>& rows, const std::string& caption) {
-  std::string out = "<table><caption>" + escaped(caption) + "</caption>\n";
+  std::string out = "<table tabindex=\"0\"><caption>" + escaped(caption) + "</caption>\n";
   for (std::size_t i = 0; i < rows.size(); ++i) {
     out += "<tr>";
     for (std::size_t k = 0; k < rows[i].size(); ++k) {
@@ -225,7 +225,8 @@ std::string method_part(const Comparison& comparison, const std::string& method)
     out += video(run);
     out += "<details><summary>configuration of " + escaped(method) + " on " + escaped(run.task)
            + " (" + escaped(run.folder.string()) + "); marked: what differs from "
-           + escaped(first->method) + "</summary><pre>" + marked + "</pre></details>\n";
+           + escaped(first->method) + "</summary><pre tabindex=\"0\">" + marked
+           + "</pre></details>\n";
   }
   return out;
 }
@@ -246,11 +247,12 @@ std::string comparison_page(const Comparison& comparison, const std::string& mac
   std::string out =
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width\"><title>Comparison of runs</title>\n<style>"
-      ":root{color-scheme:light dark}body{font-family:sans-serif;max-width:72em;margin:2em auto;"
+      ":root{color-scheme:light dark;background:Canvas;color:CanvasText}"
+      "body{font-family:sans-serif;max-width:72em;margin:2em auto;"
       "padding:0 1em}table{border-collapse:collapse;margin:1em 0;display:block;overflow-x:auto}"
       "caption{text-align:left;font-weight:bold;padding:.4em 0}td,th{padding:.3em 1em .3em 0;"
       "text-align:left;border-bottom:1px solid #8884}svg,video{max-width:100%;height:auto}"
-      "pre{overflow:auto}</style></head><body>\n<h1>Comparison of runs</h1>\n<p>Values are "
+      "pre{overflow:auto}</style></head><body><main>\n<h1>Comparison of runs</h1>\n<p>Values are "
       "estimates with 95 % intervals of the stratified bootstrap. Final scores are those of each "
       "run's last evaluation; aggregates are on each task's scale.</p>\n";
   out += html(aggregate_rows(comparison), "All tasks, on their scales from 0 to 1");
@@ -277,7 +279,7 @@ std::string comparison_page(const Comparison& comparison, const std::string& mac
   out += html(runs, "Runs");
   for (const std::string& method : comparison.methods())
     out += method_part(comparison, method);
-  return out + "<p>" + escaped(machine) + "</p>\n</body></html>\n";
+  return out + "<p>" + escaped(machine) + "</p>\n</main></body></html>\n";
 }
 
 } // namespace troupe::experiments

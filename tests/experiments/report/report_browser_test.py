@@ -43,10 +43,12 @@ class Looks(WatchedPage):
                     self.audit(f"{name}, {theme}, {width} pixels")
                 if self.screenshots:
                     self.page.screenshot(path=self.screenshots / f"{name}_{theme}_{width}.png", full_page=height is None)
+        self.page.set_viewport_size({"width": 1440, "height": 900})
 
     def report(self, name, file):
         self.requests.clear()
         self.page.goto(f"file://{file}")
+        self.until("[...document.querySelectorAll('video')].every((video) => video.readyState >= 2)")
         self.look(name, True)
         outside = [url for url in self.requests if not url.startswith(("file:", "data:"))]
         assert not outside, outside
@@ -56,7 +58,6 @@ class Looks(WatchedPage):
         self.page.wait_for_selector("#run-list li")
         self.page.click("nav a[href='#run']")
         self.until("(document.querySelector('#view-run .pictures img')?.naturalWidth ?? 0) > 0")
-        self.page.locator("#view-run .pictures img").first.scroll_into_view_if_needed()
         self.look("run_samples", False)
 
     def site(self, folder):
