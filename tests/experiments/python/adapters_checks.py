@@ -64,9 +64,9 @@ class TorchRl(unittest.TestCase):
         for _ in range(20):
             batch = buffer.sample(64)
             loss(batch)["loss"].backward()
-            self.assertEqual(batch["td_error"].shape, (64,))
+            self.assertEqual(batch["td_error"].numel(), 64)
             buffer.update_tensordict_priority(batch)
-        last = dict(zip(batch["index"].tolist(), batch["td_error"].tolist()))
+        last = dict(zip(batch["index"].tolist(), batch["td_error"].flatten().tolist()))
         again = buffer.table.sample(2000)
         seen = {int(key): priority for key, priority in zip(again.keys, again.priorities)}
         both = set(last) & set(seen)

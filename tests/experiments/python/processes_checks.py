@@ -52,7 +52,7 @@ class Processes(InFolder):
 
     def test_mistakes_are_named(self):
         for call, words in [
-            (lambda: self.train(SMALL, {"replay.shard": 2}, processes=True), "^replay.shard is not a key; did you mean replay.shards"),
+            (lambda: self.train(SMALL, {"replay.shard": 2}, processes=True), "replay.shard is not a key; did you mean replay.shards"),
             (lambda: self.train(SMALL, callbacks={"episode": print}, processes=True), "callbacks has 'episode'"),
             (lambda: self.train(SMALL, agent=dict, processes=True), "an agent in Python cannot be reached"),
         ]:

@@ -83,7 +83,7 @@ class Policies(InFolder):
             policy(seen[0], first=begin[:3])
 
     def test_a_dictionary_of_a_picture_and_numbers(self):
-        run = self.train("cartpole_balance_both", stop__environment_steps=2000, ppo__rollout=16, ppo__layers=[16])
+        run = self.train("cartpole_balance_both", stop__environment_steps=4400, ppo__rollout=16, ppo__layers=[16])
         envs = troupe.make_vec("cartpole_balance", 3, action_repeat=4, pixels={"height": 40, "width": 40, "grey": True}, observations=["pixels", "velocity"])
         observations, _ = envs.reset(seed=1)
         policy = run.policy()
@@ -95,7 +95,7 @@ class Policies(InFolder):
         np.testing.assert_allclose(one, actions[1], atol=1e-5)
         for name, array in observations.items():
             self.assertTrue((policy({**observations, name: array + np.ones_like(array)}) != actions).any(), name)
-        with self.assertRaisesRegex(ValueError, "observation 'velocity' is missing"):
+        with self.assertRaisesRegex(ValueError, "is missing, or there are additional ones"):
             policy({"pixels": observations["pixels"]})
         with self.assertRaisesRegex(ValueError, "observation 'pixels' has .* bytes of float32; it must have 1600 of uint8 for each row"):
             policy({**observations, "pixels": observations["pixels"].astype(np.float32)})
