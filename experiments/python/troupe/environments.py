@@ -208,8 +208,7 @@ class VectorEnv(GymnasiumVectorEnv):
     `send()` and `receive()` step without waiting for the slowest environments: receive() returns the first `batch_size` results, in any order.
     """
 
-    closed = False
-    is_vector_env = True  # wrappers of Gymnasium 0.29 ask for it
+    closed, viewer, is_vector_env = False, None, True  # Gymnasium 0.29 sets them in its constructor
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ import warnings
 
 import gymnasium
 import numpy as np
-import troupe
+import troupe.environments
 from gymnasium import wrappers
 from gymnasium.utils.env_checker import check_env
 
