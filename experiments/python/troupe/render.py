@@ -258,8 +258,8 @@ def draw_physics(
 ) -> np.ndarray:
     """A replacement for dm_control's `physics.render(height, width, camera_id, …)`, with its arguments and results: uint8 [height, width, 3], with
     `depth` float32 [height, width] in metres, with `segmentation` int32 [height, width, 2]. The ray caster has no `overlays`,
-    `render_flag_overrides` and `scene_callback`; they raise ValueError. The size is not limited by the model's framebuffer. Casters are kept
-    with `physics`."""
+    `render_flag_overrides` and `scene_callback`; they raise ValueError. Depths are those of `mujoco.Renderer`; dm_control's differ by a few
+    percent, and more in the sky. The size is not limited by the model's framebuffer. Casters are kept with `physics`."""
     for name, value in (("overlays", overlays), ("render_flag_overrides", render_flag_overrides), ("scene_callback", scene_callback)):
         if value:
             raise ValueError(f"{name} is {value!r}; the ray caster does not draw it: leave it out, or use dm_control's own render")
