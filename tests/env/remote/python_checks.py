@@ -594,12 +594,10 @@ class Served(Tests):
 
     def dial(self, endpoint):
         """A connection to a plain port, without a handshake."""
-        if endpoint.startswith("ipc://"):
-            connection = socket.socket(socket.AF_UNIX)
-            connection.connect(endpoint[6:])
-        else:
-            connection = socket.create_connection(("127.0.0.1", int(endpoint.rpartition(":")[2])))
+        is_path = endpoint.startswith("ipc://")
+        connection = socket.socket(socket.AF_UNIX if is_path else socket.AF_INET)
         self.addCleanup(connection.close)
+        connection.connect(endpoint[6:] if is_path else ("127.0.0.1", int(endpoint.rpartition(":")[2])))
         return connection
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can ask as another user")
@@ -613,13 +611,15 @@ class Served(Tests):
             told, tell = os.pipe()
             child = os.fork()
             if child == 0:
-                os.setresuid(65534, 65534, 65534)
-                os.write(tell, str(len(self.dial(server.endpoint).recv(10))).encode())
-                os._exit(0)
+                try:
+                    os.setresuid(65534, 65534, 65534)
+                    os.write(tell, str(len(self.dial(server.endpoint).recv(10))).encode())
+                finally:
+                    os._exit(0)
+            os.close(tell)
             os.waitpid(child, 0)
             self.assertEqual(os.read(told, 4096), b"10" if options else b"0")  # of the server's greeting
             os.close(told)
-            os.close(tell)
             self.assertEqual(len(self.dial(server.endpoint).recv(10)), 10)
             self.assertEqual(server.garbage, 0 if options else 1)
 
