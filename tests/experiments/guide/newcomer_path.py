@@ -4,7 +4,7 @@
 Usage: newcomer_path.py [--build FOLDER] [--json]
 
 Without --build the repository is cloned into the home folder and built by its own scripts, which takes most of the time. The pages of the dashboard and of a playing policy
-are opened by desktop/xdg-open. The two hosts are network namespaces (tests/cluster/hosts.sh), or two nodes of this host where those cannot be made, which is printed. Prints
+are opened by xdg-open of this folder. The two hosts are network namespaces (tests/cluster/hosts.sh), or two nodes of this host where those cannot be made, which is printed. Prints
 the seconds of each step; exit code 1 if one fails."""
 import argparse
 import json
@@ -55,7 +55,7 @@ def main():
         build = arguments.build.resolve() if arguments.build else home / "troupe-source/build/release"
         prefix = home / "troupe"
         environment = {**os.environ, "HOME": folder, "TROUPE_SOURCE": str(SOURCE), "TROUPE_BUILD": str(build), "TROUPE_PREFIX": str(prefix),
-                       "PATH": f"{HERE / 'desktop'}:{prefix}/bin:{build}:{os.environ['PATH']}"}
+                       "PATH": f"{HERE}:{prefix}/bin:{build}:{os.environ['PATH']}"}
         steps = [(what, ["bash", "-c"], script, "") for what, script in ([] if arguments.build else [("clone and build", SETUP)]) + [("install", INSTALL)]]
         for what, page in STEPS:
             text = (GUIDE / f"{page}.md").read_text()

@@ -5,7 +5,7 @@ Usage: pages_test.py BUILD SOURCE PAGE
 
 All ```sh blocks are one shell script, so the next block runs in the folder that the previous one entered; ```language FILE writes a file; all
 ```python blocks are one program. ```sh gpu and ```sh gpus run on hosts with one or several NVIDIA GPUs, ```sh hosts beside two hosts (tests/cluster/hosts.sh), with
-the file ssh_config. desktop/ has the browser. A block without a language is not run."""
+the file ssh_config. xdg-open is the browser. A block without a language is not run."""
 import os
 import pathlib
 import re
@@ -84,7 +84,7 @@ def main(build, source, page):
             programs = [f"{folder}/troupe/bin"]
             environment["CMAKE_GENERATOR"] = "Ninja"
             environment |= through_ccache(folder)
-        environment["PATH"] = os.pathsep.join([str(HERE / "desktop"), str(pathlib.Path(sys.executable).parent), *programs, os.environ["PATH"]])
+        environment["PATH"] = os.pathsep.join([str(HERE), str(pathlib.Path(sys.executable).parent), *programs, os.environ["PATH"]])
         shell, hosts = shell_of(text)
         run([*shell, script_of(text)], home, environment)
     print(f"{page}: {len(blocks(text))} blocks" + (f", with {hosts}" if hosts else ""))
