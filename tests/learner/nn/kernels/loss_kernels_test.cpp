@@ -46,7 +46,7 @@ TEST_CASE("Every kernel table has the derivative of a weighted squared error") {
     const at::Tensor x = some_rows(n, 1), target = some_rows(n, 2),
                      weight = uniform({kLossRows}, 3);
     const at::Tensor gradient = some_rows(n, 4), losses = at::empty({kLossRows});
-    const at::Tensor outside = gradient.as_strided({kLossRows}, {n + 5}).clone();
+    const at::Tensor outside = gradient.as_strided({kLossRows}, {n + 5}, 0).clone();
     table.squared_error(first_of(x), n + 5, first_of(target), n + 5, first_of(weight), 0.3F,
                         first_of(gradient), n + 5, first_of(losses), kLossRows, n);
     const at::Tensor error = (x - target).to(at::kDouble);
