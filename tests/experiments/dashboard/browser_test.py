@@ -137,6 +137,7 @@ class Checks(WatchedPage):
 
     def picture(self, name):
         if self.screenshots:
+            self.page.evaluate("scrollTo(0, 0)")
             self.page.screenshot(path=self.screenshots / f"{name}.png", full_page=name.startswith("run") or "390" in name)
 
     def keyboard(self):

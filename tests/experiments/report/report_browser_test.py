@@ -45,11 +45,10 @@ class Looks(WatchedPage):
                     self.page.screenshot(path=self.screenshots / f"{name}_{theme}_{width}.png", full_page=height is None)
         self.page.set_viewport_size({"width": 1440, "height": 900})
 
-    def report(self, name, file):
+    def report(self, name, file, height):
         self.requests.clear()
         self.page.goto(f"file://{file}")
-        self.until("[...document.querySelectorAll('video')].every((video) => video.readyState >= 2)")
-        self.look(name, True)
+        self.look(name, True, height)
         outside = [url for url in self.requests if not url.startswith(("file:", "data:"))]
         assert not outside, outside
 
@@ -100,8 +99,8 @@ def main():
             # Chromium's own sandbox needs privileges that containers lack.
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
             looks = Looks(browser, options.screenshots)
-            looks.report("comparison", folder / "report.html")
-            looks.report("report", next(folder.glob("runs/n1/*/videos")).parent / "report.html")
+            looks.report("comparison", folder / "report.html", 1500)
+            looks.report("report", next(folder.glob("runs/n1/*/videos")).parent / "report.html", 900)
             if options.screenshots:
                 for split in ("train", "validation"):
                     run("dataset", "render", "scenes", "--classes", "cartpole_balance,pendulum_swingup,reacher_easy", "--rows", "32", "--size", "32", "--split", split)
