@@ -15,6 +15,8 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 KEPT = 4 << 20  # bytes of a connection that are looked at
 LONG = 256 << 10  # bytes from which its entropy says something
 NOISE, PLAIN = 7.99, 7.9  # bits per byte: encrypted has at least, gradients in float32 at most
+LEAST_SHARE = 0.9  # of the bytes of an encrypted update, that a plain one takes
+LEAST_RATE = 0.7  # encrypted updates/s, of the plain ones
 TCP = 6
 
 EXPERIMENT = """
@@ -104,7 +106,7 @@ def entropy(data):
 
 
 def run(troupe, folder, trusted, seconds):
-    """Trains, and gives the updates/s of the second half."""
+    """Trains, and gives the updates/s of the second half, and the number of updates."""
     name = "trusted" if trusted else "encrypted"
     command = [troupe, "launch", f"{folder}/cluster.textproto", f"{folder}/gradients.textproto", "--runs", f"{folder}/runs", "--set", f"name={name}",
                "--set", f"stop.minutes={seconds / 60}", *(["--trusted-network"] if trusted else [])]
@@ -118,17 +120,20 @@ def run(troupe, folder, trusted, seconds):
     half = [row for row in rows if row[0] >= rows[-1][0] / 2]
     if len(half) < 2:
         sys.exit(f"{name}: too few rows in metrics.csv; train for more --seconds")
-    return (half[-1][1] - half[0][1]) / (half[-1][0] - half[0][0])
+    return (half[-1][1] - half[0][1]) / (half[-1][0] - half[0][0]), rows[-1][1]
 
 
 def see(troupe, folder, trusted, seconds):
+    """What was seen between the hosts, and its bytes per update."""
     with Capture() as capture:
-        rate = run(troupe, folder, trusted, seconds)
+        rate, updates = run(troupe, folder, trusted, seconds)
     seen = capture.between_hosts()
     print(f"{'trusted network' if trusted else 'encrypted'}: {rate:.1f} updates/s while captured; connections between the hosts:")
     for (source, port, target, other), size, bits in seen:
         print(f"  {source}:{port} to {target}:{other}: {size / 1e6:.1f} MB, {bits:.4f} bits per byte")
-    return seen
+    each = sum(size for _, size, _ in seen) / updates
+    print(f"  {each / 1e3:.1f} kB per update")
+    return seen, each
 
 
 def main():
@@ -140,20 +145,24 @@ def main():
     parser.add_argument("--rates", default="0", type=lambda text: [int(word) for word in text.split(",")])
     flags = parser.parse_args()
     cluster_file(flags.folder, flags.troupe)
-    hidden = see(flags.troupe, flags.folder, False, flags.seconds)
-    shown = see(flags.troupe, flags.folder, True, flags.seconds)
+    hidden, encrypted_bytes = see(flags.troupe, flags.folder, False, flags.seconds)
+    shown, plain_bytes = see(flags.troupe, flags.folder, True, flags.seconds)
     problems = []
     if sum(size for _, size, _ in hidden) < 1 << 20:
         problems.append("the encrypted run exchanged less than a megabyte between its hosts: nothing was shown")
     problems += [f"{key}: {bits:.4f} bits per byte are no noise" for key, _, bits in hidden if bits < NOISE]
     if not any(bits < PLAIN for _, _, bits in shown):
         problems.append("no gradients were seen on the trusted network: this check could not fail")
+    if encrypted_bytes * LEAST_SHARE > plain_bytes:
+        problems.append(f"an encrypted update takes {encrypted_bytes:.0f} bytes between the hosts, a plain one {plain_bytes:.0f}: less than {LEAST_SHARE}")
     for rate in flags.rates if flags.rounds > 0 else []:
         subprocess.run(["bash", "-c", f". {HERE}/host_tools.sh; link_rate 0 {rate}"], check=rate != 0, stderr=subprocess.DEVNULL)
-        pairs = [(run(flags.troupe, flags.folder, False, flags.seconds), run(flags.troupe, flags.folder, True, flags.seconds)) for _ in range(flags.rounds)]
+        pairs = [tuple(run(flags.troupe, flags.folder, trusted, flags.seconds)[0] for trusted in (False, True)) for _ in range(flags.rounds)]
         ratio = statistics.median(encrypted / plain for encrypted, plain in pairs)
         words = ", ".join(f"{encrypted:.1f}/{plain:.1f}" for encrypted, plain in pairs)
         print(f"{f'{rate} Mbit/s' if rate else 'no limit'}: encrypted/plain updates/s {words}: median ratio {ratio:.2f}")
+        if ratio < LEAST_RATE:
+            problems.append(f"{rate} Mbit/s: encrypted training has {ratio:.2f} of the plain rate, less than {LEAST_RATE}")
     print("\n".join(problems) or "nothing of the gradients was seen where they are encrypted")
     return 1 if problems else 0
 

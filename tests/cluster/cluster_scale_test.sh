@@ -13,13 +13,18 @@ problems=0
 holds() { # name, value, condition of awk on v
   awk -v v="$2" "BEGIN { exit !(v != \"\" && ($3)) }" || { echo "$1: ${2:-missing}, must hold: $3"; problems=1; }
 }
+# Times have only bounds that a busy machine keeps: a silent node is lost after 15 s, a closed connection sooner. The program itself fails unless
+# exactly the nodes that it stopped are lost.
 for connections in plain TLS; do
-  holds "$connections: joined within" "$(value $connections 'until all have joined and all roles are up')" 'v > 0 && v < 300'
-  holds "$connections: lost by silence after" "$(value $connections 'nodes that fall silent: until the head notices')" 'v > 13 && v < 60'
-  holds "$connections: lost by their connection after" "$(value $connections 'nodes that are killed: until the head notices')" 'v < 13'
-  holds "$connections: back within" "$(value $connections 'until they have joined in their next life')" 'v > 0 && v < 300'
-  holds "$connections: 99% of the answers within" "$(value $connections 'an answer from the supervisor while all beat, 99% within')" 'v > 0 && v < 60000'
+  silent=$(value $connections 'nodes that fall silent: until the head notices')
+  holds "$connections: joined after" "$(value $connections 'until all have joined and all roles are up')" 'v > 0'
+  holds "$connections: tries of a join" "$(value $connections 'tries that a join took, mean')" 'v >= 1'
+  holds "$connections: lost by silence after" "$silent" 'v > 13'
+  holds "$connections: lost by their connection after" "$(value $connections 'nodes that are killed: until the head notices')" "v < 0$silent"
+  holds "$connections: moved after silence" "$(value $connections 'nodes that fall silent: until all that ran there is up elsewhere')" 'v > 0'
+  holds "$connections: back after" "$(value $connections 'until they have joined in their next life')" 'v > 0'
   holds "$connections: answers" "$(value $connections 'answers from the supervisor while all beat')" 'v > 0'
+  holds "$connections: ended after" "$(value $connections 'until all nodes have ended what ran on them')" 'v > 0'
 done
 pgrep -f "^$scale --join" >/dev/null && { echo 'a process was left behind'; problems=1; }
 [ "$problems" = 0 ] && echo 'held'

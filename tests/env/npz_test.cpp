@@ -3,7 +3,13 @@
 
 #include <zlib.h>
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstring>
+#include <fstream>
+#include <new>
 #include <numeric>
 
 #include "env/npz.hpp"
@@ -163,6 +169,19 @@ Buffer sample() {
   return zip.finish("a comment");
 }
 
+constexpr std::size_t kSharedBytes = std::size_t{4} << 20; // compresses to some 4 KiB
+
+/// An archive whose entries all have the same bytes of the file.
+Buffer sharing_entries(int entries) {
+  std::vector<std::string> names;
+  for (int i = 0; i < entries; ++i)
+    names.push_back("a" + std::to_string(100 + i) + ".npy");
+  Zip zip;
+  zip.add_shared(names,
+                 npy("|u1", "(" + std::to_string(kSharedBytes) + ",)", Buffer(kSharedBytes)));
+  return zip.finish();
+}
+
 std::string refusal(const Buffer& file) {
   try {
     parse_npz(file, "test.npz");
@@ -289,21 +308,38 @@ TEST_CASE("A hostile archive is refused before memory of the size that it claims
 
 TEST_CASE(
     "Entries that share their data unpack to no more than the limit for the size of the file") {
-  const std::size_t size = std::size_t{4} << 20; // compresses to some 4 KiB
-  const Buffer array = npy("|u1", "(" + std::to_string(size) + ",)", Buffer(size));
-  const auto archive = [&](int entries) {
-    std::vector<std::string> names;
-    for (int i = 0; i < entries; ++i)
-      names.push_back("a" + std::to_string(100 + i) + ".npy");
-    Zip zip;
-    zip.add_shared(names, array);
-    return zip.finish();
-  };
-  REQUIRE(parse_npz(archive(1), "one").at("a100").bytes.size() == size);
-  const Buffer file = archive(100); // unpacks to 400 MiB, less than NpzLimits
+  REQUIRE(parse_npz(sharing_entries(1), "one").at("a100").bytes.size() == kSharedBytes);
+  const Buffer file = sharing_entries(100); // unpacks to 400 MiB, less than NpzLimits
   const std::string why = refusal(file);
   REQUIRE(why.find("is too large; at most ") != std::string::npos);
   CHECK(std::stoul(why.substr(why.find("at most ") + 8)) < 1100 * file.size());
+}
+
+TEST_CASE("An archive that would unpack to 400 MiB is refused with 64 MiB of address space") {
+  if (!troupe::counts_allocations()) // a sanitizer reserves address space
+    return;
+  const Buffer file = sharing_entries(100);
+  const ::pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    long pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const ::rlim_t most = static_cast<::rlim_t>(pages * ::sysconf(_SC_PAGESIZE)) + (64U << 20U);
+    const ::rlimit limit{.rlim_cur = most, .rlim_max = most};
+    int code = ::setrlimit(RLIMIT_AS, &limit) == 0 ? 1 : 2;
+    try {
+      parse_npz(file, "test.npz");
+    } catch (const std::runtime_error&) {
+      code = code == 1 ? 0 : code;
+    } catch (const std::bad_alloc&) {
+      code = 3;
+    }
+    ::_exit(code);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 TEST_CASE("The error about a missing archive names the file") {

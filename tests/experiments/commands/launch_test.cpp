@@ -178,6 +178,20 @@ TEST_CASE("A user error in a launch exits with code 2, and the last line names i
   CHECK_FALSE(fs::exists(folder / "m"));
 }
 
+TEST_CASE("A working folder with a line break gives no orders to hosts over SSH") {
+  const TemporaryFolder folder;
+  const fs::path hostile = folder / "x\nword |touch|\nword |owned|\nrun";
+  fs::create_directory(hostile);
+  std::ofstream(hostile / "hosts.textproto")
+      << "ssh {} oversubscribe: true\n"
+         "node { name: \"n\" address: \"127.0.0.1\" cores: 4 memory_bytes: 17179869184 }";
+  const Outcome outcome = run_troupe({"launch", "hosts.textproto", "quickstart"}, hostile);
+  CAPTURE(outcome.output);
+  CHECK(outcome.exit_code == 1);
+  CHECK(has(outcome.output, "the working folder, where nodes start, is \""));
+  CHECK(has(outcome.last_line, "run\"; it must be one line"));
+}
+
 TEST_CASE("The bundled clusters and the cluster keys are listed") {
   const Outcome clusters = run_troupe({"list", "clusters"});
   CHECK(clusters.exit_code == 0);

@@ -7,6 +7,7 @@
 #include "env/wire/deployment_keys.hpp"
 #include "learner/parameter_server/parameter_server_client.hpp"
 #include "learner/parameter_server/parameter_server_host.hpp"
+#include "tests/another_user.hpp"
 #include "tests/temporary_folder.hpp"
 
 #include "learner/parameter_server/parameter_server.pb.h"
@@ -214,6 +215,28 @@ TEST_CASE("A missing server and missing workers are named at the deadline") {
                         .wrap_optimizer(std::make_unique<torch::optim::Adam>(
                             std::vector<at::Tensor>{torch::zeros({3})})),
                     doctest::Contains("this worker has other parameters (3 elements"));
+}
+
+TEST_CASE("A process of another user cannot take a worker's place") {
+  if (::geteuid() != 0) {
+    MESSAGE("skipped: only root can act as another user");
+    return;
+  }
+  const Problem problem;
+  Context context;
+  ParameterServerHost host(context, {.server = {.workers = 1}});
+  Worker worker(context, client_of({host.endpoint()}, 0));
+  worker.step(problem, 0, 32);
+  const auto errors = on_threads(1, [&](int) {
+    const tests::AnotherUser user;
+    Context theirs; // its threads belong to that user
+    auto options = client_of({host.endpoint()}, 0);
+    options.timeout = 300ms;
+    const Worker stranger(theirs, options);
+  });
+  CHECK_FALSE(errors[0].empty());
+  worker.step(problem, 0, 32); // it was not replaced
+  CHECK(host.version() == 2);
 }
 
 TEST_CASE("With keys, only clients with an allowed key are served") {
