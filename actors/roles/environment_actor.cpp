@@ -8,6 +8,7 @@
 #include "actors/protocol/process_time.hpp"
 #include "actors/protocol/system.hpp"
 #include "actors/roles/files.hpp"
+#include "env/state_bytes.hpp"
 #include "learner/replicas/replica_threads.hpp"
 
 namespace troupe::actors {
@@ -308,6 +309,7 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
         return done_or_fault([&] {
           std::vector<std::byte> bytes;
           self->state.collector->save_state(bytes);
+          env::save_value(bytes, self->state.options.turns.saved());
           write_file(path, bytes);
         });
       },
@@ -315,7 +317,12 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
         return done_or_fault([&] {
           const auto bytes = read_file(path);
           auto& restored = self->state;
-          restored.collector->load_state(bytes);
+          auto left = restored.collector->load_state(bytes);
+          if (!left.empty()) { // older checkpoints end here
+            PolicyTurns::Saved turns;
+            env::load_value(left, turns, "turns");
+            restored.options.turns.restore(turns);
+          }
           restored.restored_agent_steps = restored.collector->agent_steps();
           restored.restored_environment_steps = restored.collector->environment_steps();
         });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 namespace troupe::actors {
 
@@ -22,6 +23,8 @@ public:
   /// Together the environments of the run make at least as many as the learner uses before it
   /// publishes again.
   bool begins(std::int64_t steps) {
+    if (std::exchange(restored_, false) && steps < end_)
+      may_begin_ = false; // the first parameters after a resumption are no update
     if (sequence_steps_ == 0 || steps < end_)
       return false;
     may_begin_ = false;
@@ -30,6 +33,20 @@ public:
   }
 
   void published() { may_begin_ = true; }
+
+  struct Saved {
+    std::int64_t end = 0;
+    std::int64_t lanes = 0;
+  };
+  Saved saved() const { return {end_, lanes_}; }
+  /// Continues the sequences at which saved() was called, if the run has the same number of
+  /// environments as then.
+  void restore(const Saved& before) {
+    if (before.lanes != lanes_)
+      return;
+    end_ = before.end;
+    restored_ = true;
+  }
   /// Sets a new number of environments of the run. Environments that left may have taken sequences
   /// with them that the learner needs, so waiting environments continue.
   void set_lanes(std::int64_t lanes) {
@@ -43,6 +60,7 @@ private:
   std::int64_t lanes_;
   std::int64_t end_ = 0;   // step of each environment at which the current sequences end
   bool may_begin_ = false; // parameters were published since the current sequences began
+  bool restored_ = false;  // until the first step
 };
 
 } // namespace troupe::actors

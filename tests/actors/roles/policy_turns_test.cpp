@@ -40,6 +40,32 @@ TEST_CASE("Waiting environments continue when others leave, and play the missing
   CHECK(turns.waits(30));
 }
 
+TEST_CASE("After a resumption, environments finish the sequences that they had begun") {
+  PolicyTurns before(10, 8, 4);
+  before.published();
+  CHECK(before.begins(0));
+  PolicyTurns turns(10, 8, 4);
+  turns.restore(before.saved());
+  turns.published(); // the parameters of the checkpoint
+  CHECK_FALSE(turns.begins(15));
+  CHECK_FALSE(turns.waits(19));
+  CHECK(turns.waits(20));
+  turns.published();
+  CHECK(turns.begins(20));
+
+  PolicyTurns at_end(10, 8, 4);
+  at_end.restore(before.saved());
+  at_end.published(); // of all updates on the sequences
+  CHECK_FALSE(at_end.waits(20));
+  CHECK(at_end.begins(20));
+
+  PolicyTurns fewer(10, 8, 2); // whose sequences would be too few
+  fewer.restore(before.saved());
+  fewer.published();
+  CHECK(fewer.begins(15));
+  CHECK(fewer.waits(55));
+}
+
 TEST_CASE("Environments of agents that do not require the newest policy never wait") {
   PolicyTurns turns(0, 8, 4);
   CHECK_FALSE(turns.waits(0));
