@@ -172,17 +172,6 @@ void check_replay(const Experiment& experiment, Checker& checker) {
                          + std::to_string(replay.max_times_sampled())
                          + ", or items are removed before they are sampled that often");
   }
-  const AgentChoice agent = chosen_agent(experiment);
-  const double least = std::max(static_cast<double>(agent.kind->make(*agent.options)->batch_size()),
-                                replay.samples_per_insert());
-  if (replay.error_buffer() > 0 && replay.error_buffer() < least) {
-    checker.complain(
-        "replay.error_buffer",
-        is(replay.error_buffer()) + "be 0 (automatic) or at least " + number_text(least)
-            + ", the larger of " + agent.kind->name
-            + ".batch_size and replay.samples_per_insert, or actors and learner wait for each "
-              "other");
-  }
 }
 
 /// Checks a key that may contain an address in an object store.
@@ -315,6 +304,15 @@ void check_agent(const Experiment& experiment, Checker& checker) {
     checker.complain(block + ".batch_size", is(static_cast<double>(batch))
                                                 + "be a multiple of learner.replicas, "
                                                 + std::to_string(experiment.learner().replicas()));
+  }
+  const auto& replay = experiment.replay();
+  const double least = std::max(static_cast<double>(batch), replay.samples_per_insert());
+  if (!setting.recorded && replay.error_buffer() > 0 && replay.error_buffer() < least) {
+    checker.complain("replay.error_buffer",
+                     is(replay.error_buffer()) + "be 0 (automatic) or at least "
+                         + number_text(least) + ", the larger of " + kind->name
+                         + ".batch_size and replay.samples_per_insert, or actors and learner wait "
+                           "for each other");
   }
 }
 
