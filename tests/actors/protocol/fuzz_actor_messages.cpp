@@ -50,8 +50,9 @@ public:
 private:
   static caf::actor_system& system() {
     static HandMoved config;
-    static caf::actor_system system(config);
-    return system;
+    static auto* const made =
+        new caf::actor_system(config); // not destroyed: CAF's statics end first
+    return *made;
   }
   static caf::scheduler::test_coordinator& scheduler() {
     return dynamic_cast<caf::scheduler::test_coordinator&>(system().scheduler());

@@ -438,7 +438,8 @@ TEST_CASE("A message whose announced length is too large is refused before memor
   server.wait_for_strangers(2);
   CHECK(resident_bytes() < memory + (std::size_t{64} << 20));
   REQUIRE_EQ(server.told.all().size(), 1);
-  CHECK(has(server.told.all()[0], "announced a message of 67108865 bytes, above 67108864"));
+  CHECK(has(server.told.all()[0],
+            "announced a message of 67108865 bytes, above 4096, before its handshake"));
   check_served(server, nullptr);
 }
 
