@@ -157,7 +157,9 @@ TEST_CASE("A store with an untrusted certificate gets no request") {
   CHECK(has(error_of([&] { ObjectStore(options).list(at("")); }).what(), "certificate"));
   CHECK(read_text(folder / "swift" / "requests.log").find("GET /bucket") == std::string::npos);
   options.ca_bundle = folder / "swift" / "certificate.pem";
-  CHECK(ObjectStore(options).list(at("")).empty());
+  ObjectStore store(options);
+  for (int i = 0; i < 2; ++i) // the server logs a request after its answer, before the next one
+    CHECK(store.list(at("")).empty());
   CHECK(has(read_text(folder / "swift" / "requests.log"), "GET /bucket"));
 }
 
