@@ -24,7 +24,7 @@ public:
   /// publishes again.
   bool begins(std::int64_t steps) {
     if (std::exchange(restored_, false) && steps < end_)
-      may_begin_ = false; // the first parameters after a resumption are no update
+      may_begin_ = false; // the first parameters after a resumption are not an update
     if (sequence_steps_ == 0 || steps < end_)
       return false;
     may_begin_ = false;
