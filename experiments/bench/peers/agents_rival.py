@@ -13,8 +13,8 @@ settings of the small cases, and prints a line of JSON with the keys of a result
 that are already in the file are not measured again, so an interrupted measurement can be continued. If other programs run meanwhile, compare
 processor seconds.
 
---libraries: some of ours, ours_cuda, sb3, cleanrl and rltools. ours_cuda is ours with updates on a GPU; compare only its returns, because the rivals stay
-on the processor.
+--libraries: some of ours, ours_bfloat16, ours_cuda, sb3, cleanrl and rltools. ours_bfloat16 is ours with products in bfloat16 (SAC and TD3 only).
+ours_cuda is ours with updates on a GPU; compare only its returns, because the rivals stay on the processor.
 
 Every library computes with one thread. Ours plays, evaluates and stores on separate threads, in parallel with the learner; the rivals do these one after
 the other. A return is the mean over 20 episodes of the trained policy without exploration (1,000 on Pendulum-v1). CleanRL's programs do not evaluate: their
@@ -192,6 +192,11 @@ def ours_cuda(options, name, case, seed):
     return ours(options, name, case, seed, ["learner.device=cuda"], shown)
 
 
+def ours_bfloat16(options, name, case, seed):
+    algorithm = name.split("_")[0]
+    return ours(options, name, case, seed, [f"{algorithm}.precision=bfloat16"]) if algorithm in ("sac", "td3") else None
+
+
 def ours(options, name, case, seed, more=(), environment=ONE_THREAD):
     with tempfile.TemporaryDirectory() as folder:
         sets = [f"seed={seed}", f"stop.environment_steps={case.steps}", f"evaluation.period={case.period}", f"evaluation.episodes={EVALUATION_EPISODES}",
@@ -222,7 +227,7 @@ def measure(options):
         done = {(line["case"], line["library"], line["seed"]) for line in map(json.loads, options.out.read_text().splitlines())}
     for seed in options.seeds:
         for name in names:
-            for library in (ours, ours_cuda, sb3, cleanrl, rltools):
+            for library in (ours, ours_bfloat16, ours_cuda, sb3, cleanrl, rltools):
                 if library.__name__ not in options.libraries:
                     continue
                 if (name, library.__name__, seed) in done:
@@ -255,7 +260,7 @@ def table(options):
         for library, lines in libraries.items():
             reached = ", ".join("never" if line["reached"] is None else f"{line['reached']:.1f}" for line in lines) if case.score is not None else ""
             ratio = ""
-            if library not in ("ours", "ours_cuda") and "ours" in libraries:
+            if not library.startswith("ours") and "ours" in libraries:
                 (our_wait, our_speed, our_time), (wait, speed, time_of) = medians["ours"], medians[library]
                 known = [(wait, our_wait), (our_speed, speed), (time_of, our_time)]
                 reached_goal &= max(our_speed, speed) == float("inf") or our_speed / speed >= options.goal
