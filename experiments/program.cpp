@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "env/amx.hpp"
 #include "env/legible.hpp"
 #include "env/render/gl_context.hpp"
 #include "experiments/commands/commands.hpp"
@@ -105,9 +106,7 @@ void complain(const char* text) {
 } // namespace
 
 int run_program(int argc, char** argv) {
-  // oneDNN in LibTorch 2.11 crashes with SIGILL in bfloat16 convolutions with AMX ("tilezero"
-  // without a tile configuration). A value set by the user takes precedence.
-  ::setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", 0);
+  env::avoid_broken_amx();
   env::draw_on_calling_thread();
   // Invalid messages are refused with our own error text. Without this, a stranger could flood the
   // log with protobuf's lines.

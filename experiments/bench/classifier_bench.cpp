@@ -101,7 +101,7 @@ void bench_classifier(const BenchOptions& options, const Report& report) {
   if (options.device == "cuda")
     return;
   bench_training(options, report, {.type = "float32"});
-  if (learner::multiplies_bfloat16(at::kCPU))
+  if (learner::has_bfloat16_instructions())
     bench_training(options, report, {.type = "bfloat16"});
   const auto sgd = torch::optim::SGDOptions(1e-3).momentum(0.9).weight_decay(1e-4);
   const auto adam = torch::optim::AdamOptions(1e-5);

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "env/amx.hpp"
 #include "env/render/gl_context.hpp"
 #include "experiments/bench/bench.hpp"
 #include "experiments/commands/help_format.hpp"
@@ -144,6 +145,7 @@ int run(int argc, char** argv) {
 
 // The exit codes are those of `troupe`, which starts this program for `troupe bench`.
 int main(int argc, char** argv) {
+  troupe::env::avoid_broken_amx();
   troupe::env::draw_on_calling_thread();
   google::protobuf::SetLogHandler(nullptr);
   const auto fail = [](const char* cause, int code) {

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <mutex>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "env/amx.hpp"
 #include "experiments/commands/running/resumption.hpp"
 #include "experiments/commands/running/run_experiment.hpp"
 #include "experiments/commands/running/stored_run.hpp"
@@ -129,16 +129,10 @@ void run_and_watch(Reports& reports, const std::function<void()>& run) {
       std::rethrow_exception(first);
 }
 
-void settle_numerics() {
-  // As in the program `troupe`: with AMX, oneDNN in LibTorch 2.11 crashes with SIGILL in bfloat16
-  // convolutions.
-  ::setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", 0);
-}
-
 std::string train(const std::string& experiment_file, const std::vector<std::string>& overrides,
                   const std::string& runs, const std::vector<std::string>& folders,
                   const py::dict& callbacks) {
-  settle_numerics();
+  env::avoid_broken_amx();
   Reports reports(callbacks);
   std::string folder_path;
   try {
@@ -163,7 +157,7 @@ std::string train(const std::string& experiment_file, const std::vector<std::str
 
 void resume(const std::string& run, const std::vector<std::string>& overrides,
             const py::dict& callbacks) {
-  settle_numerics();
+  env::avoid_broken_amx();
   Reports reports(callbacks);
   try {
     check_is_run(run);

@@ -45,8 +45,7 @@ std::unique_ptr<Encoder> make_encoder(const EncoderShape& shape, const std::stri
                                       at::Device device) {
   if (precision == "float64")
     return make_torch_encoder(shape, at::kDouble);
-  // A rule instead of a measurement, so that a repeated run gives the same bits. It is based on
-  // measurements in experiments/bench/RESULTS.md.
+  // Which encoders gain: measured in experiments/bench/RESULTS.md.
   const bool gains = !device.is_cpu() || (shape.kind() == "drq" && multiplies_bfloat16(device));
   if (precision == "bfloat16" || (precision == "auto" && gains))
     return make_torch_encoder(shape, at::kBFloat16);

@@ -10,12 +10,10 @@ namespace troupe::learner {
 namespace {
 
 constexpr std::int64_t kWideLayer = 32; // products with fewer columns do not gain from bfloat16
-/// Number of multiplications in a product from which a CPU gains from bfloat16; below it,
-/// LibTorch's overhead per call takes longer. Measured with layers 96 to 160 wide on Zen 4.
-constexpr std::int64_t kLargeProduct = 2'500'000;
 
 bool multiplies_halves(const LayerTensors& p, std::int64_t rows) {
-  return p.half.defined() && (!p.half.is_cpu() || rows * p.half.numel() >= kLargeProduct);
+  return p.half.defined()
+         && (!p.half.is_cpu() || halves_are_faster(rows, p.half.size(0), p.half.size(1)));
 }
 
 void weight_gradient(const Tape::Layer& layer, LayerTensors& gradients, Workspace& workspace) {

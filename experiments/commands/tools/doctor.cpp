@@ -4,11 +4,14 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
 #include "collectives/communicator.hpp"
+#include "env/amx.hpp"
 #include "env/compiled_model.hpp"
 #include "env/make/make.hpp"
 #include "env/render/gl_context.hpp"
@@ -20,6 +23,7 @@
 #include "experiments/commands/tools/machine.hpp"
 #include "experiments/report/video.hpp"
 #include "experiments/run_folder/run_folder.hpp"
+#include "learner/nn/kernels/precision.hpp"
 #include "learner/nn/kernels/product_choice.hpp"
 
 namespace troupe::experiments::commands {
@@ -85,13 +89,14 @@ void find_models(const std::string& models, std::vector<Finding>& out) {
 void find_products(std::vector<Finding>& out) {
   const learner::ProductChoice& choice = learner::measured_products();
   std::size_t of_library = 0;
-  double ours = 0, library = 0; // of a wide layer
+  double ours = 0, library = 0, halves = 0; // of a wide layer
   for (const learner::ProductTiming& t : choice.timings()) {
     of_library += t.library < t.ours ? 1 : 0;
     if (t.product == learner::Product::forward && t.rows == 256 && t.inputs == 256
         && t.outputs == 256) {
       ours = t.ours;
       library = t.library;
+      halves = t.halves;
     }
   }
   char text[160];
@@ -100,9 +105,15 @@ void find_products(std::vector<Finding>& out) {
       "float32: LibTorch's for %zu of %zu shapes; 256 x 256 x 256 takes %.0f us, with the "
       "kernels of this program %.0f us",
       of_library, choice.timings().size(), library * 1e6, ours * 1e6);
+  std::string bfloat16 = "; no instructions for bfloat16";
+  if (learner::has_bfloat16_instructions()) {
+    const bool limited = std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr;
+    const char* amx = !env::announces_amx() ? "" : limited ? " without AMX" : " with AMX";
+    bfloat16 = ", in bfloat16 " + std::to_string(std::lround(halves * 1e6)) + " us" + amx;
+  }
   const std::string file = learner::product_timings_file().string();
   out.push_back({"products", Level::good,
-                 text
+                 text + bfloat16
                      + (file.empty() ? std::string("; measured now (no HOME to keep it in)")
                                      : "; remove " + file + " to measure again")});
 }

@@ -38,6 +38,10 @@ bool uses_kernels(const at::Tensor& tensor); // float32, CPU
 /// `choice` must outlive its use. Returns the previous value.
 const ProductChoice* use_products(const ProductChoice* choice);
 
+/// Whether a CPU computes the three products of a layer faster in bfloat16: by the measurements of
+/// use_products(), or else by the number of multiplications.
+bool halves_are_faster(std::int64_t rows, std::int64_t inputs, std::int64_t outputs);
+
 /// out[m, n] = x[m, k] * weight[k, n] + bias[n]
 void linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out,
             Workspace& workspace);

@@ -4,6 +4,8 @@
 
 #include <ATen/autocast_mode.h>
 
+#include "learner/nn/kernels/product_choice.hpp"
+
 namespace troupe::learner {
 
 at::ScalarType choose_precision(const std::string& name, at::Device device, bool pays,
@@ -21,8 +23,13 @@ at::ScalarType choose_precision(const std::string& name, at::Device device, bool
 }
 
 bool multiplies_bfloat16(at::Device device) {
-  if (!device.is_cpu())
-    return true;
+  constexpr std::int64_t kRows = 256, kWidth = 512;
+  return !device.is_cpu()
+         || (has_bfloat16_instructions()
+             && measured_products().prefers_halves(kRows, kWidth, kWidth));
+}
+
+bool has_bfloat16_instructions() {
 #if defined(__x86_64__) && defined(__GNUC__)
   return __builtin_cpu_supports("avx512bf16");
 #else

@@ -7,15 +7,17 @@
 namespace troupe::learner {
 
 /// Returns the type in which a network computes: "float32", "bfloat16" (float32 parameters, layers
-/// by autocast), "auto" (bfloat16 if the device multiplies bfloat16 natively and `pays`), or
-/// "float64" (everything, for tests). This is a rule rather than a measurement, so that a repeated
-/// run gives the same bits. Throws std::invalid_argument naming `key` for another name.
+/// by autocast), "auto" (bfloat16 if the device multiplies bfloat16 faster and `pays`), or
+/// "float64" (everything, for tests). Throws std::invalid_argument naming `key` for another name.
 at::ScalarType choose_precision(const std::string& name, at::Device device, bool pays,
                                 const std::string& key);
 
-/// Whether the device has instructions for bfloat16 products: GPUs, and processors with
-/// AVX512-BF16.
+/// Whether wide products are faster in bfloat16 than in float32: on GPUs, and on processors where
+/// measured_products() found it.
 bool multiplies_bfloat16(at::Device device);
+
+/// Whether the processor has instructions for bfloat16 products (AVX512-BF16).
+bool has_bfloat16_instructions();
 
 /// While this object lives, this thread's layers on `device` compute in bfloat16. Has no effect for
 /// other types.

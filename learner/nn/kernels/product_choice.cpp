@@ -17,7 +17,9 @@
 #include <torch/version.h>
 
 #include "env/whole_file.hpp"
+#include "learner/nn/kernels/kernel_table.hpp"
 #include "learner/nn/kernels/ops.hpp"
+#include "learner/nn/kernels/precision.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -30,6 +32,7 @@ constexpr std::pair<std::int64_t, std::int64_t> kMeasuredLayers[] = {
     {24, 256}, {64, 64}, {256, 1}, {256, 256}, {512, 512}}; // inputs, outputs
 constexpr int kTakes = 4;
 constexpr double kTakeSeconds = 50e-6;
+constexpr double kNever = 1e9; // seconds of what the processor has no instructions for
 
 /// The shapes that are measured, without timings.
 std::vector<ProductTiming> shapes() {
@@ -41,6 +44,9 @@ std::vector<ProductTiming> shapes() {
         all.push_back({.product = product, .rows = rows, .inputs = inputs, .outputs = outputs});
   return all;
 }
+
+/// The ways to multiply, in the order in which ProductTiming has them.
+enum class Way : std::uint8_t { ours, library, halves };
 
 double seconds_of(const std::function<void()>& multiply) {
   using Clock = std::chrono::steady_clock;
@@ -60,6 +66,8 @@ void measure_shape(ProductTiming& timing, Workspace& workspace) {
   const at::Tensor weight = at::ones({timing.inputs, timing.outputs}, at::kFloat);
   const at::Tensor bias = at::ones({timing.outputs}, at::kFloat);
   const at::Tensor gradient = at::ones({timing.rows, timing.outputs}, at::kFloat);
+  const at::Tensor half_weight = weight.to(at::kBFloat16);
+  at::Tensor half_x = x.to(at::kBFloat16), half_gradient = gradient.to(at::kBFloat16);
   at::Tensor y = at::empty_like(gradient);
   at::Tensor x_gradient = at::empty_like(x);
   at::Tensor weight_gradient = at::empty_like(weight);
@@ -73,24 +81,43 @@ void measure_shape(ProductTiming& timing, Workspace& workspace) {
       return linear_input_gradient(gradient, weight, x_gradient, workspace);
     }
   };
-  const ProductChoice library({{.product = timing.product, .ours = 1, .library = 0}});
+  const auto multiply_halves = [&] {
+    switch (timing.product) {
+    case Product::forward:
+      narrow_into(x, half_x);
+      return half_linear(half_x, half_weight, bias, y, workspace);
+    case Product::weight_gradient:
+      narrow_into(gradient, half_gradient);
+      return half_weight_gradient(half_x, half_gradient, weight_gradient, workspace);
+    case Product::input_gradient:
+      return half_input_gradient(half_gradient, half_weight, x_gradient, workspace);
+    }
+  };
+  const ProductChoice library({{.product = timing.product, .ours = 1, .library = 0, .halves = 1}});
   const ProductChoice* before = use_products(nullptr);
-  timing.ours = timing.library = std::numeric_limits<double>::max();
+  timing.ours = timing.library = timing.halves = kNever;
   for (int take = 0; take <= kTakes; ++take)
-    for (const bool ours : {true, false}) {
-      use_products(ours ? nullptr : &library);
-      const double seconds = seconds_of(multiply);
-      double& least = ours ? timing.ours : timing.library;
+    for (const Way way : {Way::ours, Way::library, Way::halves}) {
+      if (way == Way::halves && !has_bfloat16_instructions())
+        continue;
+      use_products(way == Way::library ? &library : nullptr);
+      const double seconds =
+          way == Way::halves ? seconds_of(multiply_halves) : seconds_of(multiply);
+      double& least = way == Way::ours      ? timing.ours
+                      : way == Way::library ? timing.library
+                                            : timing.halves;
       if (take > 0) // the first take loads code and data
         least = std::min(least, seconds);
     }
   use_products(before);
 }
 
-/// Timings of another processor, LibTorch or set of kernels do not apply.
+/// Timings of another processor, LibTorch or set of instructions do not apply.
 std::string header() {
-  return std::string("float32 products, seconds of ours and of LibTorch ") + TORCH_VERSION
-         + "; kernels: " + kernel_table().name;
+  const char* limit = std::getenv("ONEDNN_MAX_CPU_ISA");
+  return std::string("products, seconds of ours, of LibTorch, and in bfloat16; LibTorch ")
+         + TORCH_VERSION + "; kernels: " + kernel_table().name
+         + (limit != nullptr ? "; oneDNN: " + std::string(limit) : "");
 }
 
 std::optional<std::vector<ProductTiming>> read(const fs::path& file) {
@@ -102,10 +129,11 @@ std::optional<std::vector<ProductTiming>> read(const fs::path& file) {
   for (ProductTiming& timing : all) {
     std::string product;
     std::int64_t rows = 0, inputs = 0, outputs = 0;
-    in >> product >> rows >> inputs >> outputs >> timing.ours >> timing.library;
+    in >> product >> rows >> inputs >> outputs >> timing.ours >> timing.library >> timing.halves;
     const bool valid = in && product == kNames[static_cast<std::size_t>(timing.product)]
                        && rows == timing.rows && inputs == timing.inputs
-                       && outputs == timing.outputs && timing.ours > 0 && timing.library > 0;
+                       && outputs == timing.outputs && timing.ours > 0 && timing.library > 0
+                       && timing.halves > 0;
     if (!valid)
       return std::nullopt;
   }
@@ -117,7 +145,7 @@ void write(const fs::path& file, const std::vector<ProductTiming>& timings) {
   text << header() << '\n';
   for (const ProductTiming& t : timings)
     text << kNames[static_cast<std::size_t>(t.product)] << ' ' << t.rows << ' ' << t.inputs << ' '
-         << t.outputs << ' ' << t.ours << ' ' << t.library << '\n';
+         << t.outputs << ' ' << t.ours << ' ' << t.library << ' ' << t.halves << '\n';
   fs::create_directories(file.parent_path());
   env::WholeFileWriter out(file);
   const std::string bytes = text.str();
@@ -154,20 +182,29 @@ std::string processor_kind() {
 } // namespace
 
 ProductChoice::ProductChoice(std::vector<ProductTiming> timings) : timings_(std::move(timings)) {
-  for (std::size_t product = 0; product < library_.size(); ++product)
-    for (std::size_t rows = 0; rows < kSizes; ++rows)
-      for (std::size_t inputs = 0; inputs < kSizes; ++inputs)
-        for (std::size_t outputs = 0; outputs < kSizes; ++outputs) {
-          double nearest = std::numeric_limits<double>::max();
+  for (std::size_t rows = 0; rows < kSizes; ++rows)
+    for (std::size_t inputs = 0; inputs < kSizes; ++inputs)
+      for (std::size_t outputs = 0; outputs < kSizes; ++outputs) {
+        double floats = 0, halves = 0; // of the three products together
+        for (std::size_t product = 0; product < library_.size(); ++product) {
+          const ProductTiming* nearest = nullptr;
+          double least = std::numeric_limits<double>::max();
           for (const ProductTiming& t : timings_) {
             const double far =
                 distance(t.rows, rows) + distance(t.inputs, inputs) + distance(t.outputs, outputs);
-            if (static_cast<std::size_t>(t.product) == product && far < nearest) {
-              nearest = far;
-              library_[product][rows][inputs][outputs] = t.library < t.ours;
+            if (static_cast<std::size_t>(t.product) == product && far < least) {
+              nearest = &t;
+              least = far;
             }
           }
+          if (nearest == nullptr)
+            continue;
+          library_[product][rows][inputs][outputs] = nearest->library < nearest->ours;
+          floats += std::min(nearest->library, nearest->ours);
+          halves += nearest->halves;
         }
+        halves_[rows][inputs][outputs] = halves < floats;
+      }
 }
 
 ProductChoice ProductChoice::measure() {
@@ -197,6 +234,11 @@ bool ProductChoice::prefers_library(Product product, std::int64_t rows, std::int
                                     std::int64_t outputs) const {
   return library_[static_cast<std::size_t>(product)][size_class(rows, kSizes)]
                  [size_class(inputs, kSizes)][size_class(outputs, kSizes)];
+}
+
+bool ProductChoice::prefers_halves(std::int64_t rows, std::int64_t inputs,
+                                   std::int64_t outputs) const {
+  return halves_[size_class(rows, kSizes)][size_class(inputs, kSizes)][size_class(outputs, kSizes)];
 }
 
 fs::path product_timings_file() {

@@ -11,16 +11,18 @@ namespace troupe::learner {
 /// The three matrix products of a layer with `inputs` and `outputs` columns.
 enum class Product : std::uint8_t { forward, weight_gradient, input_gradient };
 
-/// Seconds that one float32 product of a shape takes on one thread.
+/// Seconds that one product of a shape takes on one thread: in float32 with our kernels and with
+/// LibTorch, and in bfloat16 with LibTorch, including the conversion of a float32 factor and of the
+/// result.
 struct ProductTiming {
   Product product = Product::forward;
   std::int64_t rows = 0, inputs = 0, outputs = 0;
-  double ours = 0, library = 0;
+  double ours = 0, library = 0, halves = 0;
 };
 
-/// Which implementation of a float32 product is faster on this processor: that of kernel_table.hpp
-/// or LibTorch's library. A shape that was not measured is treated like the most similar one.
-/// Immutable, so threads may share it.
+/// Which implementation of a float32 product is faster on this processor, that of kernel_table.hpp
+/// or LibTorch's library, and where bfloat16 is faster than both. A shape that was not measured is
+/// treated like the most similar one. Immutable, so threads may share it.
 class ProductChoice {
 public:
   /// Uses ours for every shape if `timings` is empty.
@@ -37,12 +39,18 @@ public:
   bool prefers_library(Product product, std::int64_t rows, std::int64_t inputs,
                        std::int64_t outputs) const;
 
+  /// Whether the three products of a layer together are faster in bfloat16.
+  bool prefers_halves(std::int64_t rows, std::int64_t inputs, std::int64_t outputs) const;
+
   const std::vector<ProductTiming>& timings() const { return timings_; }
 
 private:
   static constexpr std::size_t kSizes = 12; // powers of two; larger sizes count as the last one
   std::vector<ProductTiming> timings_;
-  std::array<std::array<std::array<std::array<bool, kSizes>, kSizes>, kSizes>, 3> library_{};
+  template <class Value>
+  using OfShape = std::array<std::array<std::array<Value, kSizes>, kSizes>, kSizes>;
+  std::array<OfShape<bool>, 3> library_{};
+  OfShape<bool> halves_{};
 };
 
 /// Where load() keeps the timings of this user and kind of processor; empty without a home folder.

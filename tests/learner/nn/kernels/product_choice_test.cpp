@@ -13,13 +13,14 @@ using namespace troupe::learner;
 namespace {
 
 ProductTiming timing(Product product, std::int64_t rows, std::int64_t inputs, std::int64_t outputs,
-                     double library) {
+                     double library, double halves = 2) {
   return {.product = product,
           .rows = rows,
           .inputs = inputs,
           .outputs = outputs,
           .ours = 1,
-          .library = library};
+          .library = library,
+          .halves = halves};
 }
 
 std::string text_of(const std::filesystem::path& path) {
@@ -71,6 +72,29 @@ TEST_CASE("A shape uses the implementation that was faster for the most similar 
   CHECK(!ProductChoice().prefers_library(Product::forward, 256, 256, 256));
 }
 
+TEST_CASE("A layer uses bfloat16 where its three products together are faster in it") {
+  const auto choice = [](double forward, double weight, double input) {
+    return ProductChoice({timing(Product::forward, 256, 256, 256, 0.5, forward),
+                          timing(Product::weight_gradient, 256, 256, 256, 2, weight),
+                          timing(Product::input_gradient, 256, 256, 256, 2, input),
+                          timing(Product::forward, 16, 256, 256, 2, 9)});
+  };
+  CHECK(choice(0.4, 0.9, 1.1).prefers_halves(256, 256, 256)); // 2.4 beside 0.5 + 1 + 1
+  CHECK(choice(0.7, 0.7, 1).prefers_halves(200, 300, 256));
+  CHECK(!choice(0.4, 1.5, 1).prefers_halves(256, 256, 256));
+  CHECK(!choice(0.4, 0.9, 1.1).prefers_halves(16, 256, 256));
+  CHECK(!ProductChoice().prefers_halves(256, 256, 256));
+
+  const ProductChoice fast = choice(0.1, 0.1, 0.1);
+  const ProductChoice* before = use_products(&fast);
+  CHECK(halves_are_faster(256, 256, 256));
+  CHECK(!halves_are_faster(16, 1000, 1000));
+  use_products(nullptr); // the rule
+  CHECK(halves_are_faster(16, 1000, 1000));
+  CHECK(!halves_are_faster(64, 64, 64));
+  use_products(before);
+}
+
 TEST_CASE("Both implementations compute the same products") {
   const ProductChoice library = library_for_all();
   const int threads = at::get_num_threads();
@@ -97,6 +121,7 @@ TEST_CASE("Timings are measured once per kind of machine, and again if the file 
   for (const ProductTiming& t : measured.timings()) {
     CHECK(t.ours > 0);
     CHECK(t.library > 0);
+    CHECK(t.halves > 0);
   }
   const std::string text = text_of(file);
   const ProductChoice read = ProductChoice::load(file);
