@@ -105,14 +105,14 @@ void SphericalNetwork::initialise(const ParameterLayout& layout, const at::Tenso
   const auto width = static_cast<double>(width_);
   for (at::Tensor weight : {made.embed, made.head, made.output})
     weight.normal_(0, 1, generator);
-  for (at::Tensor scale : {made.embed_scale, made.head_scale})
-    scale.fill_(std::sqrt(2 / width));
+  at::Tensor(made.embed_scale).fill_(std::sqrt(2 / width));
   for (const Block& block : made.blocks) {
     at::Tensor(block.expand).normal_(0, 1, generator);
     at::Tensor(block.contract).normal_(0, 1, generator);
     at::Tensor(block.scale).fill_(std::sqrt(2 / (kWider * width)));
     at::Tensor(block.mix).fill_(1 / std::sqrt(width));
   }
+  at::Tensor(made.head_scale).fill_(1); // outputs are not normalised, so it is their size
   at::Tensor(made.bias).zero_();
   project(made);
 }

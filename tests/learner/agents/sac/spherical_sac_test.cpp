@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include <google/protobuf/dynamic_message.h>
 #include <google/protobuf/text_format.h>
@@ -63,6 +64,23 @@ TEST_CASE(
                                                : 0;
     };
     CHECK(check_gradient(*make_sac_agent(config), kSpherical, batch, loss_of) > 40);
+  }
+}
+
+TEST_CASE("Spherical SAC: scales start at the published values, those of a head at 1") {
+  ReplicaContext context(nullptr, 4);
+  const TensorMap parameters = built_spherical(*make_sac_agent(spherical()), context)->parameters();
+  const auto all_are = [&](const std::string& name, double value) {
+    CAPTURE(name);
+    CHECK((parameters.at(name) - value).abs().max().item<double>() < 1e-6);
+  };
+  for (const auto& [network, width] : {std::pair{"policy.", 6}, {"critic1.", 8}, {"critic2.", 8}}) {
+    const std::string prefix = network;
+    all_are(prefix + "embed.scale", std::sqrt(2. / width));
+    all_are(prefix + "block0.expand.scale", std::sqrt(2. / (4 * width)));
+    all_are(prefix + "block0.mix", 1 / std::sqrt(1. * width));
+    all_are(prefix + "head.scale", 1);
+    all_are(prefix + "output.bias", 0);
   }
 }
 
