@@ -81,9 +81,6 @@ std::int64_t least_image(const std::string& kind);
 struct PictureShifts {
   std::vector<Shift> drawn;
   at::Tensor offsets;
-
-  /// Returns these shifts repeated for `times` batches, one after the other.
-  PictureShifts repeated(int times) const;
 };
 
 /// Returns the shifts of pictures that do not move.

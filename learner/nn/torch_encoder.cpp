@@ -38,15 +38,6 @@ at::Tensor offsets_of(const std::vector<Shift>& shifts) {
   return offsets;
 }
 
-PictureShifts PictureShifts::repeated(int times) const {
-  PictureShifts all;
-  for (int i = 0; i < times; ++i)
-    all.drawn.insert(all.drawn.end(), drawn.begin(), drawn.end());
-  if (offsets.defined())
-    all.offsets = offsets.repeat({times, 1});
-  return all;
-}
-
 namespace {
 
 class TorchEncoder : public Encoder {

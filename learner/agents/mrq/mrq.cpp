@@ -67,8 +67,8 @@ private:
   using Layers = std::vector<LayerTensors>;
 
   void learn(const TensorMap& batch);
-  void learn_values(const TensorMap& batch, PictureShifts shifts);
-  at::Tensor target_values(const TensorMap& batch, PictureShifts shifts);
+  void learn_values(const TensorMap& batch);
+  at::Tensor target_values(const TensorMap& batch);
   at::Tensor learn_critics(const at::Tensor& pair, const at::Tensor& target,
                            const at::Tensor& weight);
   void learn_policy(const at::Tensor& state);
@@ -129,12 +129,13 @@ void Mrq::build(ReplicaContext& context) {
 
 /// The returns in units of the reward scale, plus the smaller target value of the target policy's
 /// noisy action.
-at::Tensor Mrq::target_values(const TensorMap& batch, PictureShifts shifts) {
+at::Tensor Mrq::target_values(const TensorMap& batch) {
   const auto targets = span("targets");
   const SequenceReturns returns =
       sequence_returns(batch, config_.n_step, transitions_.discount, options());
-  const at::Tensor& state = encoder_.features_of(
-      Which::previous, row_of(batch.at("observation"), returns.last), std::move(shifts));
+  const at::Tensor seen = row_of(batch.at("observation"), returns.last);
+  const at::Tensor& state =
+      encoder_.features_of(Which::previous, seen, encoder_.drawn_shifts(in_update(), seen.size(0)));
   at::Tensor action = at::tanh(
       policy_network_.forward(policy_targets_, state, {}, target_policy_tape_, workspace_));
   if (config_.target_noise > 0)
@@ -208,11 +209,11 @@ void Mrq::learn_policy(const at::Tensor& state) {
   in_update().tell("q_mean", value);
 }
 
-void Mrq::learn_values(const TensorMap& batch, PictureShifts shifts) {
+void Mrq::learn_values(const TensorMap& batch) {
   at::Tensor weight = steps_within(batch, 1, options()).view({-1});
   if (batch.contains("weight"))
     weight = weight * batch.at("weight").to(options());
-  const at::Tensor target = target_values(batch, std::move(shifts));
+  const at::Tensor target = target_values(batch);
   const at::Tensor state = encoder_.first_features();
   const at::Tensor action = batch.at("action").select(1, 0).contiguous().to(options());
   const at::Tensor priorities =
@@ -224,10 +225,9 @@ void Mrq::learn_values(const TensorMap& batch, PictureShifts shifts) {
 
 void Mrq::learn(const TensorMap& batch) {
   auto encoder = span("encoder");
-  PictureShifts shifts = encoder_.drawn_shifts(in_update(), batch.at("reward").size(0));
-  encoder_.learn(in_update(), batch, shifts);
+  encoder_.learn(in_update(), batch);
   encoder.end();
-  learn_values(batch, std::move(shifts));
+  learn_values(batch);
 }
 
 /// Replaces the targets by copies. The target critics keep the scale that they were trained with.

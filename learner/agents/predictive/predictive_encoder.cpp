@@ -76,8 +76,8 @@ void PredictiveEncoder::build(ReplicaContext& context, const at::TensorOptions& 
     convolutions_ = make_encoder(shape_.convolutions, training.precision, options.device());
 }
 
-PictureShifts PredictiveEncoder::drawn_shifts(AgentUpdate& update, std::int64_t rows) const {
-  return shape_.pixels ? update.shifts(rows, config_.shift_pixels) : PictureShifts();
+PictureShifts PredictiveEncoder::drawn_shifts(AgentUpdate& update, std::int64_t pictures) const {
+  return shape_.pixels ? update.shifts(pictures, config_.shift_pixels) : PictureShifts();
 }
 
 void PredictiveEncoder::promote() {
@@ -242,15 +242,14 @@ void PredictiveEncoder::unroll_backward() {
                             state_tape_.input_gradient);
 }
 
-void PredictiveEncoder::learn(AgentUpdate& update, const TensorMap& batch,
-                              const PictureShifts& shifts) {
+void PredictiveEncoder::learn(AgentUpdate& update, const TensorMap& batch) {
   const at::Tensor& observation = batch.at("observation");
   rows_ = observation.size(0);
   const at::Tensor seen = by_step(observation.narrow(1, 0, config_.horizon + 1));
-  const at::Tensor& known = // all pictures of a sequence have the same shift
-      features(current_, seen, shifts.repeated(config_.horizon + 1), known_pictures_, known_tape_);
+  const at::Tensor& known =
+      features(current_, seen, drawn_shifts(update, seen.size(0)), known_pictures_, known_tape_);
   const at::Tensor target = known.narrow(0, rows_, config_.horizon * rows_);
-  features(trained_, seen.narrow(0, 0, rows_), shifts, pictures_, state_tape_);
+  features(trained_, seen.narrow(0, 0, rows_), drawn_shifts(update, rows_), pictures_, state_tape_);
   unroll(by_step(batch.at("action").narrow(1, 0, config_.horizon)).to(options_));
   const Losses losses = model_losses(target, batch);
   unroll_backward();

@@ -39,14 +39,15 @@ public:
   /// Adds views of the previous encoder's parameters: "previous.<name>".
   void show_previous(TensorMap& out) const;
 
-  /// Draws one shift for each sequence of the batch; none for states.
-  PictureShifts drawn_shifts(AgentUpdate& update, std::int64_t rows) const;
+  /// Draws a shift for each of `pictures` pictures; none for states.
+  PictureShifts drawn_shifts(AgentUpdate& update, std::int64_t pictures) const;
 
   /// Makes a step on sequences as returned by checked_sequences(), weighted by "weight". Before the
   /// step, it computes the current features of all observations up to the horizon; first_features()
-  /// are a part of them. Reports "encoder_loss" and its parts, "dynamics_loss", "reward_loss",
+  /// are a part of them. Each picture has its own shift, so that features that depend on the shift
+  /// cannot be predicted. Reports "encoder_loss" and its parts, "dynamics_loss", "reward_loss",
   /// "termination_loss" and "contrast_loss".
-  void learn(AgentUpdate& update, const TensorMap& batch, const PictureShifts& shifts);
+  void learn(AgentUpdate& update, const TensorMap& batch);
   /// The features [batch, state_features] of the first observations in the last learn(), valid
   /// until the next.
   at::Tensor first_features() { return known_tape_.output().narrow(0, 0, rows_); }

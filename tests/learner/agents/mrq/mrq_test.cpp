@@ -175,6 +175,37 @@ TEST_CASE("MR.Q: the value encoder and all targets change only at the end of eac
   }
 }
 
+TEST_CASE("MR.Q: the shift of a picture does not tell the shift of the next picture") {
+  // All observations are one picture, so features differ only by their shifts. If these are
+  // independent, no prediction is closer to its own target than to those of other rows, and InfoNCE
+  // is at least log(rows) on average.
+  MrqConfig config = small_mrq();
+  config.features.state_features = config.features.pair_features = 24;
+  config.features.pair_layers = {24};
+  config.features.encoder_channels = 8;
+  config.features.shift_pixels = 2;
+  config.features.horizon = 1;
+  config.features.contrast_weight = 1;
+  config.period = 10;
+  config.encoder_learning_rate = 2e-3;
+  config.batch_size = 32;
+  const AgentPtr agent = make_mrq_agent(config);
+  const replay::TransitionSpec spec = of_pixels(*agent);
+  ReplicaContext context(nullptr, 3);
+  const auto replica = fresh(*agent, spec, context);
+  TensorMap batch = random_sequences(spec, config.batch_size, 1);
+  batch["first"].zero_();
+  const at::Tensor picture = batch["observation"][0][0].clone();
+  batch["observation"].copy_(picture);
+  batch["action"].zero_();
+  double late = 0;
+  for (int update = 0; update < 300; ++update) {
+    const double loss = replica->step_fn(context, batch).at("contrast_loss");
+    late += update < 200 ? 0 : loss / 100;
+  }
+  CHECK(late > std::log(32.0) - 0.1);
+}
+
 TEST_CASE(
     "MR.Q: the reward scale is the mean absolute reward, with less weight on earlier periods") {
   MrqConfig config = small_mrq();
