@@ -98,7 +98,6 @@ void Mrq::build(ReplicaContext& context) {
   at::Generator generator = at::detail::createCPUGenerator(context.seed());
   encoder_.build(context, options(), generator,
                  {.learning_rate = config_.encoder_learning_rate,
-                  .gradient_norm = config_.gradient_norm,
                   .weight_decay = config_.weight_decay,
                   .precision = config_.precision,
                   .halves = halves});
@@ -110,8 +109,8 @@ void Mrq::build(ReplicaContext& context) {
   policy_network_.initialise(policy_.layout(), policy, Mlp::Weights::xavier, generator);
   critic_.build(context, critic.to(options().device()), config_.critic_learning_rate,
                 config_.gradient_norm, config_.weight_decay);
-  policy_.build(context, policy.to(options().device()), config_.policy_learning_rate,
-                config_.gradient_norm, config_.weight_decay);
+  policy_.build(context, policy.to(options().device()), config_.policy_learning_rate, 0,
+                config_.weight_decay);
   if (halves)
     for (ParameterGroup* group : {&critic_, &policy_})
       group->keep_halves();

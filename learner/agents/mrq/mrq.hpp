@@ -33,7 +33,7 @@ struct MrqConfig {
   double policy_learning_rate = 3e-4;
   double critic_learning_rate = 3e-4;
   double weight_decay = 1e-2;      // decoupled, for all networks
-  double gradient_norm = 0;        // of the critics; MR.Q: 20
+  double gradient_norm = 0;        // limit for the critics; 0: no clipping; MR.Q: 20
   double preactivation_weight = 0; // MR.Q: 1e-5
   bool scale_rewards = false;      // values are in units of the mean absolute reward; MR.Q: true
   double target_noise = 0.2;       // in units of the action range [-1, 1]

@@ -61,7 +61,7 @@ void PredictiveEncoder::build(ReplicaContext& context, const at::TensorOptions& 
   options_ = options;
   const at::Tensor flat = at::zeros({group_.layout().count()}, options.device(at::kCPU));
   shape_.initialise(flat, generator);
-  group_.build(context, flat.to(options.device()), training.learning_rate, training.gradient_norm,
+  group_.build(context, flat.to(options.device()), training.learning_rate, 0,
                training.weight_decay);
   previous_flat_ = group_.flat().clone();
   if (training.halves) {

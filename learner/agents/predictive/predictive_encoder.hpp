@@ -23,7 +23,6 @@ public:
 
   struct Training {
     double learning_rate = 0;
-    double gradient_norm = 0;
     double weight_decay = 0;
     std::string precision; // of convolutions, see make_encoder()
     bool halves = false;   // linear layers multiply in bfloat16

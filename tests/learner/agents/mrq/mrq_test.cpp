@@ -175,6 +175,25 @@ TEST_CASE("MR.Q: the value encoder and all targets change only at the end of eac
   }
 }
 
+TEST_CASE("MR.Q: only the gradients of the critics are clipped") {
+  MrqConfig config = small_mrq();
+  config.weight_decay = 0;
+  config.gradient_norm = 1e-12; // so small that Adam, which divides by at least 1e-8, hardly moves
+  const AgentPtr agent = make_mrq_agent(config);
+  ReplicaContext context(nullptr, 3);
+  const auto replica = fresh(*agent, of_states(*agent), context);
+  const TensorMap before = copied(replica->parameters());
+  replica->step_fn(context, random_sequences(of_states(*agent), 6, 7));
+  const TensorMap after = replica->parameters();
+  const auto moved = [&](const std::string& name) {
+    return (after.at(name) - before.at(name)).abs().max().item<double>();
+  };
+  CHECK(moved("critic1.output.bias") < 1e-6);
+  CHECK(moved("critic2.layer0.weight") < 1e-6);
+  for (const char* name : {"state.output.weight", "model.output.weight", "policy.output.weight"})
+    CHECK(moved(name) > 1e-4);
+}
+
 TEST_CASE("MR.Q: the shift of a picture does not tell the shift of the next picture") {
   // All observations are one picture, so features differ only by their shifts. If these are
   // independent, no prediction is closer to its own target than to those of other rows, and InfoNCE
