@@ -30,6 +30,7 @@ struct BatchBuffer {
   learner::TensorMap tensors;
   std::vector<BatchPart> parts;
   std::vector<double> priorities; // [rows], set by the learner; empty: none
+  std::int64_t uses_left = 0;     // further updates from the same items
 
 private:
   std::vector<std::uint64_t> keys_;

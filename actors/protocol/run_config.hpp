@@ -44,7 +44,7 @@ struct RunConfig {
   bool plays() const { return !workload && recording.empty(); }
   /// Whether environments and learners take turns.
   bool in_rounds() const { return deterministic && !workload; }
-  /// Whether the agent uses each item once, in order.
+  /// Whether the agent uses its items in order, from a queue.
   bool on_policy() const { return !workload && agent->storage().on_policy; }
 
   struct Replay {

@@ -79,6 +79,7 @@ void start_prefetch(LearnerSelf self) {
   state.prefetch = self->spawn<caf::detached + caf::linked>(
       prefetch_actor, PrefetchOptions{.replica = state.options.replica,
                                       .rows = state.options.rows,
+                                      .item_uses = state.options.item_uses,
                                       .seed = state.options.seed,
                                       .ahead = state.options.prefetch,
                                       .threads = state.options.gather_threads,

@@ -27,8 +27,9 @@ struct LearnerOptions {
   int publish_period = 10;    // updates
   int prefetch = 2;
   int gather_threads = 1;
-  std::int64_t rows = 0; // of this replica's batch from shards
-  bool feedback = false; // priorities() go back to the shards, and batches have a "weight"
+  std::int64_t rows = 0;      // of this replica's batch from shards
+  std::int64_t item_uses = 1; // updates from each of these batches
+  bool feedback = false;      // priorities() go back to the shards, and batches have a "weight"
   bool weighted = false;
   double importance_exponent = 1;
   std::int64_t importance_updates = 0;

@@ -89,23 +89,32 @@ void receive(PrefetchSelf self) {
   look_again(self);
 }
 
-/// Makes the next free buffer the pending batch number `asked`.
-BatchBuffer& begin_batch(PrefetchState& state) {
+/// Makes the next free buffer the pending batch number `asked`. Returns null if its items are used
+/// again; otherwise the buffer must be filled.
+BatchBuffer* begin_batch(PrefetchState& state) {
   state.pending.push_back({.buffer = std::move(state.free.back())});
   state.free.pop_back();
   BatchBuffer& buffer = *state.pending.back().buffer;
   buffer.number = state.asked++;
+  if (buffer.uses_left > 0) {
+    --buffer.uses_left;
+    return nullptr;
+  }
+  buffer.uses_left = state.options.item_uses - 1;
   buffer.parts.clear();
-  return buffer;
+  return &buffer;
 }
 
 void ask_clients(PrefetchSelf self) {
   auto& state = self->state;
   while (state.asked < state.granted && !state.free.empty()) {
-    BatchBuffer& buffer = begin_batch(state);
-    buffer.parts.push_back({.shard = 0, .first_row = 0, .rows = state.options.rows});
+    BatchBuffer* const buffer = begin_batch(state);
+    if (buffer == nullptr)
+      continue;
+    buffer->parts.push_back({.shard = 0, .first_row = 0, .rows = state.options.rows});
     state.pending.back().missing = 1;
   }
+  deliver_ready(self);
   if (!state.pending.empty())
     look_again(self);
 }
@@ -120,8 +129,11 @@ void ask(PrefetchSelf self) {
     return ask_clients(self);
   while (state.asked < state.granted && !state.free.empty()
          && state.unacknowledged <= most_unacknowledged(state)) {
-    BatchBuffer& buffer = begin_batch(state);
-    const std::int64_t number = buffer.number;
+    BatchBuffer* const buffer = begin_batch(state);
+    if (buffer == nullptr)
+      continue;
+    const std::int64_t number = buffer->number;
+    const auto request = static_cast<std::uint64_t>(state.requested++);
     const auto shards = static_cast<std::int64_t>(state.options.shards.size());
     std::int64_t first_row = 0;
     for (std::int64_t i = 0; i < shards; ++i) {
@@ -133,10 +145,9 @@ void ask(PrefetchSelf self) {
         continue;
       ++state.pending.back().missing;
       state.pending.back().shards.insert(static_cast<std::size_t>(i));
-      buffer.parts.push_back({static_cast<std::size_t>(i), first_row, rows});
+      buffer->parts.push_back({static_cast<std::size_t>(i), first_row, rows});
       self->request(state.options.shards[static_cast<std::size_t>(i)], caf::infinite, sample_atom_v,
-                    static_cast<std::uint32_t>(state.options.replica),
-                    static_cast<std::uint64_t>(number - state.options.start),
+                    static_cast<std::uint32_t>(state.options.replica), request,
                     static_cast<std::uint32_t>(rows))
           .then([self, number, shard = static_cast<std::size_t>(i), first_row](
                     const SamplePtr& sample) { answered(self, number, shard, first_row, sample); },
@@ -147,6 +158,7 @@ void ask(PrefetchSelf self) {
       first_row += rows;
     }
   }
+  deliver_ready(self);
 }
 
 std::string waiting(const PrefetchState& state) {

@@ -16,10 +16,11 @@ namespace troupe::actors {
 
 struct PrefetchOptions {
   int replica = 0;
-  std::int64_t rows = 0;  // of a batch
-  std::uint64_t seed = 1; // for the choice of rows per shard in other processes
-  int ahead = 2;          // batches to keep ready
-  int threads = 1;        // to gather with
+  std::int64_t rows = 0;      // of a batch
+  std::int64_t item_uses = 1; // times that each batch goes to the learner; above 1: no feedback
+  std::uint64_t seed = 1;     // for the choice of rows per shard in other processes
+  int ahead = 2;              // batches to keep ready
+  int threads = 1;            // to gather with
   std::vector<ReplayActor> shards;
   ShardEndpoints remote = {}; // used instead of `shards` if it has endpoints
   replay::TransitionSpec transitions;
@@ -42,6 +43,7 @@ struct PrefetchState {
   PrefetchOptions options;
   std::int64_t granted = 0;
   std::int64_t asked = 0;
+  std::int64_t requested = 0; // batches requested from shards of this process
   std::vector<BatchPtr> free;
   std::deque<Pending> pending;                   // in order of their numbers
   std::unique_ptr<replay::ShardedClient> client; // for shards in other processes
@@ -55,7 +57,8 @@ struct PrefetchState {
 /// Fills reused buffers with batches and sends them to the learner in order. From shards of this
 /// process it requests equal parts and gathers them with `threads` threads. Shards of other
 /// processes are sampled in proportion to their weights by a ShardedClient, which receives directly
-/// into the buffers. Buffers come back with priorities, which are sent to the rows' shards before
+/// into the buffers. A batch whose items have uses left goes to the learner again before another
+/// one is requested. Buffers come back with priorities, which are sent to the rows' shards before
 /// anything new is requested, so they are late by at most `ahead` batches. Waits for samples
 /// without a deadline: the supervisor notices dead shards, and the report says what it waits for.
 /// Detached: gathering overlaps with the learner's update.

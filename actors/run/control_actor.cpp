@@ -236,8 +236,8 @@ std::string why_not_limited(const RunConfig& config, const wire::ControlRequest:
     return "this run learns from recorded episodes: nothing is inserted that a rate limiter could "
            "hold back";
   if (config.on_policy())
-    return "the agent uses each item once, from a queue; its length follows from the batch, and "
-           "there is no ratio of samples to inserts to change";
+    return "the agent uses its items in order, from a queue; its length follows from the batch, "
+           "and there is no ratio of samples to inserts to change";
   const auto& replay = config.replay;
   if (!(wanted.samples_per_insert() > 0 && wanted.samples_per_insert() <= kMostRatio))
     return "samples_per_insert=" + std::to_string(wanted.samples_per_insert())

@@ -66,8 +66,8 @@ void check_on_policy(const RunConfig& config) {
   const RunConfig given;
   const auto refuse = [](const char* key) {
     throw std::invalid_argument(std::string(key)
-                                + " is given, but the agent uses each item once, in the order in "
-                                  "which they were made, from one shard; leave the key out");
+                                + " is given, but the agent uses its items in the order in which "
+                                  "they were made, from one shard; leave the key out");
   };
   const auto& r = config.replay;
   const auto& d = given.replay;

@@ -74,7 +74,8 @@ std::int64_t RunSchedule::extend_updates(const Progress& now) {
     }
     const std::int64_t items = rows_per_replica(config_) * config_.learner.replicas;
     const std::int64_t batches = (now.inserts - samples_from_) / items;
-    return updates_ = std::max(updates_, updates_from_ + batches);
+    const std::int64_t uses = config_.agent->storage().item_uses;
+    return updates_ = std::max(updates_, updates_from_ + uses * batches);
   }
   if (config_.plays() && now.inserts < config_.replay.minimum_items)
     return updates_;

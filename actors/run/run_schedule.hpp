@@ -50,8 +50,7 @@ public:
   /// The total number of updates that learners may have made.
   std::int64_t updates() const { return updates_; }
   /// Grants updates a little ahead of the updates made. A workload gets none beyond its next
-  /// evaluation; an agent that uses each item once gets as many as there are items for. Never
-  /// lowers updates().
+  /// evaluation; an on-policy agent gets as many as there are items for. Never lowers updates().
   std::int64_t extend_updates(const Progress& now);
   /// Called when the learners have come back with an earlier state and stand still.
   void learners_came_back(const Progress& now);

@@ -90,6 +90,7 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
                       : config.learner.prefetch,
       .gather_threads = config.learner.gather_threads,
       .rows = config.workload ? 0 : rows_per_replica(config),
+      .item_uses = config.workload ? 1 : config.agent->storage().item_uses,
       .feedback = !config.workload && takes_priorities(config),
       .weighted = config.replay.sampler == "prioritized",
       .importance_exponent = config.replay.importance_exponent,

@@ -1,6 +1,7 @@
 #include "learner/agents/agent.hpp"
 
 #include <stdexcept>
+#include <string>
 
 namespace troupe::learner {
 
@@ -18,6 +19,13 @@ const char* action_text(ActionKind kind) {
 
 replay::TransitionSpec stored_by(const Agent& agent, replay::TransitionSpec transitions) {
   const Storage storage = agent.storage();
+  if (storage.item_uses < 1
+      || (storage.item_uses > 1 && (!storage.on_policy || storage.newest_policy)))
+    throw std::invalid_argument(
+        "the agent's Storage::item_uses is " + std::to_string(storage.item_uses)
+        + "; it must be at least 1, and 1 without on_policy (replay.samples_per_insert is the "
+          "ratio "
+          "for other agents) or with newest_policy (the updates change the policy)");
   if (storage.whole_episodes && (storage.sequence_steps == 0 || storage.newest_policy))
     throw std::invalid_argument(
         "the agent's Storage::whole_episodes is true; it needs sequence_steps above 0, the longest "

@@ -30,9 +30,11 @@ struct Storage {
   /// Items are whole episodes, filled up to sequence_steps; longer ones are cut into several items.
   bool whole_episodes = false;
   std::vector<env::ArraySpec> extras = {}; // columns that the policy adds to each step
-  /// Each item is used once, in insertion order, and environments wait while there are enough items
-  /// for an update: the rate limiter is a queue.
+  /// Items are used in insertion order, and environments wait while there are enough items for an
+  /// update: the rate limiter is a queue.
   bool on_policy = false;
+  /// With on_policy: number of updates in a row that use each item.
+  std::int64_t item_uses = 1;
   /// With on_policy: the newest policy plays each sequence. After a batch, environments wait for
   /// its update before they play the next sequence, instead of playing ahead.
   bool newest_policy = false;

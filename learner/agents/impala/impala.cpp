@@ -81,6 +81,7 @@ Members members(ImpalaConfig& config) {
                {"lstm", &config.lstm},
                {"rollout", &config.rollout},
                {"batch_size", &config.batch_size},
+               {"item_uses", &config.item_uses},
                {"most_weight", &config.most_weight},
                {"most_trace", &config.most_trace},
                {"lambda", &config.lambda},
@@ -103,12 +104,13 @@ std::vector<OptionProblem> problems(const ImpalaConfig& config, const AgentSetti
 
 } // namespace
 
-/// Replay stores short rollouts, each of which is used once.
+/// Replay stores short rollouts.
 Storage storage_of(const ImpalaConfig& config) {
   return {.sequence_steps = config.rollout,
           .sequence_period = config.rollout,
           .extras = rollout_extras(config.lstm),
-          .on_policy = true};
+          .on_policy = true,
+          .item_uses = config.item_uses};
 }
 
 AgentPtr make_impala_agent(const ImpalaConfig& config) {

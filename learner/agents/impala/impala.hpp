@@ -17,6 +17,7 @@ struct ImpalaConfig {
   std::int64_t lstm = 0;        // LSTM cells; 0: no memory
   std::int64_t rollout = 20;    // steps per item
   std::int64_t batch_size = 32; // items per update, over all replicas
+  std::int64_t item_uses = 1;   // updates that use each item
   double learning_rate = 6e-4;
   double most_weight = 1; // limit of the importance weights, for values and policy gradient
   double most_trace = 1;  // limit of the weights that propagate errors to earlier steps

@@ -1,6 +1,7 @@
 #include "actors/run/run_schedule.hpp"
 
 #include "learner/agents/d4pg/d4pg.hpp"
+#include "learner/agents/impala/impala.hpp"
 #include "tests/doctest_torch.hpp"
 
 namespace troupe::actors {
@@ -44,6 +45,25 @@ TEST_CASE(
     now.updates_per_second = row.rate;
     CHECK(schedule.extend_updates(now) == row.granted);
   }
+}
+
+TEST_CASE("An on-policy agent is granted as many updates for each batch as it uses its items in") {
+  auto config = schedule_config();
+  config.replay = {};
+  config.agent = learner::make_impala_agent({.batch_size = 32, .item_uses = 3});
+  RunSchedule schedule(config, {});
+  Progress now;
+  for (const auto& [inserts, granted] : {std::pair{31, 0}, {32, 3}, {63, 3}, {64, 6}}) {
+    now.inserts = inserts;
+    CHECK(schedule.extend_updates(now) == granted);
+  }
+  now.samples = 64;
+  now.updates = 6;
+  schedule.begin_training(now); // after a pause
+  now.inserts = 95;
+  CHECK(schedule.extend_updates(now) == 6);
+  now.inserts = 96;
+  CHECK(schedule.extend_updates(now) == 9);
 }
 
 TEST_CASE(
