@@ -18,25 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostRuns = 10'000;
 
-/// A key and one of its values.
-using Assignment = std::pair<std::string, std::string>;
-
-/// Every combination of the values of `varied`; the last key varies fastest.
-std::vector<std::vector<Assignment>> combinations(const Sweep& sweep) {
-  std::vector<std::vector<Assignment>> all(1);
-  for (const Vary& vary : sweep.vary()) {
-    std::vector<std::vector<Assignment>> more;
-    for (const auto& before : all) {
-      for (const std::string& value : vary.value()) {
-        more.push_back(before);
-        more.back().emplace_back(vary.key(), value);
-      }
-    }
-    all = std::move(more);
-  }
-  return all;
-}
-
 /// "n_step" for "replay.n_step"; the whole key if two keys end alike.
 std::string short_key(const std::string& key, const Sweep& sweep) {
   const auto tail = [](const std::string& k) { return k.substr(k.rfind('.') + 1); };
@@ -54,6 +35,47 @@ std::string folder_word(std::string text) {
     c = plain ? c : '_';
   }
   return text;
+}
+
+/// A value for each varied key, and a variant.
+struct Combination {
+  std::string name = {};                   // "_n_step=3_variant=no_fading"
+  std::vector<std::string> overrides = {}; // "key=value"
+};
+
+/// Every combination of the values of `vary` and the variants; the variants vary fastest, then the
+/// last key.
+std::vector<Combination> combinations(const Sweep& sweep) {
+  std::vector<Combination> all(1);
+  const auto combine_with = [&all](const std::vector<Combination>& choices) {
+    std::vector<Combination> more;
+    for (const Combination& before : all) {
+      for (const Combination& choice : choices) {
+        Combination& made = more.emplace_back(before);
+        made.name += choice.name;
+        made.overrides.insert(made.overrides.end(), choice.overrides.begin(),
+                              choice.overrides.end());
+      }
+    }
+    all = std::move(more);
+  };
+  for (const Vary& vary : sweep.vary()) {
+    std::vector<Combination> values;
+    for (const std::string& value : vary.value()) {
+      values.push_back({"_" + folder_word(short_key(vary.key(), sweep) + "=" + value),
+                        {vary.key() + "=" + value}});
+    }
+    combine_with(values);
+  }
+  std::vector<Combination> variants;
+  for (const Variant& variant : sweep.variant()) {
+    variants.push_back(
+        {"_variant=" + variant.name(), {variant.set().begin(), variant.set().end()}});
+  }
+  if (!variants.empty()) {
+    combine_with(variants);
+  }
+  return all;
 }
 
 fs::path find_run_file(const std::string& name, const fs::path& source,
@@ -121,6 +143,19 @@ std::vector<std::string> check_sweep(const Sweep& sweep, const Origins& origins,
     }
     if (vary.value_size() == 0) {
       complaints.push_back(at + key + ".value is not given; list the values of " + vary.key());
+    }
+  }
+  std::set<std::string> variants;
+  for (int i = 0; i < sweep.variant_size(); ++i) {
+    const std::string& name = sweep.variant(i).name();
+    const std::string key = std::string("variant[") + std::to_string(i) + "]";
+    const std::string at = origin_of(origins, key, source);
+    if (name.empty() || folder_word(name) != name || name.find('=') != std::string::npos) {
+      complaints.push_back(at + key + ".name is \"" + name
+                           + "\"; folders are named after it: use letters, digits and ._+-");
+    } else if (!variants.insert(name).second) {
+      complaints.push_back(at + key + ".name is \"" + name
+                           + "\", which another variant has too; give each its own name");
     }
   }
   for (int i = 0; i < sweep.goal_size(); ++i) {
@@ -194,8 +229,8 @@ std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& source,
                                  const std::vector<fs::path>& folders) {
   std::vector<SweepRun> runs;
   std::set<std::string> names;
-  const auto variants = combinations(sweep);
-  const std::size_t count = static_cast<std::size_t>(sweep.experiment_size()) * variants.size()
+  const auto all = combinations(sweep);
+  const std::size_t count = static_cast<std::size_t>(sweep.experiment_size()) * all.size()
                             * static_cast<std::size_t>(sweep.seed_size());
   if (count > kMostRuns) {
     throw ConfigError({sweep.name() + ": has " + std::to_string(count) + " runs, but at most "
@@ -203,15 +238,13 @@ std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& source,
   }
   for (const std::string& name : sweep.experiment()) {
     const fs::path file = find_run_file(name, source, folders);
-    for (const auto& variant : variants) {
+    for (const Combination& combination : all) {
       SweepRun run;
-      run.group = group_of(name, sweep);
+      run.group = group_of(name, sweep) + combination.name;
       run.file = file;
       run.overrides.assign(sweep.set().begin(), sweep.set().end());
-      for (const auto& [key, value] : variant) {
-        run.group.append("_").append(folder_word(short_key(key, sweep) + "=" + value));
-        run.overrides.push_back(key + "=" + value);
-      }
+      run.overrides.insert(run.overrides.end(), combination.overrides.begin(),
+                           combination.overrides.end());
       for (const Goal& goal : sweep.goal()) {
         if (is_goal_of(goal.experiment(), name)) {
           run.goal = goal.value();

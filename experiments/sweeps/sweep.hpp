@@ -13,7 +13,7 @@ namespace troupe::experiments {
 
 /// One run of a sweep.
 struct SweepRun {
-  std::string name;  // name of its folder: "walker_walk_n_step=3_seed=1"
+  std::string name;  // of its folder: "walker_walk_n_step=3_variant=no_fading_seed=1"
   std::string group; // the same without the seed
   std::filesystem::path file = {};
   std::vector<std::string> overrides = {}; // in the form of --set, including the seed

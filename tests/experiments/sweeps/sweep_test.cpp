@@ -45,8 +45,8 @@ const std::string kResult = R"({"run": "r", "interrupted": false, "error": "",
 
 } // namespace
 
-TEST_CASE("The bundled sweeps name existing experiments, and a goal for each run without published "
-          "curves") {
+TEST_CASE("The bundled sweeps name existing experiments, and a goal for each run that is not "
+          "compared with published curves or a base") {
   std::map<std::string, std::size_t> runs_of;
   for (const auto& entry : fs::directory_iterator(kConfigs / "sweeps")) {
     CAPTURE(entry.path());
@@ -54,15 +54,17 @@ TEST_CASE("The bundled sweeps name existing experiments, and a goal for each run
     CHECK(text.starts_with("# "));
     CHECK(has(text, "#   troupe sweep " + entry.path().stem().string() + " "));
     CHECK(is_sweep(text));
-    const auto runs =
-        plan_sweep(parse_sweep(text, entry.path().string()), entry.path(), {kConfigs});
-    const bool has_published_curves = has(text, "../published/");
+    const Sweep sweep = parse_sweep(text, entry.path().string());
+    const auto runs = plan_sweep(sweep, entry.path(), {kConfigs});
+    const bool is_compared = has(text, "../published/") || sweep.variant_size() > 0;
     for (const SweepRun& run : runs)
-      CHECK(run.goal.has_value() != has_published_curves);
+      CHECK(run.goal.has_value() != is_compared);
     runs_of[entry.path().stem().string()] = runs.size();
   }
   CHECK(runs_of
-        == std::map<std::string, std::size_t>{{"d4pg_backup_workers", 2},
+        == std::map<std::string, std::size_t>{{"ablations", 24},
+                                              {"ablations_blocks", 16},
+                                              {"d4pg_backup_workers", 2},
                                               {"d4pg_nine", 18},
                                               {"d4pg_pixels", 20},
                                               {"d4pg_replicas", 12},
@@ -96,6 +98,22 @@ TEST_CASE("A sweep contains every combination of experiments, values and seeds")
         == "walker_walk_prefetch=3_checkpoint.minutes=1_stop.minutes=2_seed=1");
 }
 
+TEST_CASE("Every variant of a sweep is trained with every value, and sets its keys last") {
+  const auto runs = plan(R"(experiment: "walker_walk" set: ["replay.n_step=2", "replay.shards=1"]
+    vary { key: "d4pg.batch_size" value: ["32", "64"] }
+    variant { name: "base" }
+    variant { name: "far" set: ["replay.n_step=7", "d4pg.target_update=0.5"] })");
+  CHECK(names(runs)
+        == std::vector<std::string>{"walker_walk_batch_size=32_variant=base_seed=1",
+                                    "walker_walk_batch_size=32_variant=far_seed=1",
+                                    "walker_walk_batch_size=64_variant=base_seed=1",
+                                    "walker_walk_batch_size=64_variant=far_seed=1"});
+  CHECK(runs[2].experiment.replay().n_step() == 2);
+  CHECK(runs[3].experiment.replay().n_step() == 7);
+  CHECK(runs[3].experiment.replay().shards() == 1);
+  CHECK(runs[2].group != runs[3].group);
+}
+
 TEST_CASE("An invalid sweep is refused, and the error names the place and a remedy") {
   CHECK(has(complaint(""), "experiment is not given"));
   CHECK(has(complaint("experiment: \"walkr_walk\""), "did you mean walker_walk"));
@@ -118,6 +136,16 @@ TEST_CASE("An invalid sweep is refused, and the error names the place and a reme
             "two runs with the name walker_walk_seed=3"));
   CHECK(has(complaint("experiment: \"walker_walk\" goal { experiment: \"walker_run\" value: 1 }"),
             "not one of the sweep's"));
+  const std::string walk = "experiment: \"walker_walk\"\n";
+  CHECK(has(complaint(walk + "variant { set: \"replay.n_step=1\" }"),
+            "bad.textproto:2:1: variant[0].name is \"\"; folders are named after it"));
+  for (const std::string name : {"a/b", "a=b"})
+    CHECK(has(complaint(walk + "variant { name: \"" + name + "\" }"),
+              "variant[0].name is \"" + name + "\""));
+  CHECK(has(complaint(walk + "variant { name: \"a\" } variant { name: \"a\" }"),
+            "variant[1].name is \"a\", which another variant has too"));
+  CHECK(has(complaint(walk + "variant { name: \"near\" set: \"replay.n_step=0\" }"),
+            "(run walker_walk_variant=near_seed=1)"));
   Sweep sweep;
   sweep.add_experiment("walker_walk");
   CHECK_THROWS_AS(add_varied({"replay.n_step"}, sweep), ConfigError);
