@@ -4,6 +4,7 @@
     experiments/bench/board.py run states_18 --jobs 2               trains and writes runs/states_18.html; repeat it to continue
     experiments/bench/board.py page runs/states_18 --out board.html
     experiments/bench/board.py table runs/states_18                 the tables as Markdown
+    experiments/bench/board.py variants runs/ablations              variants of a sweep beside its first one, as Markdown
 
 `run` calls `troupe sweep`, which skips finished runs and resumes others. Estimates and intervals are those of `troupe report`. A published value at
 N environment steps is the mean over seeds of the evaluation nearest to N. Curves are means over 50,000 steps. best: the greatest value of all methods,
@@ -23,19 +24,20 @@ import sys
 from boards.board import Board
 from boards.page import page_of
 from boards.sweeps import Mistake, planned, seeds_of, sweep_file
+from boards.variants import Variants
 
 HERE = pathlib.Path(__file__).resolve()
 SOURCE = HERE.parents[2]
 
 
-def boards_of(options):
+def boards_of(options, kind=Board):
     sweeps = {}
     for folder in options.folders:
         if not folder.is_dir():
-            raise Mistake(f"{folder}: no such folder; name those that `board.py run` made")
+            raise Mistake(f"{folder}: no such folder; name those of a sweep")
         name = options.sweep or re.sub(r"\.\d+$", "", folder.resolve().name)
         sweeps.setdefault(name, []).append(folder.resolve())
-    return [Board(options.program, name, folders) for name, folders in sweeps.items()]
+    return [kind(options.program, name, folders) for name, folders in sweeps.items()]
 
 
 def page(options):
@@ -48,7 +50,7 @@ def page(options):
 
 
 def table(options):
-    for board in boards_of(options):
+    for board in boards_of(options, Variants if options.command == "variants" else Board):
         for caption, rows in board.tables():
             lines = ["| " + " | ".join(row) + " |" for row in rows]
             print("\n".join([f"{caption}:", "", lines[0], "|" + " --- |" * len(rows[0]), *lines[1:], ""]))
@@ -157,7 +159,8 @@ def main():
     one.add_argument("--hosts", type=lambda text: text.split(","), help="shares the tasks out over hosts by ssh, as a,b; working folder, program and "
                      "RUNS have the same paths there, on a file system that all see")
     one.add_argument("--stop-at-end-of-input", action="store_true", help=argparse.SUPPRESS)
-    other = [commands.add_parser("page", help="writes the page of sweeps"), commands.add_parser("table", help="prints the tables as Markdown")]
+    other = [commands.add_parser("page", help="writes the page of sweeps"), commands.add_parser("table", help="prints the tables as Markdown"),
+             commands.add_parser("variants", help="prints a table of the variants of a sweep as Markdown")]
     for each in other:
         each.add_argument("folders", type=pathlib.Path, nargs="+", help="of sweeps; the last part is the sweep's name, or name.1, name.2, ...")
         each.add_argument("--sweep", help="the sweep, if the folders have other names")
@@ -167,7 +170,7 @@ def main():
         each.add_argument("--out", type=pathlib.Path, default=None if each is one else "board.html", help="the page; replaced if it exists")
     options = parser.parse_args()
     try:
-        sys.exit({"run": run, "page": page, "table": table}[options.command](options))
+        sys.exit({"run": run, "page": page, "table": table, "variants": table}[options.command](options))
     except Mistake as mistake:
         print(f"board.py: {mistake}", file=sys.stderr)
         sys.exit(2)

@@ -1,10 +1,8 @@
 """One sweep compared with published results: the numbers of its page and tables."""
 import pathlib
 import re
-import subprocess
-import tempfile
 
-from boards.runs import Run
+from boards.runs import Run, hours_text, reported, state_of
 from boards.sweeps import Mistake, Published, planned, sweep_file
 
 GOAL = 0.9  # of the best published value
@@ -51,13 +49,7 @@ class Board:
             runs = [run for run in self.runs if run.done and run.task in tasks and run.points]
             if not runs:
                 continue
-            with tempfile.TemporaryDirectory() as folder:
-                words = [self.program, "report", *(f"ours={run.folder}" for run in runs), "--out", f"{folder}/page.html", "--markdown", f"{folder}/tables.md"]
-                done = subprocess.run(words, capture_output=True, text=True)
-                if done.returncode:
-                    raise Mistake(f"troupe report: {done.stderr.strip()}")
-                tables = [[[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines() if not line.startswith("| ---")]
-                          for table in pathlib.Path(folder, "tables.md").read_text().strip().split("\n\n")]
+            tables = reported(self.program, [("ours", run) for run in runs])
             aggregates[group] = dict(zip(tables[0][0], tables[0][1]))
             if group == "all":
                 means = {row[0]: row[tables[1][0].index("ours")] for row in tables[1][1:]}
@@ -97,22 +89,10 @@ class Board:
         for task in self.tasks:
             best = self.published.best(task, self.mark)
             known = [self.published.at(method, task, self.mark) for method in shown]
-            rows.append([task, self.means.get(task, self.state(task)), f"{best[0]:.1f}, {self.published.sources[best[1]]['name']}" if best else "-",
+            rows.append([task, self.means.get(task, state_of(self.of(task))), f"{best[0]:.1f}, {self.published.sources[best[1]]['name']}" if best else "-",
                          *("-" if value is None else f"{value:.1f}" for value in known), *self.core_hours(task)])
         made.append((f"{self.name}: each task", rows))
         return made
-
-    def state(self, task):
-        runs = self.of(task)
-        return f"not finished: {max(run.steps for run in runs):,} of {runs[0].length:,} steps" if runs else "no run"
-
-
-def hours_text(hours):
-    """Formats [(hours, whether they were measured)]."""
-    if not hours:
-        return "-"
-    mean = sum(one[0] for one in hours) / len(hours)
-    return ("" if all(one[1] for one in hours) else "at most ") + (f"{mean:.2f}" if mean >= 0.1 else f"{mean:.2g}")
 
 
 def thousand(text):

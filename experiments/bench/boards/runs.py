@@ -1,7 +1,13 @@
 """The runs of a sweep: their evaluations and their cost."""
 import csv
 import json
+import pathlib
 import re
+import subprocess
+import tempfile
+
+from boards.sweeps import Mistake
+
 
 class Run:
     """One run of a sweep: its newest folder, its evaluations, and its cost."""
@@ -37,6 +43,30 @@ class Run:
         """Like hours(), until the first evaluation with this value; None: there is none."""
         first = next((steps for steps, one in self.points if one >= value), None)
         return None if first is None else self.hours(first)
+
+
+def state_of(runs):
+    """Says how far runs of one length are of which none is finished."""
+    return f"not finished: {max(run.steps for run in runs):,} of {runs[0].length:,} steps" if runs else "no run"
+
+
+def reported(program, runs):
+    """Returns the tables of `troupe report` as rows of cells; `runs`: [(method, run)]."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = [program, "report", *(f"{method}={run.folder}" for method, run in runs), "--out", f"{folder}/page.html", "--markdown", f"{folder}/tables.md"]
+        done = subprocess.run(words, capture_output=True, text=True)
+        if done.returncode:
+            raise Mistake(f"troupe report: {done.stderr.strip()}")
+        return [[[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines() if not line.startswith("| ---")]
+                for table in pathlib.Path(folder, "tables.md").read_text().strip().split("\n\n")]
+
+
+def hours_text(hours):
+    """Formats the mean of [(hours or minutes, whether they were measured)]."""
+    if not hours:
+        return "-"
+    mean = sum(one[0] for one in hours) / len(hours)
+    return ("" if all(one[1] for one in hours) else "at most ") + (f"{mean:.2f}" if mean >= 0.1 else f"{mean:.2g}")
 
 
 def measured(rows):

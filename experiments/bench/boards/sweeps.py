@@ -44,8 +44,8 @@ def sweep_file(name):
     raise Mistake(f"{name}: no such sweep; name a file or one of {', '.join(known)} (--sweep, if the folder is called otherwise)")
 
 
-def planned(program, file, seeds=0):
-    """Returns task -> [(run, seed)], and the experiment with its --set, from the output of `troupe sweep --dry-run`."""
+def dry_run(program, file, seeds=0):
+    """Returns [(run, experiment, its --set by key)] from the output of `troupe sweep --dry-run`."""
     words = [program, "sweep", str(file), "--dry-run", *(["--seeds", seeds_of(seeds)] if seeds else [])]
     try:
         done = subprocess.run(words, capture_output=True, text=True)
@@ -53,11 +53,18 @@ def planned(program, file, seeds=0):
         raise Mistake(f"--program {program}: {error.strerror}; name the built program troupe") from None
     if done.returncode:
         raise Mistake(f"{shlex.join(words)}: {done.stderr.strip()}")
-    tasks, experiments, common = {}, set(), []
+    made = []
     for line in done.stdout.splitlines():
         run, command = line.split(": troupe train ", 1)
         experiment, *sets = command.split(" --set ")
-        values = dict(one.split("=", 1) for one in sets)
+        made.append((run, experiment, dict(one.split("=", 1) for one in sets)))
+    return made
+
+
+def planned(program, file, seeds=0):
+    """Returns task -> [(run, seed)], and the experiment with its --set."""
+    tasks, experiments = {}, set()
+    for run, experiment, values in dry_run(program, file, seeds):
         if "environment.task" not in values:
             raise Mistake(f"{file}: its runs differ in more than the task; a board is made of one experiment that varies environment.task")
         tasks.setdefault(values.pop("environment.task"), []).append((run, int(values.pop("seed"))))

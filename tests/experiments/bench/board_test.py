@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests the board of a sweep beside published results: its numbers for runs made by hand, and a real sweep that is stopped and continued.
 
-Usage: board_test.py TROUPE SOURCE numbers|continued"""
+Usage: board_test.py TROUPE SOURCE numbers|variants|continued"""
 import csv
 import json
 import os
@@ -26,6 +26,13 @@ SWEEP = """experiment: "tiny"
 seed: %s
 vary { key: "environment.task" value: ["cartpole_balance", "pendulum_swingup", "walker_walk"] }
 """
+VARIANTS = """experiment: "tiny"
+seed: [1, 2]
+vary { key: "environment.task" value: ["cartpole_balance", "pendulum_swingup"] }
+variant { name: "base" }
+variant { name: "less" set: "replay.samples_per_insert=2" }
+variant { name: "more" set: ["replay.samples_per_insert=8"] }
+"""
 METRICS = "kind,environment_steps,training_seconds,processor_seconds,evaluation_return,evaluation_return_min,evaluation_return_max"
 
 
@@ -37,6 +44,7 @@ class Place:
         self.environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{folder}:{os.environ['PATH']}"}
         (self.folder / "tiny.textproto").write_text(EXPERIMENT)
         (self.folder / "three.textproto").write_text(SWEEP % seeds)
+        (self.folder / "parts.textproto").write_text(VARIANTS)
 
     def command(self, *words):
         return [sys.executable, str(self.board), *words, "--program", self.troupe]
@@ -60,9 +68,9 @@ def has(text, *parts):
         check(part in text, f"'{part}' is missing from\n{text[:20000]}")
 
 
-def make_run(runs, task, seed, evaluations, cores=2):
-    """evaluations: (kind, steps, training seconds, processor seconds, return); the last one is of a finished run if it is final."""
-    part = runs / f"tiny_task={task}_seed={seed}"
+def make_run(runs, task, seed, evaluations, cores=2, variant=""):
+    """variant: "_variant=NAME"; evaluations: (kind, steps, training seconds, processor seconds, return); the last one is of a finished run if it is final."""
+    part = runs / f"tiny_task={task}{variant}_seed={seed}"
     folder = part / "tiny/2026-11-26T10-00-00"
     folder.mkdir(parents=True)
     (folder / "config.textproto").write_text(f'seed: {seed}\nenvironment {{\n  task: "{task}"\n}}\nd4pg {{\n}}\nstop {{\n  environment_steps: 100000\n}}\n')
@@ -106,12 +114,33 @@ def numbers(place):
     outside = re.findall(r"<script|<link|<iframe|<img|https?:|//\w|url\(|@import|\b(?:src|href)=", page)
     check(not outside, f"the page loads or names something outside: {outside[:5]}")
 
-    for words, complaint in [(["page", "nowhere"], "nowhere: no such folder"), (["page", "three"], "three: no such sweep; name a file or one of pixels_18, states_18"),
+    for words, complaint in [(["page", "nowhere"], "nowhere: no such folder"),
+                             (["page", "three"], "three: no such sweep; name a file or one of ablations, ablations_blocks, pixels_18, states_18"),
                              (["run", "three.textproto", "--tasks", "walker_walk,hopper"], "--tasks has hopper, none of the sweep's; it has cartpole_balance,"),
-                             (["run", "d4pg_nine"], "its runs differ in more than the task")]:
+                             (["run", "d4pg_nine"], "its runs differ in more than the task"),
+                             (["table", "three", "--sweep", "parts.textproto"], "its runs differ in more than the task"),
+                             (["variants", "three", "--sweep", "three.textproto"], "tiny_task=cartpole_balance_seed=1 has no variant; a table of variants is made"),
+                             (["variants", "three", "--sweep", "parts.textproto"], "has no run of the sweep parts.textproto")]:
         done = place.run(*words)
         check(done.returncode == 2, f"{words}: {done.returncode} {done.stderr}")
         has(done.stderr, "board.py: ", complaint)
+
+
+def variants(place):
+    runs = place.folder / "parts"
+    for variant, task, seed, evaluation in [("base", "cartpole_balance", 1, ("final", 100000, 100, 600, 500)),
+                                            ("base", "cartpole_balance", 2, ("final", 100000, 100, 1200, 700)),
+                                            ("base", "pendulum_swingup", 1, ("final", 100000, 100, 900, 100.5)),
+                                            ("less", "cartpole_balance", 1, ("final", 100000, 100, 300, 310)),
+                                            ("less", "cartpole_balance", 2, ("evaluation", 30000, 100, 90, 999)),
+                                            ("less", "pendulum_swingup", 1, ("evaluation", 20000, 100, 60, 77)),
+                                            ("more", "pendulum_swingup", 1, ("final", 100000, 1800, "", 120))]:
+        make_run(runs, task, seed, [evaluation], variant=f"_variant={variant}")
+    table = place.output("variants", "parts", "--sweep", "parts.textproto")
+    has(table, "| variant | cartpole_balance | difference to base | pendulum_swingup | difference to base | processor minutes |",
+        "| base | 600.0 [500.0, 700.0], 2 runs | - | 100.5 [100.5, 100.5], 1 run | - | 15.00 |\n",  # 10, 20 and 15 minutes
+        "| less | 310.0 [310.0, 310.0], 1 run | -290.0 | not finished: 20,000 of 100,000 steps | - | 5.00 |\n",
+        "| more | no run | - | 120.0 [120.0, 120.0], 1 run | +19.5 | at most 60.00 |\n")  # half an hour on two cores
 
 
 def stopped_when(place, words, parts):
@@ -167,7 +196,7 @@ def continued(place):
 
 def main(troupe, source, story):
     with tempfile.TemporaryDirectory() as folder:
-        {"numbers": numbers, "continued": continued}[story](Place(folder, troupe, source, "[1, 2]" if story == "numbers" else "1"))
+        {"numbers": numbers, "variants": variants, "continued": continued}[story](Place(folder, troupe, source, "1" if story == "continued" else "[1, 2]"))
 
 
 main(sys.argv[1], pathlib.Path(sys.argv[2]).resolve(), sys.argv[3])
