@@ -4,7 +4,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
+#include <initializer_list>
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
