@@ -62,7 +62,7 @@ public:
   /// Declares the names "<prefix>.<layer>.weight" etc. Call it once, before bind().
   void declare(ParameterLayout& layout, const std::string& prefix);
   /// `halves` is `flat` in bfloat16, maintained by the caller. It is used for the products of all
-  /// layers except narrow and exact ones and, on the CPU, those that are faster in float32
+  /// layers except narrow and exact ones and, on the CPU, layers that are faster in float32
   /// (halves_are_faster()). If undefined, products have the type of `flat`.
   std::vector<LayerTensors> bind(const ParameterLayout& layout, const at::Tensor& flat,
                                  const at::Tensor& halves = {}) const;
