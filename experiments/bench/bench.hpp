@@ -29,6 +29,7 @@ struct BenchOptions {
                             // selection
   std::vector<int> sizes{}; // stage render: height and width in pixels; empty: 84
   std::string join{};       // the seat of a process that a stage started
+  std::string precision{};  // stage learner: "float32" or "bfloat16"; empty: each agent's default
   std::string vectors{};    // stage render: the caster's instruction set, e.g. "AVX2"; empty: the
                             // widest
   std::string data{};       // stage data: an image folder; empty: one is generated

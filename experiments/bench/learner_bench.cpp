@@ -50,16 +50,24 @@ TransitionSpec states(std::int64_t observation, int action) {
   return {.frame = {"state", env::ElementType::float32, {observation}}, .action_size = action};
 }
 
-std::vector<Problem> problems() {
-  Problem peer{"24 states, 6 actions, critic 400-300, policy 300-200", {}, states(24, 6)};
+std::vector<Problem> problems(const std::string& precision) {
+  const auto in_precision = [&](auto config) {
+    config.precision = precision.empty() ? config.precision : precision;
+    return config;
+  };
+  Problem peer{"24 states, 6 actions, critic 400-300, policy 300-200", in_precision(D4pgConfig()),
+               states(24, 6)};
   peer.config.critic_layers = {400, 300};
   peer.config.policy_layers = {300, 200};
   peer.config.target_update = 1;
   peer.config.target_period = 100;
-  Problem cheetah{"17 states, 6 actions, critic and policy 256-256", {}, states(17, 6)};
+  Problem cheetah{"17 states, 6 actions, critic and policy 256-256", in_precision(D4pgConfig()),
+                  states(17, 6)};
   cheetah.config.critic_layers = cheetah.config.policy_layers = {256, 256};
-  Problem deep{"17 states, 6 actions, critic and policy 256-256-256", {}, states(17, 6)};
-  Problem pixels{"64x64 grey pixels, stack 3, encoder stride4, 256-256", {}, {}, 128};
+  Problem deep{"17 states, 6 actions, critic and policy 256-256-256", in_precision(D4pgConfig()),
+               states(17, 6)};
+  Problem pixels{
+      "64x64 grey pixels, stack 3, encoder stride4, 256-256", in_precision(D4pgConfig()), {}, 128};
   pixels.config.critic_layers = pixels.config.policy_layers = {256, 256};
   pixels.spec = {
       .frame = {"pixels", env::ElementType::uint8, {1, 64, 64}}, .stack = 3, .action_size = 1};
@@ -73,37 +81,39 @@ std::vector<Problem> problems() {
   Problem drqv2 = drq;
   drqv2.name = "84x84 colour pixels, stack 3, DrQ-v2 as in the paper";
   drqv2.batch = 256;
-  drqv2.other = learner::make_drqv2_agent({});
+  drqv2.other = learner::make_drqv2_agent(in_precision(learner::Drqv2Config()));
   drqv2.agent = "DrQ-v2";
   Problem small = pixels;
   small.name = "64x64 grey pixels, stack 3, DrQ-v2 with encoder stride4, 256-256";
-  small.other = learner::make_drqv2_agent(
-      {.policy_layers = {256, 256}, .critic_layers = {256, 256}, .encoder = "stride4"});
+  small.other = learner::make_drqv2_agent(in_precision(learner::Drqv2Config{
+      .policy_layers = {256, 256}, .critic_layers = {256, 256}, .encoder = "stride4"}));
   small.agent = "DrQ-v2";
   Problem mrq{"17 states, 6 actions, MR.Q of its own sizes", {}, states(17, 6)};
-  mrq.other = learner::make_mrq_agent({});
+  mrq.other = learner::make_mrq_agent(in_precision(learner::MrqConfig()));
   mrq.agent = "MR.Q";
   mrq.spec = learner::stored_by(*mrq.other, mrq.spec);
   Problem narrow = mrq; // the sizes of Fujimoto et al.; our defaults are DR.Q's
   narrow.name = "24 states, 6 actions, MR.Q 512 wide";
   narrow.spec = states(24, 6);
-  narrow.other = learner::make_mrq_agent(
-      {.features = {.encoder_layers = {512, 512}, .pair_layers = {512, 512}}});
+  narrow.other = learner::make_mrq_agent(in_precision(
+      learner::MrqConfig{.features = {.encoder_layers = {512, 512}, .pair_layers = {512, 512}}}));
   narrow.spec = learner::stored_by(*narrow.other, narrow.spec);
   Problem td3 = cheetah;
   td3.name = "17 states, 6 actions, TD3 256-256";
-  td3.other = learner::make_td3_agent({.policy_layers = {256, 256}, .critic_layers = {256, 256}});
+  td3.other = learner::make_td3_agent(
+      in_precision(learner::Td3Config{.policy_layers = {256, 256}, .critic_layers = {256, 256}}));
   td3.agent = "TD3";
   Problem sac = cheetah;
   sac.name = "17 states, 6 actions, SAC 256-256";
-  sac.other = learner::make_sac_agent({.policy_layers = {256, 256}, .critic_layers = {256, 256}});
+  sac.other = learner::make_sac_agent(
+      in_precision(learner::SacConfig{.policy_layers = {256, 256}, .critic_layers = {256, 256}}));
   sac.agent = "SAC";
   return {peer, cheetah, deep, pixels, drq, drqv2, small, mrq, narrow, td3, sac};
 }
 
 /// The entries whose name contains one of options.tasks; all if options.tasks is empty.
 std::vector<Problem> wanted_problems(const BenchOptions& options) {
-  auto all = problems();
+  auto all = problems(options.precision);
   std::string names;
   for (const Problem& problem : all)
     names += "\n  " + problem.name;

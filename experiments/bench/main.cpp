@@ -101,6 +101,10 @@ int run(int argc, char** argv) {
   app.add_option(
       "--vectors", options.vectors,
       "for the stage render: the caster's processor instructions, e.g. AVX2; default: the best");
+  app.add_option("--precision", options.precision,
+                 "for the stage learner: number type of products, in place of each agent's default")
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->type_name("float32|bfloat16");
   app.add_option("--device", options.device,
                  "for the stages learner and classifier: only \"cpu\" or \"cuda\"; default: both "
                  "if there is a GPU")
