@@ -23,7 +23,7 @@ struct KindName {
   double most;
 };
 constexpr std::array<KindName, 12> kKinds{{{"pause", Kind::pause, 0, 0},
-                                           {"go_on", Kind::go_on, 0, 0},
+                                           {"resume", Kind::resume, 0, 0},
                                            {"step", Kind::step, 0, 0},
                                            {"restart", Kind::restart, 0, 0},
                                            {"speed", Kind::speed, 0.01, kMostSpeed},

@@ -11,7 +11,7 @@ namespace troupe::experiments::play {
 struct Command {
   enum class Kind : std::uint8_t {
     pause,
-    go_on,
+    resume,
     step,        // plays one step, then pauses
     restart,     // begins another episode
     speed,       // plays x times as fast as simulated time

@@ -176,7 +176,7 @@ void Player::obey(const Command& command, env::Physics& physics) {
   case Kind::pause:
     paused_ = true;
     break;
-  case Kind::go_on:
+  case Kind::resume:
     paused_ = false;
     problem_.clear();
     due_ = Clock::now();

@@ -79,7 +79,7 @@ export class RunView {
         button('Restart', () => ['/api/restart', {role: this.role.value, node: ''}])),
       checkpoint: h('div', {class: 'action'}, h('span', {}, 'Without ending it '), button('Write a checkpoint', () => ['/api/checkpoint', {}])),
       pause: h('div', {class: 'action'}, h('span', {}, 'Environments and learners stand still meanwhile '),
-        button('Pause', () => ['/api/pause', {paused: true}]), button('Go on', () => ['/api/pause', {paused: false}])),
+        button('Pause', () => ['/api/pause', {paused: true}]), button('Resume', () => ['/api/pause', {paused: false}])),
       timeline: h('div', {class: 'action'}, h('label', {for: 'timeline-updates'}, 'Record what actors do during '), this.updates,
         button('Record timeline', () => ['/api/timeline', {updates: Number(this.updates.value)}])),
       limit: h('div', {class: 'action'}, h('label', {for: 'limit-ratio'}, 'Samples per insert '), this.ratio,

@@ -95,7 +95,7 @@ stage.addEventListener('wheel', (event) => {
 }, {passive: false});
 
 function togglePause() {
-  send({do: paused ? 'go_on' : 'pause'});
+  send({do: paused ? 'resume' : 'pause'});
 }
 function toggleHand() {
   handSwitch = !handSwitch;
@@ -141,7 +141,7 @@ const times = [];
 
 function show(state) {
   paused = state.paused;
-  byId('pause').textContent = paused ? 'Go on' : 'Pause';
+  byId('pause').textContent = paused ? 'Resume' : 'Pause';
   byId('camera-name').textContent = state.camera;
   byId('episode').textContent = state.episode + 1;
   byId('step-number').textContent = state.step;

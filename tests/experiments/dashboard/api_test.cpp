@@ -37,7 +37,7 @@ public:
     return note("restart " + role + "@" + node);
   }
   std::string checkpoint() override { return note("checkpoint"); }
-  std::string pause(bool paused) override { return note(paused ? "pause" : "go on"); }
+  std::string pause(bool paused) override { return note(paused ? "pause" : "resume"); }
   std::string timeline(std::int64_t updates) override {
     return note("timeline " + std::to_string(updates));
   }
@@ -206,7 +206,7 @@ TEST_CASE_FIXTURE(
   post("/api/limit", {{"id", first}, {"samples_per_insert", 16}, {"error_buffer", 500}});
   CHECK(asked
         == std::vector<std::string>{"stop", "scale environment 4", "restart learner@", "checkpoint",
-                                    "pause", "go on", "timeline 20", "limit 16 within 500"});
+                                    "pause", "resume", "timeline 20", "limit 16 within 500"});
   CHECK(has(error_of([&] {
               post("/api/scale", {{"id", first}, {"role", "learner"}, {"count", 4}});
             }),

@@ -181,7 +181,7 @@ class Checks(WatchedPage):
         self.until("/pauses/.test(document.querySelector('.done').textContent)")
         page.get_by_role("button", name="Write a checkpoint").click()
         self.until("/^checkpoint /.test(document.querySelector('.done').textContent)")
-        page.get_by_role("button", name="Go on", exact=True).click()
+        page.get_by_role("button", name="Resume", exact=True).click()
         self.until("/continues/.test(document.querySelector('.done').textContent)")
         page.get_by_text("None yet: “Record timeline”").wait_for()
         page.fill("#timeline-updates", "5")

@@ -44,7 +44,7 @@ class Page(WatchedPage):
 
     def pauses(self):
         self.page.keyboard.press("Space")
-        self.until("document.querySelector('#pause').textContent === 'Go on'")
+        self.until("document.querySelector('#pause').textContent === 'Resume'")
         step = int(self.text("step-number"))
         self.page.click("#step")
         self.until("(step) => Number(document.querySelector('#step-number').textContent) === step + 1", step)

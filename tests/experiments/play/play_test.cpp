@@ -78,7 +78,7 @@ TEST_CASE("Commands are parsed, and invalid ones are refused with the key, value
   CHECK(read[2].x == 2);
   CHECK(has(refusal("nothing"), "the body must be {\"commands\": […]}"));
   CHECK(has(refusal(R"({"commands": 3})"), "the body must be {\"commands\": […]}"));
-  CHECK(has(refusal(R"({"commands": [{"do": "dance"}]})"), "do must be one of pause, go_on"));
+  CHECK(has(refusal(R"({"commands": [{"do": "dance"}]})"), "do must be one of pause, resume"));
   CHECK(has(refusal(R"({"commands": [7]})"), "7: do must be one of"));
   CHECK(has(refusal(R"({"commands": [{"do": "speed", "x": 0}]})"), "speed: x is 0; it must be"));
   CHECK(has(refusal(R"({"commands": [{"do": "grab", "x": "left"}]})"), "grab: x is \"left\""));
