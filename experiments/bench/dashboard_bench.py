@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the dashboard. Usage: dashboard_bench.py [--troupe PROGRAM] size|cost|requests|cluster
+"""Measures the dashboard. Usage: dashboard_bench.py [--troupe PROGRAM] size|cost|requests|cluster|page
 
   size   How long the page's requests take with --runs runs (200) of --rows rows each (100,000), after their files have been read: the curves of
          all runs, and the list. Also prints how long reading takes, which is spread over the requests.
@@ -9,18 +9,26 @@
   requests  The processor time of each of these requests while a run trains, and their sum per second.
   cluster  How long each request of the page and of Prometheus takes for a live run with --processes processes (1,000), which dashboard_cluster
          simulates; --requests of each (100), once a second those that ask the head, whose answer the dashboard keeps for 0.9 s.
+  page   How long these take in Chromium with --runs runs (200) of --rows rows each, from the event until the next frame is painted, ten times each: to
+         filter the list, to show all runs again, to sort the table that compares all runs, and to open a run. --rows 1000 suffices, because these do not depend on it.
+         Installs Playwright in --venv (browser_venv beside the program) if it is missing.
 """
 import argparse
 import json
 import os
 import pathlib
 import random
+import re
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/experiments/web"))
+from browser import PACKAGES, chromium, python_with
 
 COLUMNS = ["kind", "environment_steps", "agent_steps", "episodes", "updates", "inserts", "samples", "frames", "replay_items", "replay_bytes",
            "replay_failed_spills", "failed_copies", "parameter_version", "parameter_lag", "training_seconds", "environment_steps_per_second",
@@ -60,7 +68,7 @@ def write_runs(folder, config, count, rows):
     for n in range(count):
         run = folder / "balance" / f"2026-11-{1 + n // 24:02}T{n % 24:02}-00-00"
         run.mkdir(parents=True)
-        (run / "config.textproto").write_text(config.replace("seed: 1\n", f"seed: {n}\n"))
+        (run / "config.textproto").write_text(re.sub(r"(?m)^seed:.*$", f"seed: {n}", config))
         (run / "metrics.csv").write_text(text)
     return len(text)
 
@@ -72,7 +80,11 @@ def timed(call, count, pause=0.0):
         begin = time.perf_counter()
         call()
         times.append(1000 * (time.perf_counter() - begin))
-    times.sort()
+    return spread(times)
+
+
+def spread(times):
+    times = sorted(times)
     return {"p50_ms": round(times[len(times) // 2], 1), "p99_ms": round(times[int(0.99 * len(times))], 1), "max_ms": round(times[-1], 1)}
 
 
@@ -84,7 +96,6 @@ def short_run(troupe, folder):
 
 def size(options, folder):
     config = short_run(options.troupe, folder / "config")
-    config = "\n".join("seed: 1" if line.startswith("seed:") else line for line in config.splitlines()) + "\n"
     each = write_runs(folder / "runs", config, options.runs, options.rows)
     dashboard = subprocess.Popen([options.troupe, "dashboard", folder / "runs", "--json"], stdout=subprocess.PIPE, text=True)
     client = Client(json.loads(dashboard.stdout.readline())["address"])
@@ -214,9 +225,57 @@ def cluster(options, folder):
     print(json.dumps(told))
 
 
+# Interactions with the page: each is a function of the round, which may return a promise.
+FILTER = "(text) => { const input = document.getElementById('run-filter'); input.value = text; input.dispatchEvent(new Event('input')); }"
+INTERACTIONS = {
+    "filter": f"(round) => ({FILTER})(`seed ${{round}}`)",
+    "show_all": f"() => ({FILTER})('')",
+    "sort": "(round) => { const heads = document.querySelectorAll('#view-compare th button'); heads[round % heads.length].click(); }",
+    "open": """(round) => new Promise((done) => {
+      new MutationObserver((_, seen) => { seen.disconnect(); done(); }).observe(document.querySelector('#view-run .flow-box'), {childList: true});
+      document.querySelectorAll('.run-button')[10 + round].click();
+    })""",
+}
+# A task that a frame's callback adds runs after the frame was painted.
+TIMED = "async (round) => {{ const begin = performance.now(); await ({})(round); await new Promise((done) => requestAnimationFrame(() => setTimeout(done))); return performance.now() - begin; }}"
+
+
+def page(options, folder):
+    config = short_run(options.troupe, folder / "config")
+    live = next(folder.glob("config/*/*/live.json")).read_text()
+    write_runs(folder / "runs", config, options.runs, options.rows)
+    for run in folder.glob("runs/*/*"):
+        (run / "live.json").write_text(live)
+    dashboard = subprocess.Popen([options.troupe, "dashboard", folder / "runs", "--json"], stdout=subprocess.PIPE, text=True)
+    told = {"runs": options.runs, "rows": options.rows}
+    with chromium() as browser:
+        shown = browser.new_page(viewport={"width": 1440, "height": 900})
+        shown.goto(json.loads(dashboard.stdout.readline())["address"])
+        shown.locator("#run-list li").nth(options.runs - 1).wait_for()
+
+        def measure(*names):
+            times = {name: [] for name in names}
+            for turn in range(10):
+                for name in names:
+                    times[name].append(shown.evaluate(TIMED.format(INTERACTIONS[name]), turn))
+            told.update({name: spread(times[name]) for name in names})
+
+        measure("filter", "show_all")
+        shown.click("#show-all")
+        shown.click("nav a[href='#compare']")
+        shown.locator("#view-compare tbody tr").nth(options.runs - 1).wait_for()
+        measure("sort")
+        shown.click("nav a[href='#run']")
+        shown.wait_for_selector("svg.flow")
+        measure("open")
+    dashboard.terminate()
+    dashboard.wait()
+    print(json.dumps(told))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["size", "cost", "requests", "cluster"])
+    parser.add_argument("what", choices=["size", "cost", "requests", "cluster", "page"])
     parser.add_argument("--troupe", default=str(pathlib.Path(__file__).resolve().parents[2] / "build/release/troupe"))
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--rows", type=int, default=100_000)
@@ -224,9 +283,14 @@ def main():
     parser.add_argument("--requests", type=int, default=100)
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--steps", type=int, default=4_000)
+    parser.add_argument("--venv", type=pathlib.Path)
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.what == "page" and not options.inside:
+        venv = options.venv or pathlib.Path(options.troupe).parent / "browser_venv"
+        sys.exit(subprocess.run([python_with(venv, PACKAGES), *sys.argv, "--inside"]).returncode)
     with tempfile.TemporaryDirectory() as folder:
-        {"size": size, "cost": cost, "requests": requests, "cluster": cluster}[options.what](options, pathlib.Path(folder))
+        {"size": size, "cost": cost, "requests": requests, "cluster": cluster, "page": page}[options.what](options, pathlib.Path(folder))
 
 
 if __name__ == "__main__":
