@@ -83,7 +83,7 @@ export class CurvesView {
   constructor() {
     this.element = document.getElementById('view-curves');
     this.cards = [];
-    const redraw = () => this.cards.forEach((card) => card.draw());
+    const redraw = () => this.redraw();
     this.along = h('select', {id: 'along', onchange: () => {
       this.cards.forEach((card) => card.chart.reset());
       this.refresh();
@@ -94,10 +94,10 @@ export class CurvesView {
     this.grid = h('div', {class: 'charts'});
     this.element.append(
       h('div', {class: 'tools'},
-        field('Along', this.along), field('Smoothing', this.smoothing), field('Seeds', this.seeds), add),
+        field('X-axis', this.along), field('Smoothing', this.smoothing), field('Seeds', this.seeds), add),
       this.grid,
       h('p', {class: 'muted hint'}, 'Drag over a chart to zoom, double-click to see all. With the keyboard: arrows, + and −, Escape. '
-        + 'Bands reach from the least to the greatest value of the rows that a point stands for, or over the interval of the mean.'));
+        + 'Bands show the range of the values behind each point, or the 95 % interval of the mean.'));
     for (const column of kFirst) this.add(column);
     store.addEventListener('chosen', () => !this.element.hidden && this.refresh());
   }
@@ -108,6 +108,10 @@ export class CurvesView {
     this.grid.append(card.element);
     this.offer();
     if (!this.element.hidden) this.refresh();
+  }
+
+  redraw() {
+    this.cards.forEach((card) => card.draw());
   }
 
   remove(card) {

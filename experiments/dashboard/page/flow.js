@@ -2,13 +2,15 @@
 import {bytes, number, svg} from './format.js';
 
 const kWide = {
-  size: [1120, 330], box: [195, 96],
-  environment: [4, 120], replay: [318, 120], learner: [632, 120], evaluator: [921, 14], checkpointer: [921, 226], servers: [632, 232], data: [318, 120],
+  width: 1120, box: [195, 96],
+  environment: [4, 120], replay: [318, 120], learner: [632, 120], evaluator: [921, 14], checkpointer: [921, 226], servers: [632, 246], data: [318, 120],
 };
 const kNarrow = {
-  size: [350, 650], box: [206, 92],
-  environment: [4, 4], replay: [4, 184], learner: [4, 364], evaluator: [186, 550], checkpointer: [4, 550], servers: [150, 550], data: [4, 184],
+  width: 350, box: [206, 92],
+  environment: [4, 4], replay: [4, 184], learner: [4, 364], evaluator: [186, 550], checkpointer: [4, 550], servers: [140, 700], data: [4, 184],
 };
+const kEdge = 4; // empty space around the outer boxes
+const kGap = 88; // between two boxes of the narrow drawing, one below the other
 const kThin = 160; // width of the two boxes that are side by side in the narrow drawing
 
 /** "3,200 steps/s" */
@@ -99,8 +101,8 @@ function drawEdge(layout, edge, narrow) {
   const shift = 4;
   const path = level || x1 === x2 ? `M ${x1} ${y1} L ${x2 - (level ? shift : 0)} ${y2 - (level ? 0 : Math.sign(y2 - y1) * shift)}`
     : `M ${x1} ${y1} H ${(x1 + x2) / 2} V ${y2} H ${x2 - shift}`;
-  const label = narrow ? text(Math.max(x1, x2) + 8, (y1 + y2) / 2 - (edge.lines.length - 1) * 7 + 4, 'start')
-    : text((x1 + x2) / 2, (level ? y1 - 10 : (y1 + y2) / 2) - (level ? (Math.min(2, edge.lines.length) - 1) * 14 : 0), 'middle');
+  const label = narrow ? text(Math.max(x1, x2) + 8, y2 - kGap / 2 - (edge.lines.length - 1) * 7 + 4, 'start')
+    : level ? text((x1 + x2) / 2, y1 - 10 - (Math.min(2, edge.lines.length) - 1) * 14, 'middle') : text(x1 + 8, (y1 + y2) / 2 + 4, 'start');
   if (!narrow && level) label.slice(2).forEach((line, i) => line.setAttribute('y', y1 + 20 + i * 14));
   const far = edge.to === 'evaluator' || edge.to === 'checkpointer';
   return [svg('path', {d: path, class: kind, 'marker-end': 'url(#arrow)'}), ...(far ? [] : label)];
@@ -115,15 +117,19 @@ function wrapped(labels) {
 
 export function drawFlow({nodes, edges}, narrow) {
   const layout = narrow ? kNarrow : kWide;
-  const [width, height] = layout.size;
+  const [boxWidth, boxHeight] = layout.box;
+  const places = nodes.map((node) => layout[node.id]);
+  const [left, top] = [0, 1].map((i) => Math.min(...places.map((place) => place[i])) - kEdge);
+  const width = layout.width - left;
+  const height = Math.max(...places.map(([, y]) => y)) + boxHeight + kEdge - top;
   const words = [...nodes.map((node) => `${node.title}: ${[...node.lines, node.waiting].filter(Boolean).join(', ')}`),
     ...edges.filter((edge) => edge.lines.length > 0).map((edge) => `From ${edge.from} to ${edge.to}: ${edge.lines.join(', ')}`)].join('. ');
-  const picture = svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `Data flow. ${words}`, class: 'flow'});
+  const picture = svg('svg', {viewBox: `${left} ${top} ${width} ${height}`, role: 'img', 'aria-label': `Data flow. ${words}`, class: 'flow'});
+  picture.style.maxWidth = `${width}px`; // texts are not enlarged
   const marker = svg('marker', {id: 'arrow', viewBox: '0 0 8 8', refX: 4, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: 'userSpaceOnUse', orient: 'auto'},
     svg('path', {d: 'M 0 0 L 8 4 L 0 8 z', class: 'flow-arrow'}));
   picture.append(svg('defs', {}, marker));
   for (const edge of edges) picture.append(...drawEdge(layout, edge, narrow));
-  const [boxWidth, boxHeight] = layout.box;
   for (const node of nodes) {
     const [x, y] = layout[node.id];
     const thin = narrow && (node.id === 'evaluator' || node.id === 'checkpointer') ? kThin : boxWidth;

@@ -28,7 +28,6 @@ export class LivePicture {
 
   /** Sets the run that is shown; '' if there is none to watch. */
   set(id) {
-    this.button.disabled = id === '';
     if (id === this.id) return;
     this.id = id;
     this.watch(false);
@@ -37,7 +36,7 @@ export class LivePicture {
 
   forget() {
     this.image.hidden = true;
-    this.caption.textContent = this.id === '' ? 'Environments of a live run can be watched.' : '';
+    this.caption.textContent = '';
     this.round += 1; // an answer that is still on its way is for the previous choice
     if (this.watching) this.ask(this.round);
   }

@@ -35,12 +35,11 @@ class Page {
     const select = document.getElementById('theme');
     select.value = localStorage.getItem('theme') ?? 'system';
     applyTheme(select.value);
-    const redraw = () => this.views.curves.cards.forEach((card) => card.draw());
+    const redraw = () => [this.views.curves, this.views.run].forEach((view) => view.redraw()); // canvases do not follow the style sheet
     select.addEventListener('change', () => {
       localStorage.setItem('theme', select.value);
       applyTheme(select.value);
       redraw();
-      this.soon();
     });
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
   }

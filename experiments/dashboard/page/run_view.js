@@ -42,7 +42,7 @@ export class RunView {
     this.memory = h('div');
     this.failures = h('div');
     this.processes = h('div');
-    this.pictures = h('div', {class: 'pictures'});
+    this.pictures = h('div', {class: 'pictures figures'});
     this.cache = new SeriesCache();
     this.lag = new Chart('Parameter lag', 200);
     this.timeline = new TimelineStrip();
@@ -54,9 +54,9 @@ export class RunView {
       this.actions,
       h('div', {class: 'cards'},
         card('How actors spend their time', this.time, this.actorTime.element), card('Memory', this.memory),
-        card('Parameter lag', this.lag.element), card('Restarts and failures', this.failures),
-        card('Live environment', this.live.element), card('Newest video and pictures', this.pictures)),
-      card('Timeline of the learner’s steps', this.timeline.element),
+        this.lagCard = card('Parameter lag (updates)', this.lag.element), card('Restarts and failures', this.failures),
+        this.liveCard = card('Live environment', this.live.element), this.pictureCard = card('Newest video and pictures', this.pictures)),
+      this.timelineCard = card('Timeline of the learner’s steps', this.timeline.element),
       this.processCard = card('Processes', this.processes));
     const narrow = matchMedia('(max-width: 640px)');
     narrow.addEventListener('change', () => this.told && this.drawFlow());
@@ -77,15 +77,15 @@ export class RunView {
         button('Scale', () => ['/api/scale', {role: 'environment', count: Number(this.count.value)}])),
       restart: h('div', {class: 'action'}, h('label', {for: 'restart-role'}, 'Restart the processes of '), this.role,
         button('Restart', () => ['/api/restart', {role: this.role.value, node: ''}])),
-      checkpoint: h('div', {class: 'action'}, h('span', {}, 'Without ending it '), button('Write a checkpoint', () => ['/api/checkpoint', {}])),
-      pause: h('div', {class: 'action'}, h('span', {}, 'Environments and learners stand still meanwhile '),
+      checkpoint: h('div', {class: 'action'}, h('span', {}, 'While the run continues '), button('Write a checkpoint', () => ['/api/checkpoint', {}])),
+      pause: h('div', {class: 'action'}, h('span', {}, 'Environments and learners '),
         button('Pause', () => ['/api/pause', {paused: true}]), button('Resume', () => ['/api/pause', {paused: false}])),
-      timeline: h('div', {class: 'action'}, h('label', {for: 'timeline-updates'}, 'Record what actors do during '), this.updates,
+      timeline: h('div', {class: 'action'}, h('label', {for: 'timeline-updates'}, 'Updates to record '), this.updates,
         button('Record timeline', () => ['/api/timeline', {updates: Number(this.updates.value)}])),
       limit: h('div', {class: 'action'}, h('label', {for: 'limit-ratio'}, 'Samples per insert '), this.ratio,
-        h('label', {for: 'limit-buffer'}, 'error buffer (0: chosen) '), this.buffer,
+        h('label', {for: 'limit-buffer'}, 'error buffer (0: automatic) '), this.buffer,
         button('Change the rate limiter', () => ['/api/limit', {samples_per_insert: Number(this.ratio.value), error_buffer: Number(this.buffer.value)}])),
-      stop: h('div', {class: 'action'}, h('span', {}, 'Checkpoint, then end '), button('Stop the run', async () => (
+      stop: h('div', {class: 'action'}, h('span', {}, 'Write a checkpoint and end '), button('Stop the run', async () => (
         await confirmed('Stop this run?', `${runName(store.byId.get(store.focus))} writes a checkpoint and ends. troupe resume continues it.`, 'Stop the run')
           ? ['/api/stop', {}] : null), 'danger')),
     };
@@ -123,7 +123,10 @@ export class RunView {
     this.told = told;
     told.summary = store.byId.get(told.id);
     this.draw();
-    await this.drawLag();
+    const column = this.lagColumn();
+    this.lagCard.firstChild.textContent = column === 'parameter_lag' ? 'Parameter lag (updates)' : 'Updates per second';
+    await this.cache.refresh([told.id], 'training_seconds', column, 300);
+    this.redraw();
     await this.timeline.refresh(told.id, told.timelines);
     return false;
   }
@@ -137,7 +140,7 @@ export class RunView {
     this.actorTime.set(told);
     show(this.memory, this.memoryFacts());
     show(this.failures, ...this.failureParts());
-    show(this.pictures, ...this.pictureParts());
+    this.drawPictures();
     const {status} = told;
     this.processCard.hidden = !status?.processes?.length;
     if (status?.processes?.length) {
@@ -147,7 +150,10 @@ export class RunView {
     }
     this.why.textContent = told.actions.length > 0 ? '' : told.state === 'running' ? told.why_no_actions : 'The run is over.';
     this.why.hidden = this.why.textContent === '';
-    this.live.set(told.actions.includes('picture') ? told.id : '');
+    const watchable = told.actions.includes('picture');
+    this.liveCard.hidden = !watchable;
+    this.live.set(watchable ? told.id : '');
+    this.timelineCard.hidden = told.timelines.length === 0 && !told.actions.includes('timeline');
     for (const [name, control] of Object.entries(this.controls)) control.hidden = !told.actions.includes(name);
   }
 
@@ -157,13 +163,13 @@ export class RunView {
     const end = summary?.target > 0 ? Math.min(1, (plan?.plays ? summary.environment_steps : summary.updates) / summary.target) : 0;
     show(this.summary, facts([
       ['task', summary?.task ?? ''], ['agent', summary?.agent ?? ''],
-      ['training', duration(live?.training_seconds ?? summary?.training_seconds)],
+      ['training time', duration(live?.training_seconds ?? summary?.training_seconds)],
       ['progress', end > 0 ? `${Math.floor(100 * end)} % of ${number(summary.target)}` : ''],
-      ['return', number(live?.episode_return)], ['result', number(summary?.result)],
+      ['return', plan?.plays === false ? '' : number(live?.episode_return)], ['result', number(summary?.result)],
       ['phase', told.status?.phase ?? ''],
       ['samples per insert', told.status?.rate_limiter ? `${number(told.status.rate_limiter.samples_per_insert)}${told.status.rate_limiter.changed ? ', changed' : ''}` : '']]));
     if (!live || !plan) {
-      show(this.flow, h('p', {class: 'muted'}, told.state === 'running' ? 'The run has not reported yet.' : 'The run left no live.json: it is of an older version, or ended before its first report.'));
+      show(this.flow, h('p', {class: 'muted'}, told.state === 'running' ? 'The run has not reported yet.' : 'This run has no live.json: it was written by an older version, or ended before its first report.'));
       show(this.waits);
       return;
     }
@@ -208,27 +214,32 @@ export class RunView {
     return parts;
   }
 
-  pictureParts() {
-    const {videos, pictures, id} = this.told;
+  /** Without pictures, the card is shown only while the run may still make a video. */
+  drawPictures() {
+    const {videos, pictures, id, plan, state} = this.told;
     const parts = [];
+    const add = (shown, text) => parts.push(h('figure', {}, shown, h('figcaption', {class: 'muted'}, text)));
     if (videos.length > 0) {
       const steps = videos[0].path.match(/(\d+)\.mp4$/)?.[1];
-      parts.push(h('video', {src: fileAddress(id, videos[0].path), controls: true, loop: true, muted: true, playsinline: true, preload: 'metadata', 'aria-label': 'The newest video of an evaluation'}),
-        h('p', {class: 'muted'}, steps ? `after ${number(Number(steps))} steps` : videos[0].path));
+      add(h('video', {src: fileAddress(id, videos[0].path), controls: true, loop: true, muted: true, playsinline: true, preload: 'metadata', 'aria-label': 'The newest video of an evaluation'}),
+        steps ? `after ${number(Number(steps))} steps` : videos[0].path);
     }
-    for (const picture of pictures.slice(0, 2)) {
-      parts.push(h('img', {src: fileAddress(id, picture.path), alt: `Samples, ${picture.path}`}), h('p', {class: 'muted'}, picture.path));
-    }
-    return parts.length > 0 ? parts : [h('p', {class: 'muted'}, 'None yet; a video is drawn at the end of a run.')];
+    for (const picture of pictures.slice(0, 2)) add(h('img', {src: fileAddress(id, picture.path), alt: `Samples, ${picture.path}`}), picture.path);
+    this.pictureCard.hidden = parts.length === 0 && (state !== 'running' || plan?.on_data === true);
+    if (parts.length === 0) parts.push(h('p', {class: 'muted'}, 'None yet; a video is drawn at the end of the run.'));
+    show(this.pictures, ...parts);
   }
 
-  async drawLag() {
+  lagColumn() {
+    return this.told.plan?.plays ? 'parameter_lag' : 'updates_per_second';
+  }
+
+  /** Draws the chart, with the colors of the theme. */
+  redraw() {
+    if (!this.told) return;
     const {id} = this.told;
-    const column = this.told.plan?.plays ? 'parameter_lag' : 'updates_per_second';
-    this.lag.element.previousElementSibling.textContent = column === 'parameter_lag' ? 'Parameter lag' : 'Rate';
-    await this.cache.refresh([id], 'training_seconds', column, 300);
+    const name = columnName(this.lagColumn());
     const curve = this.cache.runs.get(id);
-    const lines = curve ? [{...curve, name: columnName(column), color: store.color(id)}] : [];
-    this.lag.set(lines, {xName: 'training time', time: true, label: columnName(column)});
+    this.lag.set(curve ? [{...curve, name, color: store.color(id)}] : [], {xName: 'training time', time: true, label: name});
   }
 }

@@ -1,17 +1,9 @@
 // The newest recorded timeline of a run: learner 0's spans as a strip, and all actors' times as a table.
 import {fileAddress} from './api.js';
-import {h, show, table} from './format.js';
+import {h, show, svg, table} from './format.js';
 
 const kMostDrawn = 2000; // spans
 const kWidth = 1000, kRow = 22;
-const kSvg = 'http://www.w3.org/2000/svg';
-
-function svg(name, attributes, ...children) {
-  const made = document.createElementNS(kSvg, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-}
 
 function milliseconds(microseconds) {
   return `${(microseconds / 1000).toPrecision(3)} ms`;
@@ -87,17 +79,10 @@ export class TimelineStrip {
     for (const span of spans) {
       const x = (kWidth * span.ts) / end, width = Math.max((kWidth * span.dur) / end, 0.5);
       const y = (rows.get(span.tid) + span.depth) * kRow;
-      const box = svg('rect', {x, y: y + 2, width, height: kRow - 4, class: `timeline-span series-${names.indexOf(span.name.replace(/ \d+$/, '')) % 10}`});
-      const title = svg('title', {});
-      title.textContent = `${span.name}, ${milliseconds(span.dur)}`;
-      box.append(title);
-      drawing.append(box);
+      drawing.append(svg('rect', {x, y: y + 2, width, height: kRow - 4, class: `timeline-span series-${names.indexOf(span.name.replace(/ \d+$/, '')) % 10}`},
+        svg('title', {}, `${span.name}, ${milliseconds(span.dur)}`)));
     }
-    const label = (x, text, anchor) => {
-      const made = svg('text', {x, y: row * kRow + 14, 'text-anchor': anchor, class: 'timeline-label'});
-      made.textContent = text;
-      drawing.append(made);
-    };
+    const label = (x, text, anchor) => drawing.append(svg('text', {x, y: row * kRow + 14, 'text-anchor': anchor, class: 'timeline-label'}, text));
     label(0, '0 ms', 'start');
     label(kWidth, milliseconds(end), 'end');
     return h('div', {}, drawing, h('ul', {class: 'legend'}, ...names.map((name, i) => h('li', {}, h('span', {class: `swatch series-${i % 10}`}), name))));
@@ -115,6 +100,6 @@ export class TimelineStrip {
       }
       for (const [name, sum] of stages) rows.push([actor.name, name, String(sum.count), milliseconds(sum.time), milliseconds(sum.time / sum.count)]);
     }
-    return table('Times in the timeline', ['actor', 'stage', 'spans', 'all', 'each'], rows.slice(0, 200));
+    return table('Times in the timeline', ['actor', 'stage', 'spans', 'total time', 'mean time'], rows.slice(0, 200));
   }
 }

@@ -1,8 +1,8 @@
-"""Opens the dashboard in the real Chromium (Debian's) over three runs with known contents, and compares what the views show with them.
+"""Opens the dashboard in the real Chromium (Debian's) over four runs with known contents, and compares what the views show with them.
 
 Usage: views_test.py <folder for the virtual environment> <troupe>; exit code 77: skipped.
-Checks smoothing, the x-axis, the mean over seeds with its interval, queue lengths, the time of each actor, the memory and failure cards, GAN grids,
-the filters of the log, and the difference of two configurations.
+Checks smoothing, the x-axis, the mean over seeds with its interval, queue lengths, the time of each actor, the memory and failure cards, GAN grids, which
+cards are shown, the colors of charts after a change of the theme, the filters of the log, and the difference of two configurations.
 """
 
 import json
@@ -17,7 +17,7 @@ import zlib
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "web"))
 from browser import WatchedPage, chromium, script_options
 
-ONE, TWO, OTHER = "pair/2026-11-25T10-00-00", "pair/2026-11-25T11-00-00", "other/2026-11-25T12-00-00"
+ONE, TWO, OTHER, GAN = "pair/2026-11-25T10-00-00", "pair/2026-11-25T11-00-00", "other/2026-11-25T12-00-00", "gan/2026-11-25T09-00-00"
 LIVE = {"version": 1, "time": "2026-11-25T12:00:09Z", "environment_steps": 400, "agent_steps": 400, "episodes": 4, "updates": 40, "inserts": 390, "samples": 12480,
         "frames": 0, "replay_items": 50, "replay_bytes": 9000, "replay_disk_bytes": 0, "replay_failed_spills": 0, "failed_copies": 2, "taken_over": 0, "priorities": 0,
         "parameter_version": 30, "parameter_lag": 10, "insertions_in_flight": 12, "waiting_insertions": 3, "waiting_samples": 1, "ready_batches": 2,
@@ -42,10 +42,23 @@ def picture(side):
 def write_run(folder, name, seed, n_step, returns):
     folder.mkdir(parents=True)
     (folder / "config.textproto").write_text(f'name: "{name}"\nseed: {seed}\nenvironment {{ task: "cartpole_balance" }}\nreplay {{ n_step: {n_step} }}\n')
-    rows = [f"progress,{100 * i},{10 * i},{60 * i},{value}," for i, value in enumerate(returns, 1)]
+    rows = [f"progress,{100 * i},{10 * i},{60 * i},{i},{value}," for i, value in enumerate(returns, 1)]
     end = len(returns)
-    rows.append(f"final,{100 * end},{10 * end},{60 * end},,{100 * seed}")
-    (folder / "metrics.csv").write_bytes("\r\n".join(["kind,environment_steps,updates,training_seconds,episode_return,evaluation_return", *rows, ""]).encode())
+    rows.append(f"final,{100 * end},{10 * end},{60 * end},,,{100 * seed}")
+    names = "kind,environment_steps,updates,training_seconds,parameter_lag,episode_return,evaluation_return"
+    (folder / "metrics.csv").write_bytes("\r\n".join([names, *rows, ""]).encode())
+
+
+def write_gan(folder):
+    """A run on data with pictures of two evaluations."""
+    (folder / "pictures").mkdir(parents=True)
+    (folder / "config.textproto").write_text('name: "gan"\nseed: 1\ndata { path: "scenes" size: 32 }\nsngan { batch_size: 12 }\n')
+    (folder / "metrics.csv").write_bytes(b"kind,updates,training_seconds\r\nfinal,40,240\r\n")
+    (folder / "live.json").write_text(json.dumps(LIVE))
+    for updates, side in ((9, 8), (10, 16)):
+        made = folder / f"pictures/samples-{updates}.png"
+        made.write_bytes(picture(side))
+        os.utime(made, (1_795_000_000 + updates, 1_795_000_000 + updates))
 
 
 def write_runs(folder):
@@ -57,18 +70,14 @@ def write_runs(folder):
     (other / "log.txt").write_text("2026-11-25T12:00:00Z info training\n2026-11-25T12:00:01Z warning a disk is slow\n2026-11-25T12:00:02Z info evaluation\n")
     (other / "logs").mkdir()
     (other / "logs/environment-0.log").write_text("2026-11-25T12:00:03Z n-0: steps slowly\n")
-    (other / "pictures").mkdir()
-    for updates, side in ((9, 8), (10, 16)):
-        made = other / f"pictures/samples-{updates}.png"
-        made.write_bytes(picture(side))
-        os.utime(made, (1_795_000_000 + updates, 1_795_000_000 + updates))
+    write_gan(folder / GAN)
 
 
 class Views(WatchedPage):
     def __init__(self, browser, address):
         super().__init__(browser.new_page(viewport={"width": 1440, "height": 900}))
         self.page.goto(address)
-        self.until("document.querySelectorAll('#run-list li').length === 3")
+        self.until("document.querySelectorAll('#run-list li').length === 4")
 
     def open_view(self, view):
         self.page.click(f"nav a[href='#{view}']")
@@ -135,8 +144,42 @@ class Views(WatchedPage):
         page.get_by_text("environment 1", exact=True).wait_for()
         self.shows("How actors spend their time", "environment 0 step 100 %", "environment 1 step 50 % wait 50 %", "learner 0 update 100 %", "Left out: 7 more actors")
         self.audit("run with the time of each actor")
+        for absent in ("Live environment", "Newest video and pictures", "Timeline of the learner’s steps"):  # of a run that is over and has none
+            assert self.card(absent).count() == 0, absent
+
+    def run_on_data(self):
+        page = self.page
+        page.select_option("#run-run", value=GAN)
         self.until("[...document.querySelectorAll('#view-run .pictures img')].map((one) => one.naturalWidth).join() === '16,8'")  # the newest first
         assert page.locator("#view-run .pictures img").first.get_attribute("alt") == "Samples, pictures/samples-10.png"
+        assert self.card("Live environment").count() == 0
+        for width, wide in ((390, "false"), (1440, "true")):  # the drawing has no empty place for environment actors
+            page.set_viewport_size({"width": width, "height": 900})
+            self.until(f"/ Data: 128 rows/.test(document.querySelector('svg.flow').ariaLabel) && (document.querySelector('svg.flow').viewBox.baseVal.width > 400) === {wide}")
+            above, left = page.evaluate("""() => {
+              const drawing = document.querySelector('svg.flow').getBoundingClientRect();
+              const boxes = [...document.querySelectorAll('svg.flow rect')].map((box) => box.getBoundingClientRect());
+              return [Math.min(...boxes.map((box) => box.top)) - drawing.top, Math.min(...boxes.map((box) => box.left)) - drawing.left];
+            }""")
+            assert above < 8 and left < 8, (width, above, left)
+
+    def theme(self):
+        """Charts get their colors again before the first frame in the other theme."""
+        page = self.page
+        page.select_option("#run-run", value=ONE)
+        for view, number in (("run", 0), ("curves", 1)):
+            self.open_view(view)
+            chart = f"document.querySelectorAll('#view-{view} .chart')[{number}]"
+            self.until(f"{chart}.querySelector('.chart-empty').hidden")
+            page.emulate_media(color_scheme="light")
+            page.evaluate(f"""() => {{
+              const drawn = () => {chart}.querySelector('canvas').toDataURL();
+              document.looks = [drawn()];
+              matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => document.looks.push(drawn()), {{once: true}});
+            }}""")
+            page.emulate_media(color_scheme="dark")
+            self.until("document.looks.length === 2")
+            assert page.evaluate("document.looks[0] !== document.looks[1]"), view
 
     def logs(self):
         page = self.page
@@ -174,7 +217,7 @@ def main():
         try:
             with chromium() as browser:
                 views = Views(browser, json.loads(dashboard.stdout.readline())["address"])
-                for check in (views.curves, views.arithmetic, views.run_cards, views.logs, views.difference):
+                for check in (views.curves, views.arithmetic, views.run_cards, views.run_on_data, views.theme, views.logs, views.difference):
                     check()
                 assert not views.problems, "\n".join(views.problems)
         finally:
