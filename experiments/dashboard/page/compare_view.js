@@ -51,7 +51,7 @@ export class CompareView {
     if (this.filled === wanted) return;
     const first = this.filled === undefined && sweeps.length > 0 && !store.byId.get(store.focus)?.sweep ? '' : this.which.value;
     this.filled = wanted;
-    this.which.replaceChildren(new Option('those that are drawn', ''), ...sweeps.map((name) => new Option(`sweep ${name}`, name)));
+    this.which.replaceChildren(new Option('the selected runs', ''), ...sweeps.map((name) => new Option(`sweep ${name}`, name)));
     this.which.value = sweeps.includes(first) ? first : store.byId.get(store.focus)?.sweep ?? '';
   }
 
@@ -71,7 +71,7 @@ export class CompareView {
   draw() {
     const {keys, rows} = this.told;
     this.note.textContent = rows.length < 2 ? 'Choose two runs or more.'
-      : keys.length === 0 ? `${rows.length} runs of equal configuration.` : `${rows.length} runs that differ in ${keys.join(', ')}.`;
+      : keys.length === 0 ? `${rows.length} runs with the same configuration.` : `${rows.length} runs that differ in ${keys.join(', ')}.`;
     this.drawLines(keys, rows);
     this.drawTable(keys, rows);
   }

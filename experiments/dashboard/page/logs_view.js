@@ -30,7 +30,7 @@ export class LogsView {
     const text = JSON.stringify(told);
     if (text === this.shown) return false;
     this.shown = text;
-    this.note.textContent = told.lines.length === told.most ? `the newest ${told.most} lines` : `${told.lines.length} lines`;
+    this.note.textContent = told.lines.length === told.most ? `the newest ${told.most} lines` : `${told.lines.length} ${told.lines.length === 1 ? 'line' : 'lines'}`;
     this.lines.replaceChildren(...told.lines.map((line) => h('div', {class: line.level ? `line line-${line.level}` : 'line'},
       h('span', {class: 'muted'}, `${line.time.replace('T', ' ').replace('Z', '')} `),
       h('span', {class: 'who'}, `${line.who} `), line.text)));

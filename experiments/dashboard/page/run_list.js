@@ -33,7 +33,7 @@ class Row {
     this.name.textContent = shortName(run);
     const parts = [run.sweep || runTime(run).slice(5, 16), run.agent, run.seed ? `seed ${run.seed}` : '',
       run.result === null ? '' : number(run.result), run.state === 'finished' ? '' : progress(run)];
-    this.about.textContent = run.problem ? 'its configuration is of another version' : parts.filter(Boolean).join(' · ');
+    this.about.textContent = run.problem ? 'its configuration was written by another version' : parts.filter(Boolean).join(' · ');
     this.state.textContent = run.state;
     this.state.className = `state state-${run.state}`;
     this.button.title = run.id;
@@ -73,8 +73,8 @@ export class RunList {
     const live = store.runs.filter((run) => run.state === 'running').length;
     document.getElementById('run-count').textContent = `${store.runs.length}, ${live} running`;
     const more = document.getElementById('run-more');
-    more.hidden = store.runs.length > 0 && found.length <= kMostRows;
+    more.hidden = found.length > 0 && found.length <= kMostRows;
     more.textContent = store.runs.length === 0 ? 'There are no runs here yet: troupe train starts one.'
-      : `${found.length - kMostRows} more; the filter finds them.`;
+      : found.length === 0 ? 'No run matches the filter.' : `${found.length - kMostRows} more; the filter finds them.`;
   }
 }
