@@ -22,6 +22,11 @@ std::vector<CurvePoint> read_curve(const std::filesystem::path& metrics_csv,
                                    const std::string& value = "evaluation_return",
                                    const std::string& along = "environment_steps");
 
+/// Style of a page with curves, which are drawn for a light page: inverts them on a dark one, so
+/// that white becomes the browser's dark background, and keeps their hues.
+inline constexpr const char* kCurveStyle =
+    "@media(prefers-color-scheme:dark){svg{filter:invert(.93) hue-rotate(180deg)}}";
+
 /// Draws a self-contained SVG of 640 x 360: the line, a band from least to greatest, axes with
 /// round numbers. `title` and `unit` are escaped. Points that are not finite are left out.
 std::string curve_svg(const std::vector<CurvePoint>& curve, const std::string& title,

@@ -104,8 +104,9 @@ void Recorder::evaluated(const actors::Evaluated& e) {
   events_.scalars(options_.now(), options_.stop.updates > 0 ? e.updates : e.environment_steps,
                   {{e.final ? "evaluation/final_return" : "evaluation/return", mean}});
   char text[96];
-  std::snprintf(text, sizeof text, "%s: mean return %.1f over %zu episodes after ",
-                e.final ? "final evaluation" : "evaluation", mean, e.returns.size());
+  std::snprintf(text, sizeof text, "%s: mean return %.1f over %zu episode%s after ",
+                e.final ? "final evaluation" : "evaluation", mean, e.returns.size(),
+                e.returns.size() == 1 ? "" : "s");
   const auto steps = std::to_string(e.environment_steps) + " environment steps, ";
   log("info",
       text + (options_.stop.updates > 0 ? "" : steps) + std::to_string(e.updates) + " updates");

@@ -8,8 +8,8 @@ std::string report_html(const Experiment& experiment, const Summary& summary,
                         const std::string& curve, const std::filesystem::path& video) {
   std::string out = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta "
                     "name=\"viewport\" content=\"width=device-width\"><title>"
-                    + escaped(experiment.name())
-                    + "</title>\n<style>:root{color-scheme:light dark;background:Canvas;"
+                    + escaped(experiment.name()) + "</title>\n<style>" + kCurveStyle
+                    + ":root{color-scheme:light dark;background:Canvas;"
                       "color:CanvasText}body{font-family:sans-serif;max-width:60em;margin:2em auto;"
                       "padding:0 1em}td{padding:.2em 1em .2em 0;vertical-align:top}td+td{"
                       "overflow-wrap:anywhere}pre{background:#8882;padding:1em;overflow:auto}"

@@ -39,8 +39,12 @@ std::string return_text(const std::vector<double>& returns) {
   }
   const double mean =
       std::accumulate(returns.begin(), returns.end(), 0.0) / static_cast<double>(returns.size());
-  const auto [least, most] = std::minmax_element(returns.begin(), returns.end());
   char text[128];
+  if (returns.size() == 1) {
+    std::snprintf(text, sizeof text, "%.1f (one episode)", mean);
+    return text;
+  }
+  const auto [least, most] = std::minmax_element(returns.begin(), returns.end());
   std::snprintf(text, sizeof text, "%.1f (mean of %zu episodes, %.1f to %.1f)", mean,
                 returns.size(), *least, *most);
   return text;

@@ -246,7 +246,9 @@ std::string comparison_latex(const Comparison& comparison) {
 std::string comparison_page(const Comparison& comparison, const std::string& machine) {
   std::string out =
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width\"><title>Comparison of runs</title>\n<style>"
+      "content=\"width=device-width\"><title>Comparison of runs</title>\n<style>";
+  out += kCurveStyle;
+  out +=
       ":root{color-scheme:light dark;background:Canvas;color:CanvasText}"
       "body{font-family:sans-serif;max-width:72em;margin:2em auto;"
       "padding:0 1em}table{border-collapse:collapse;margin:1em 0;display:block;overflow-x:auto}"

@@ -171,11 +171,11 @@ actors::RunCallbacks both(actors::RunCallbacks first, const actors::RunCallbacks
 } // namespace
 
 std::string run_curve(const Experiment& experiment, const std::filesystem::path& folder) {
-  const std::string along = plays(experiment) ? "environment_steps" : "updates";
-  const auto points = read_curve(folder / "metrics.csv", headline(experiment), along);
-  return plays(experiment)
-             ? curve_svg(points, experiment.name())
-             : curve_svg(points, experiment.name() + ": " + headline(experiment), along);
+  const bool played = plays(experiment);
+  const auto points = read_curve(folder / "metrics.csv", headline(experiment),
+                                 played ? "environment_steps" : "updates");
+  return curve_svg(points, experiment.name() + ": " + headline(experiment),
+                   played ? "environment steps" : "updates");
 }
 
 actors::RunConfig prepare_run(const Experiment& experiment) {
