@@ -41,8 +41,10 @@ export class CompareView {
     this.element.append(
       h('div', {class: 'tools'}, field('Runs', this.which)),
       this.note,
-      h('article', {class: 'card'}, h('h3', {}, 'Parallel coordinates'), this.drawing),
+      h('article', {class: 'card'}, h('h3', {}, 'Parallel coordinates'), this.drawing,
+        h('p', {class: 'muted'}, 'Each line is a run. Blue lines have the lowest results, red lines the highest.')),
       h('article', {class: 'card'}, h('h3', {}, 'Table'), this.table));
+    new ResizeObserver(() => this.told && this.drawLines()).observe(this.drawing);
   }
 
   fill() {
@@ -72,11 +74,12 @@ export class CompareView {
     const {keys, rows} = this.told;
     this.note.textContent = rows.length < 2 ? 'Choose two runs or more.'
       : keys.length === 0 ? `${rows.length} runs with the same configuration.` : `${rows.length} runs that differ in ${keys.join(', ')}.`;
-    this.drawLines(keys, rows);
+    this.drawLines();
     this.drawTable(keys, rows);
   }
 
-  drawLines(keys, rows) {
+  drawLines() {
+    const {keys, rows} = this.told;
     const headline = rows[0]?.headline ?? 'headline';
     const axes = keys.slice(0, 10).map((key, i) => axis(key, rows.map((row) => row.values[i])));
     axes.push(axis('training time (s)', rows.map((row) => row.training_seconds)));
@@ -85,7 +88,7 @@ export class CompareView {
     const at = (i) => 110 + (i * (width - 220)) / Math.max(1, axes.length - 1);
     const y = (place) => kTop + (1 - place) * kHeight;
     const picture = svg('svg', {
-      viewBox: `0 0 ${width} ${kTop + kHeight + 24}`, role: 'img', class: 'parallel',
+      width, height: kTop + kHeight + 24, role: 'img', class: 'parallel',
       'aria-label': `Each of ${rows.length} runs as a line through ${axes.map((one) => one.name).join(', ')}; the table below has the values`,
     });
     const result = axes[axes.length - 1];
@@ -93,8 +96,8 @@ export class CompareView {
       const places = axes.map((one) => one.place(r));
       const points = places.map((place, i) => (place === null ? null : `${at(i)},${y(place)}`)).filter(Boolean);
       const good = result.place(r);
-      const color = good === null ? 'currentColor' : kSteps[Math.min(kSteps.length - 1, Math.floor(good * kSteps.length))];
-      picture.append(svg('polyline', {points: points.join(' '), stroke: color, class: 'parallel-line', 'data-run': row.id},
+      const color = good === null ? undefined : kSteps[Math.min(kSteps.length - 1, Math.floor(good * kSteps.length))];
+      picture.append(svg('polyline', {points: points.join(' '), color, class: 'parallel-line', 'data-run': row.id},
         svg('title', {}, runName(store.byId.get(row.id)))));
     });
     axes.forEach((one, i) => {

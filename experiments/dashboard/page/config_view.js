@@ -12,7 +12,7 @@ export class ConfigView {
     this.text = h('pre', {class: 'config', tabindex: '0', 'aria-label': 'Configuration'});
     this.element.append(
       h('div', {class: 'tools'},
-        field('Run', this.run), field('compared with', this.other)),
+        field('Run', this.run), field('Compared with', this.other)),
       h('article', {class: 'card'}, h('h3', {}, 'Differences'), this.differences),
       h('article', {class: 'card'}, h('h3', {}, 'Configuration'), this.text));
   }

@@ -45,9 +45,9 @@ export function describe(run, before) {
   }
   add('learner', many(plan.replicas, 'learner'), rate(live.updates_per_second, 'updates'), `${number(live.updates)} in all`,
     plan.replicas > 1 ? plan.strategy : '');
-  add('evaluator', 'Evaluator', run.summary?.result === null ? 'no evaluation yet' : `result ${number(run.summary?.result)}`);
+  add('evaluator', 'Evaluator', run.summary?.result === null ? `no evaluation${running ? ' yet' : ''}` : `result ${number(run.summary?.result)}`);
   const last = run.checkpoints[run.checkpoints.length - 1];
-  add('checkpointer', 'Checkpoints', last === undefined ? 'none yet' : `at ${number(last)} updates`, status?.checkpoint?.writing ? 'one is being written' : '');
+  add('checkpointer', 'Checkpoints', last === undefined ? `none${running ? ' yet' : ''}` : `at ${number(last)} updates`, status?.checkpoint?.writing ? 'one is being written' : '');
   const servers = plan.strategy.includes('parameter_server');
   if (servers) add('servers', many(plan.parameter_servers, 'parameter server'), `staleness ${number(live.learner.staleness_mean)}`);
   const edge = (from, to, lines, active, blocked = '') => edges.push({from, to, lines: lines.filter(Boolean), active: running && active, blocked: running ? blocked : ''});

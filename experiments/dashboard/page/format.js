@@ -33,10 +33,10 @@ export function bytes(value) {
   return `${Number(value.toPrecision(3))} ${units[unit]}`;
 }
 
-/** "42 s", "3 min", "2 h 05 min". */
+/** "0.25 s", "42 s", "3 min", "2 h 05 min". */
 export function duration(seconds) {
   if (typeof seconds !== 'number' || !Number.isFinite(seconds)) return '–';
-  if (seconds < 60) return `${Math.round(seconds)} s`;
+  if (seconds < 60) return `${Number(seconds.toPrecision(3))} s`;
   const minutes = Math.round(seconds / 60);
   if (minutes < 60) return `${minutes} min`;
   return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, '0')} min`;

@@ -32,9 +32,9 @@ class Row {
     this.box.setAttribute('aria-label', `draw ${runName(run)}`);
     this.name.textContent = shortName(run);
     const parts = [run.sweep || runTime(run).slice(5, 16), run.agent, run.seed ? `seed ${run.seed}` : '',
-      run.result === null ? '' : number(run.result), run.state === 'finished' ? '' : progress(run)];
+      run.result === null ? '' : number(run.result)];
     this.about.textContent = run.problem ? 'its configuration was written by another version' : parts.filter(Boolean).join(' · ');
-    this.state.textContent = run.state;
+    this.state.textContent = run.state === 'finished' ? run.state : `${run.state} ${progress(run)}`.trim();
     this.state.className = `state state-${run.state}`;
     this.button.title = run.id;
     if (run.id === store.focus) this.button.setAttribute('aria-current', 'true');

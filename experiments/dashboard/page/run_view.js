@@ -150,6 +150,7 @@ export class RunView {
     }
     this.why.textContent = told.actions.length > 0 ? '' : told.state === 'running' ? told.why_no_actions : 'The run is over.';
     this.why.hidden = this.why.textContent === '';
+    this.done.hidden = told.actions.length === 0 && this.done.textContent === '';
     const watchable = told.actions.includes('picture');
     this.liveCard.hidden = !watchable;
     this.live.set(watchable ? told.id : '');
@@ -224,7 +225,7 @@ export class RunView {
       add(h('video', {src: fileAddress(id, videos[0].path), controls: true, loop: true, muted: true, playsinline: true, preload: 'metadata', 'aria-label': 'The newest video of an evaluation'}),
         steps ? `after ${number(Number(steps))} steps` : videos[0].path);
     }
-    for (const picture of pictures.slice(0, 2)) add(h('img', {src: fileAddress(id, picture.path), alt: `Samples, ${picture.path}`}), picture.path);
+    for (const picture of pictures.slice(0, 2)) add(h('img', {src: fileAddress(id, picture.path), alt: `Samples, ${picture.path}`}), `after ${number(Number(picture.path.match(/(\d+)\.\w+$/)?.[1]))} updates`);
     this.pictureCard.hidden = parts.length === 0 && (state !== 'running' || plan?.on_data === true);
     if (parts.length === 0) parts.push(h('p', {class: 'muted'}, 'None yet; a video is drawn at the end of the run.'));
     show(this.pictures, ...parts);

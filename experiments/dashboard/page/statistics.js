@@ -78,9 +78,10 @@ export function roundTicks(low, high, count) {
 
 const kTimes = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 
-/** Likewise for seconds; values are also round in minutes and hours. */
+/** Likewise for seconds; values of a minute and more are round in minutes and hours. */
 export function timeTicks(low, high, count) {
   const rough = (high - low) / Math.max(1, count);
+  if (rough < 1) return roundTicks(low, high, count);
   const step = kTimes.find((time) => time >= rough) ?? Math.ceil(rough / 86400) * 86400;
   const ticks = [];
   for (let i = Math.ceil(low / step); i * step <= high; ++i) ticks.push(i * step);

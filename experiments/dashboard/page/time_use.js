@@ -27,7 +27,11 @@ function bar(title, stages, color) {
       return part;
     })),
     h('ul', {class: 'legend'}, ...stages.map(([name, seconds]) => h('li', {},
-      h('span', {class: `swatch series-${color(name)}`}), `${name} ${Math.round((100 * seconds) / all)} %`))));
+      h('span', {class: `swatch series-${color(name)}`}), `${name} ${share(seconds / all)}`))));
+}
+
+function share(part) {
+  return part < 0.005 ? 'below 1 %' : `${Math.round(100 * part)} %`;
 }
 
 /** The color of each stage of a role, which is the same for all actors of the role. */
