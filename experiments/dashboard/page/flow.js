@@ -11,6 +11,7 @@ const kNarrow = {
 };
 const kEdge = 4; // empty space around the outer boxes
 const kGap = 88; // between two boxes of the narrow drawing, one below the other
+const kBeside = 13; // characters of a line beside the narrow drawing
 const kThin = 160; // width of the two boxes that are side by side in the narrow drawing
 
 /** "3,200 steps/s" */
@@ -52,7 +53,7 @@ export function describe(run, before) {
   if (servers) add('servers', many(plan.parameter_servers, 'parameter server'), `staleness ${number(live.learner.staleness_mean)}`);
   const edge = (from, to, lines, active, blocked = '') => edges.push({from, to, lines: lines.filter(Boolean), active: running && active, blocked: running ? blocked : ''});
   if (plan.plays) {
-    edge('environment', 'replay', ['trajectories', rate(inserts, 'inserts'), queue(live.insertions_in_flight, 'in flight'),
+    edge('environment', 'replay', ['trajectories', Number.isFinite(inserts) ? rate(inserts, 'inserts') : '', queue(live.insertions_in_flight, 'in flight'),
       live.waiting_insertions > 0 ? `${number(live.waiting_insertions)} of them wait` : ''], live.environment_steps_per_second > 0, waiting('environment'));
     edge('learner', 'environment', [`parameters, version ${number(live.parameter_version)}`, `lag ${number(live.parameter_lag)} updates`],
       live.updates_per_second > 0);
@@ -108,11 +109,11 @@ function drawEdge(layout, edge, narrow) {
   return [svg('path', {d: path, class: kind, 'marker-end': 'url(#arrow)'}), ...(far ? [] : label)];
 }
 
-/** Wraps long labels beside the narrow drawing, one word per line. */
+/** Wraps labels beside the narrow drawing. */
 function wrapped(labels) {
   const first = labels[0];
-  const words = labels.map((label) => label.textContent).join(' ').split(' ');
-  return words.map((word, i) => svg('text', {x: first.getAttribute('x'), y: Number(first.getAttribute('y')) + i * 14 - words.length * 7, class: 'flow-label'}, word));
+  const lines = labels.flatMap((label) => label.textContent.match(new RegExp(`\\S{${kBeside},}|\\S.{0,${kBeside - 1}}(?=\\s|$)`, 'g')));
+  return lines.map((line, i) => svg('text', {x: first.getAttribute('x'), y: Number(first.getAttribute('y')) + i * 14 - lines.length * 7, class: 'flow-label'}, line));
 }
 
 export function drawFlow({nodes, edges}, narrow) {
