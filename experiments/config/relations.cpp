@@ -124,18 +124,14 @@ void check_shards(const Experiment& experiment, Checker& checker) {
   }
 }
 
-void check_replay(const Experiment& experiment, Checker& checker) {
+/// The steps before learning starts must fit into the run. Agents that are on-policy ignore them.
+void check_start(const Experiment& experiment, Checker& checker) {
   const auto& replay = experiment.replay();
   if (replay.minimum_items() > replay.capacity_items()) {
     checker.complain("replay.minimum_items", is(static_cast<double>(replay.minimum_items()))
                                                  + "be at most replay.capacity_items, "
                                                  + std::to_string(replay.capacity_items())
                                                  + ", or nothing is ever sampled");
-  }
-  if (replay.capacity_items() < replay.shards()) {
-    checker.complain("replay.capacity_items", is(static_cast<double>(replay.capacity_items()))
-                                                  + "be at least replay.shards, "
-                                                  + std::to_string(replay.shards()));
   }
   const auto length =
       experiment.stop().environment_steps() / experiment.environment().action_repeat();
@@ -146,6 +142,20 @@ void check_replay(const Experiment& experiment, Checker& checker) {
                          + ", the agent steps of the run (stop.environment_steps / "
                            "environment.action_repeat), or nothing is ever learnt");
   }
+  if (experiment.actors().random_steps() > length) {
+    checker.complain("actors.random_steps",
+                     is(static_cast<double>(experiment.actors().random_steps())) + "be at most "
+                         + std::to_string(length) + ", the agent steps of the run");
+  }
+}
+
+void check_replay(const Experiment& experiment, Checker& checker) {
+  const auto& replay = experiment.replay();
+  if (replay.capacity_items() < replay.shards()) {
+    checker.complain("replay.capacity_items", is(static_cast<double>(replay.capacity_items()))
+                                                  + "be at least replay.shards, "
+                                                  + std::to_string(replay.shards()));
+  }
   const auto& supervision = experiment.supervision();
   if (supervision.lost_seconds() < 2 * supervision.heartbeat_seconds()) {
     checker.complain("supervision.lost_seconds", is(supervision.lost_seconds())
@@ -153,11 +163,6 @@ void check_replay(const Experiment& experiment, Checker& checker) {
                                                      + "supervision.heartbeat_seconds, "
                                                      + number_text(supervision.heartbeat_seconds())
                                                      + ", or a late heartbeat counts as death");
-  }
-  if (experiment.actors().random_steps() > length) {
-    checker.complain("actors.random_steps",
-                     is(static_cast<double>(experiment.actors().random_steps())) + "be at most "
-                         + std::to_string(length) + ", the agent steps of the run");
   }
   const bool one_item = replay.sampler() != "uniform" && replay.sampler() != "prioritized";
   if (one_item && replay.max_times_sampled() == 0) {
@@ -298,7 +303,11 @@ void check_agent(const Experiment& experiment, Checker& checker) {
                                              + " can only average their gradients; it must be "
                                                "\"multi_worker\"");
   }
-  const auto batch = kind->make(*options)->batch_size();
+  const auto agent = kind->make(*options);
+  if (!setting.recorded && !agent->storage().on_policy) {
+    check_start(experiment, checker);
+  }
+  const auto batch = agent->batch_size();
   if (experiment.learner().strategy() == "multi_worker" // others share batches differently
       && batch % experiment.learner().replicas() != 0) {
     checker.complain(block + ".batch_size", is(static_cast<double>(batch))

@@ -83,6 +83,18 @@ TEST_CASE("The agent is the one whose block the file has, or else the first of t
         != std::string::npos);
 }
 
+TEST_CASE("A short run is refused for the steps before learning only if its agent has such steps") {
+  const std::string text = kGood + "stop { environment_steps: 500 }\n";
+  for (const char* agent : {"ppo { }", "impala { }"}) {
+    CAPTURE(agent);
+    CHECK(complaint_about(text + agent).empty());
+  }
+  for (const char* agent : {"d4pg { }", "sac { }"}) {
+    CAPTURE(agent);
+    CHECK(complaint_about(text + agent).find("replay.minimum_items is 1000") != std::string::npos);
+  }
+}
+
 TEST_CASE("An experiment on a recording has no keys for actors and survives a round trip") {
   const std::string text = kGood + "td3 { } recording { path: \"episodes\" updates: 70 }";
   const Experiment e = parse_experiment(text, "x", {"replay.n_step=2"});
