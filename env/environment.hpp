@@ -46,6 +46,13 @@ public:
   virtual void save_state(std::vector<std::byte>& out) const = 0;
   virtual std::span<const std::byte> load_state(std::span<const std::byte> in) = 0;
 
+  /// The same for what later episodes depend on besides their seeds, such as running statistics.
+  /// Allowed at any time. Appends nothing if episodes depend only on their seeds.
+  virtual void save_lasting_state(std::vector<std::byte>& /*out*/) const {}
+  virtual std::span<const std::byte> load_lasting_state(std::span<const std::byte> in) {
+    return in;
+  }
+
   /// The MuJoCo physics behind this environment, or nullptr; for renderers.
   virtual Physics* physics() { return nullptr; }
 };

@@ -32,10 +32,9 @@ std::unique_ptr<learner::Collector>
 make_collector(const RunConfig& config, const RoleWiring& wiring,
                const std::shared_ptr<const env::TaskOptions>& task) {
   const std::int64_t per_actor = config.actors.environments_per_actor;
-  // There are no spare environments if each one keeps its own statistics, occupies a server in
-  // another process, or would have begun an episode before its options change.
-  const bool alone = config.environment.normalization.mode == "running"
-                     || config.environment.task == "remote" || task;
+  // There are no spare environments if each one occupies a server in another process, or would have
+  // begun an episode before its options change.
+  const bool alone = config.environment.task == "remote" || task;
   const learner::CollectorConfig collector{
       .seed = config.seed,
       .incarnation = wiring.incarnation,

@@ -44,6 +44,12 @@ public:
   TimeStep step(std::span<const double> action, std::span<std::byte> observation) override;
   void save_state(std::vector<std::byte>& out) const override;
   std::span<const std::byte> load_state(std::span<const std::byte> in) override;
+  void save_lasting_state(std::vector<std::byte>& out) const override {
+    inner_->save_lasting_state(out);
+  }
+  std::span<const std::byte> load_lasting_state(std::span<const std::byte> in) override {
+    return inner_->load_lasting_state(in);
+  }
   Physics* physics() override { return inner_->physics(); }
 
 private:

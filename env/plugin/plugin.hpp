@@ -80,7 +80,7 @@ private:
 };
 
 /// Incremented with every change of Environment, its specs, Options or the declarations below.
-inline constexpr std::uint32_t kPluginVersion = 1;
+inline constexpr std::uint32_t kPluginVersion = 2;
 inline constexpr std::uint64_t kPluginMagic = 0x65707572742d7872ULL;
 
 #define TROUPE_TEXT_OF(x) #x

@@ -39,8 +39,9 @@ struct PoolOptions {
   std::function<std::uint64_t(int environment, std::uint64_t episode)> episode_seed{};
 
   /// Whether each environment has a spare, in which the next episode begins ahead of time. The end
-  /// of an episode then causes no delay, for twice the memory. Episodes must depend only on their
-  /// seed. Empty: yes with more than one shared thread, otherwise no.
+  /// of an episode then causes no delay, for twice the memory. Refused if the environments have a
+  /// lasting state (Environment::save_lasting_state). Empty: yes with more than one shared thread
+  /// if episodes depend only on their seed, otherwise no.
   std::optional<bool> spares{};
 
   /// How many consecutive episodes of an environment may fail; one more takes it out of service.

@@ -66,7 +66,14 @@ void PoolEngine::make_slots(const PoolOptions& options, const EnvironmentPool::M
   }
   bound_ = options.binding == PoolThreads::bound
            || (options.binding == PoolThreads::automatic && has_pictures(spec_));
-  spares_ = options.spares.value_or(!bound_ && threads > 1);
+  std::vector<std::byte> lasting;
+  slots_[0].environment->save_lasting_state(lasting);
+  has_lasting_state_ = !lasting.empty();
+  if (has_lasting_state_ && options.spares.value_or(false))
+    throw std::invalid_argument("spares: true, but episodes of environment " + spec_.name
+                                + " depend on earlier ones (running statistics), and a spare would "
+                                  "keep its own; leave spares out, or freeze the statistics");
+  spares_ = options.spares.value_or(!bound_ && threads > 1 && !has_lasting_state_);
   preparers_ = bound_ ? options.threads : std::max(1, options.threads - 1);
   spare_states_ = std::make_unique<std::atomic<SpareState>[]>(count);
   const std::int64_t episode = spec_.episode_steps > 0 ? spec_.episode_steps : kGuessedEpisodeSteps;

@@ -71,6 +71,8 @@ public:
   std::size_t size() const { return slots_.size(); }
   bool bound() const { return bound_; }
   bool spares() const { return spares_; }
+  /// Whether episodes depend on earlier ones (Environment::save_lasting_state).
+  bool has_lasting_state() const { return has_lasting_state_; }
   PoolSlot& slot(std::size_t environment) { return slots_[environment]; }
   const PoolSlot& slot(std::size_t environment) const { return slots_[environment]; }
   std::span<double> action(std::size_t environment) {
@@ -140,6 +142,7 @@ private:
   EnvironmentSpec spec_;
   bool bound_ = false;
   bool spares_ = false;
+  bool has_lasting_state_ = false;
   bool caller_plays_ = true;
   std::int32_t failure_budget_ = 0;
   int spins_ = 0; // reads of memory before a thread goes to sleep

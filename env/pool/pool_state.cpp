@@ -1,5 +1,5 @@
-// Saved states of a pool. An environment between two episodes needs no state, because the next
-// episode depends only on its seed.
+// Saved states of a pool. Between two episodes only the lasting state of an environment is saved,
+// because the rest of the next episode depends only on its seed.
 #include <cstring>
 #include <stdexcept>
 
@@ -11,7 +11,8 @@ namespace troupe::env {
 
 namespace {
 
-void save_slot(std::vector<std::byte>& out, const PoolSlot& slot, bool saves_state) {
+void save_slot(std::vector<std::byte>& out, const PoolSlot& slot, const PoolEngine& engine) {
+  const bool saves_state = engine.spec().saves_state;
   const PoolPhase phase =
       slot.phase == PoolPhase::playing && !saves_state ? PoolPhase::ended : slot.phase;
   save_value(out, slot.episode);
@@ -23,11 +24,14 @@ void save_slot(std::vector<std::byte>& out, const PoolSlot& slot, bool saves_sta
   save_value(out, slot.failures);
   save_value(out, phase);
   save_array<char>(out, slot.error);
-  if (phase != PoolPhase::playing)
+  if (phase != PoolPhase::playing && !engine.has_lasting_state())
     return;
   const std::size_t place = out.size();
   save_value(out, std::uint64_t{0});
-  slot.environment->save_state(out);
+  if (phase == PoolPhase::playing)
+    slot.environment->save_state(out);
+  else
+    slot.environment->save_lasting_state(out);
   const std::uint64_t bytes = out.size() - place - sizeof bytes;
   std::memcpy(out.data() + place, &bytes, sizeof bytes);
 }
@@ -41,7 +45,7 @@ std::uint64_t load_size(std::span<const std::byte>& in, const char* what) {
   return size;
 }
 
-void load_slot(std::span<const std::byte>& in, PoolSlot& slot) {
+void load_slot(std::span<const std::byte>& in, PoolSlot& slot, bool has_lasting_state) {
   slot.phase = PoolPhase::ended; // in case the code below throws
   PoolPhase phase{};
   load_value(in, slot.episode, "number of episodes");
@@ -62,9 +66,12 @@ void load_slot(std::span<const std::byte>& in, PoolSlot& slot) {
   const std::uint64_t letters = load_size(in, "error text");
   slot.error.assign(reinterpret_cast<const char*>(in.data()), letters);
   in = in.subspan(letters);
-  if (phase == PoolPhase::playing) {
+  if (phase == PoolPhase::playing || has_lasting_state) {
     const std::uint64_t bytes = load_size(in, "environment");
-    if (!slot.environment->load_state(in.first(bytes)).empty())
+    const auto state = in.first(bytes);
+    const auto rest = phase == PoolPhase::playing ? slot.environment->load_state(state)
+                                                  : slot.environment->load_lasting_state(state);
+    if (!rest.empty())
       throw std::invalid_argument("saved state of a pool has more bytes for an environment than it "
                                   "needs: it was saved with another configuration");
     in = in.subspan(bytes);
@@ -80,7 +87,7 @@ void EnvironmentPool::save_state(std::vector<std::byte>& out) const {
   check_nothing_in_flight("save_state()");
   save_value(out, static_cast<std::uint64_t>(engine_->size()));
   for (std::size_t i = 0; i < engine_->size(); ++i)
-    save_slot(out, engine_->slot(i), spec().saves_state);
+    save_slot(out, engine_->slot(i), *engine_);
 }
 
 std::span<const std::byte> EnvironmentPool::load_state(std::span<const std::byte> in) {
@@ -93,7 +100,7 @@ std::span<const std::byte> EnvironmentPool::load_state(std::span<const std::byte
                                 + "; load it with as many as it was saved with");
   const HeldSpares held(*engine_); // spares hold episodes of the previous state
   for (std::size_t i = 0; i < engine_->size(); ++i) {
-    load_slot(in, engine_->slot(i));
+    load_slot(in, engine_->slot(i), engine_->has_lasting_state());
     out_of_service_[i] = engine_->slot(i).phase == PoolPhase::out_of_service ? 1 : 0;
   }
   return in;

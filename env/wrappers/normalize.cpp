@@ -37,6 +37,7 @@ Normalize::Normalize(std::unique_ptr<Environment> wrapped, NormalizeOptions opti
     : Wrapper(std::move(wrapped)),
       clip_(options.clip),
       update_(options.update),
+      lasts_(options.update),
       statistics_(empty_statistics(spec_)) {
   spec_.goal = {};
   if (!(clip_ > 0))
@@ -102,23 +103,45 @@ TimeStep Normalize::step(std::span<const double> action, std::span<std::byte> ob
   return result;
 }
 
-void Normalize::save_state(std::vector<std::byte>& out) const {
+void Normalize::save_statistics(std::vector<std::byte>& out) const {
   save_value(out, statistics_.count);
   for (const auto& array : statistics_.arrays) {
     save_array<double>(out, array.mean);
     save_array<double>(out, array.squares);
   }
-  Wrapper::save_state(out);
 }
 
-std::span<const std::byte> Normalize::load_state(std::span<const std::byte> in) {
+ObservationStatistics Normalize::read_saved_statistics(std::span<const std::byte>& in) const {
   ObservationStatistics read = statistics_;
   load_value(in, read.count, "count of observations");
   for (auto& array : read.arrays) {
     load_array<double>(in, array.mean, "means of the observations");
     load_array<double>(in, array.squares, "variances of the observations");
   }
+  return read;
+}
+
+void Normalize::save_state(std::vector<std::byte>& out) const {
+  save_statistics(out);
+  Wrapper::save_state(out);
+}
+
+std::span<const std::byte> Normalize::load_state(std::span<const std::byte> in) {
+  ObservationStatistics read = read_saved_statistics(in);
   in = Wrapper::load_state(in);
+  statistics_ = std::move(read);
+  return in;
+}
+
+void Normalize::save_lasting_state(std::vector<std::byte>& out) const {
+  if (lasts_)
+    save_statistics(out);
+  Wrapper::save_lasting_state(out);
+}
+
+std::span<const std::byte> Normalize::load_lasting_state(std::span<const std::byte> in) {
+  ObservationStatistics read = lasts_ ? read_saved_statistics(in) : statistics_;
+  in = Wrapper::load_lasting_state(in);
   statistics_ = std::move(read);
   return in;
 }

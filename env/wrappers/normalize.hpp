@@ -17,7 +17,8 @@ struct NormalizeOptions {
 /// arrays are unchanged. While the statistics are updated they belong to the environment, not to
 /// the episode: an observation then depends on earlier ones, and two environments differ. For
 /// training, use frozen statistics from a file (write_statistics()). The statistics are part of the
-/// saved state. step() does not allocate. Throws std::invalid_argument if there is nothing to
+/// saved state, and of the lasting state unless they were frozen from the beginning. step() does
+/// not allocate. Throws std::invalid_argument if there is nothing to
 /// normalise or if the statistics are for other arrays.
 class Normalize final : public Wrapper {
 public:
@@ -27,6 +28,8 @@ public:
   TimeStep step(std::span<const double> action, std::span<std::byte> observation) override;
   void save_state(std::vector<std::byte>& out) const override;
   std::span<const std::byte> load_state(std::span<const std::byte> in) override;
+  void save_lasting_state(std::vector<std::byte>& out) const override;
+  std::span<const std::byte> load_lasting_state(std::span<const std::byte> in) override;
 
   void freeze(bool frozen) { update_ = !frozen; }
   const ObservationStatistics& statistics() const { return statistics_; }
@@ -35,9 +38,12 @@ private:
   template <typename T>
   void normalize(std::size_t array, std::byte* numbers);
   void apply(std::span<std::byte> observation);
+  void save_statistics(std::vector<std::byte>& out) const;
+  ObservationStatistics read_saved_statistics(std::span<const std::byte>& in) const;
 
   double clip_;
   bool update_;
+  bool lasts_; // the statistics depend on earlier episodes
   ObservationStatistics statistics_;
   std::vector<std::size_t> arrays_; // of the spec, in the order of the statistics
 };

@@ -24,6 +24,12 @@ public:
   std::span<const std::byte> load_state(std::span<const std::byte> in) override {
     return inner_->load_state(in);
   }
+  void save_lasting_state(std::vector<std::byte>& out) const override {
+    inner_->save_lasting_state(out);
+  }
+  std::span<const std::byte> load_lasting_state(std::span<const std::byte> in) override {
+    return inner_->load_lasting_state(in);
+  }
   Physics* physics() override { return inner_->physics(); }
 
 protected:

@@ -203,7 +203,8 @@ class VectorEnv(GymnasiumVectorEnv):
     immediately, and the last observations are in `info["final_obs"]`; with DISABLED, the caller resets with
     `options={"reset_mask": mask}`. An environment that fails is truncated, with the reason in `info["failure"]`. `reset(seed=n)` begins
     episode n + i in environment i; without a seed, each environment continues its sequence of episodes. `spares` keeps a second environment
-    for each, in which the next episode begins ahead of time; None: if there is more than one thread.
+    for each, in which the next episode begins ahead of time; None: if there is more than one thread and episodes
+    depend only on their seeds, which they do not with running statistics.
 
     `send()` and `receive()` step without waiting for the slowest environments: receive() returns the first `batch_size` results, in any order.
     """

@@ -50,7 +50,7 @@ TEST_CASE("A file that is not a plug-in of this build is refused, and the error 
          "no entry point troupe_environments");
   refuse(sample("no_magic"), "TROUPE_ENVIRONMENTS");
   refuse(sample("other_version"),
-         "was built for version 2 of the interface and this program has version 1; build it again");
+         "was built for version 3 of the interface and this program has version 2; build it again");
   refuse(sample("other_compiler"), "was built with another compiler and this program with C++ ABI");
   refuse(sample("other_sizes"), "build it again");
   refuse(sample("bad_spec"), "action[0] is bounded by");

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "env/random.hpp"
+#include "env/wrappers/normalize.hpp"
 #include "tests/env/pool/counting_environment.hpp"
 
 using namespace troupe::env;
@@ -65,6 +66,40 @@ TEST_CASE("A pool continues bit for bit from a saved state with any number of th
       }
     }
   }
+}
+
+TEST_CASE(
+    "Running statistics continue from a state saved within an episode, between two or after a "
+    "failure") {
+  CountingEnvironment::Hooks hooks;
+  hooks.step = [](std::uint64_t seed, std::int64_t step) {
+    if (seed % 1000 == 1 && step == 2)
+      throw std::runtime_error("cracked");
+  };
+  const auto make = [&](int) {
+    return std::make_unique<Normalize>(std::make_unique<CountingEnvironment>(4, hooks),
+                                       NormalizeOptions{});
+  };
+  for (int until = 0; until < 12; ++until) {
+    CAPTURE(until);
+    EnvironmentPool first({.environments = 3, .episode_seed = plain_seed}, make);
+    EnvironmentPool second({.environments = 3, .threads = 3, .episode_seed = plain_seed}, make);
+    CHECK_FALSE(second.spares());
+    PoolRows rows(first.spec(), 3);
+    PoolRows others(second.spec(), 3);
+    REQUIRE(first.reset(all_of(first), rows.batch(), patience()));
+    play(first, rows, 0, until);
+    std::vector<std::byte> state;
+    first.save_state(state);
+    CHECK(second.load_state(state).empty());
+    for (int step = until; step < until + 9; ++step) {
+      play(first, rows, step, step + 1);
+      play(second, others, step, step + 1);
+      REQUIRE(same(rows, others));
+    }
+  }
+  CHECK_THROWS_WITH_AS(EnvironmentPool({.environments = 3, .spares = true}, make),
+                       doctest::Contains("leave spares out"), std::invalid_argument);
 }
 
 TEST_CASE("An environment that is out of service stays so in a saved state, with its error") {
