@@ -1,11 +1,14 @@
 // The saved state of a writer consists of a header, the pending shapes and items, all rows that
-// these or later items may need, oldest first, and the state of the policy.
+// these or later items may need, oldest first, and the state of the policy. The header has a
+// checksum of everything after itself.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <map>
 #include <string>
 #include <type_traits>
 
+#include "replay/storage/segment_file.hpp"
 #include "replay/table/selector.hpp"
 #include "replay/writers/writer.hpp"
 #include "replay/writers/writer_state.hpp"
@@ -14,13 +17,15 @@ namespace troupe::replay {
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x3330545257505254U; // "TRPWRT03"
+constexpr std::uint64_t kMagic = 0x3430545257505254U; // "TRPWRT04"
 constexpr std::uint32_t kNoShape = 0xffffffffU;
 constexpr std::uint64_t kMostSavedRows = std::uint64_t{1} << 24;
 constexpr std::int64_t kLastRow = std::int64_t{1} << 60;
 
 struct WriterStateHead {
   std::uint64_t magic = kMagic;
+  std::uint64_t checksum = 0; // of the rest of the header and of the bytes after it
+  std::uint64_t bytes = 0;    // after the header
   std::uint64_t signature = 0;
   std::uint64_t writer_id = 0;
   std::uint64_t capacity = 0;
@@ -67,11 +72,20 @@ ShapePtr take_shape(std::span<const std::byte>& in, std::size_t columns) {
   return shape;
 }
 
+constexpr std::size_t kCheckedFrom = offsetof(WriterStateHead, bytes);
+
+/// Takes the header and leaves the bytes that belong to it in `in`.
 WriterStateHead take_head(std::span<const std::byte>& in, const RowLayout& layout,
                           std::int64_t capacity, std::int64_t reach) {
+  const std::span<const std::byte> whole = in;
   const auto head = take_value<WriterStateHead>(in);
   if (head.magic != kMagic)
     refuse("is foreign or from an earlier program: its first bytes differ");
+  if (head.bytes > in.size())
+    refuse("is truncated");
+  in = in.first(head.bytes);
+  if (checksum_of(whole.first(sizeof head + head.bytes).subspan(kCheckedFrom)) != head.checksum)
+    refuse("is damaged: its checksum differs");
   if (head.signature != fingerprint(layout.signature))
     refuse("was saved for different steps than these: " + describe(layout.signature));
   if (head.capacity != static_cast<std::uint64_t>(capacity))
@@ -106,16 +120,18 @@ void Writer::save_state(std::vector<std::byte>& out) const {
     if (item.shape && std::find(shapes.begin(), shapes.end(), item.shape.get()) == shapes.end())
       shapes.push_back(item.shape.get());
   }
-  put(out, WriterStateHead{.signature = fingerprint(layout_->signature),
-                           .writer_id = writer_id_,
-                           .capacity = static_cast<std::uint64_t>(capacity_),
-                           .end = end_,
-                           .next_item = next_item_,
-                           .sequence = sequence_,
-                           .rows = static_cast<std::uint64_t>(end_ - begin),
-                           .items = items_.size(),
-                           .shapes = shapes.size(),
-                           .episode_rows = episode_rows_});
+  const std::size_t place = out.size();
+  WriterStateHead head{.signature = fingerprint(layout_->signature),
+                       .writer_id = writer_id_,
+                       .capacity = static_cast<std::uint64_t>(capacity_),
+                       .end = end_,
+                       .next_item = next_item_,
+                       .sequence = sequence_,
+                       .rows = static_cast<std::uint64_t>(end_ - begin),
+                       .items = items_.size(),
+                       .shapes = shapes.size(),
+                       .episode_rows = episode_rows_};
+  put(out, head);
   for (const ItemShape* shape : shapes)
     put_shape(out, *shape);
   for (const Item& item : items_) {
@@ -136,9 +152,15 @@ void Writer::save_state(std::vector<std::byte>& out) const {
   }
   if (policy_)
     policy_->save_state(out);
+  const auto replace_head = [&] { std::memcpy(out.data() + place, &head, sizeof head); };
+  head.bytes = out.size() - place - sizeof head;
+  replace_head();
+  head.checksum = checksum_of(std::span<const std::byte>(out).subspan(place + kCheckedFrom));
+  replace_head();
 }
 
 std::span<const std::byte> Writer::load_state(std::span<const std::byte> in) {
+  const std::span<const std::byte> whole = in;
   const WriterStateHead head = take_head(in, *layout_, capacity_, reach_);
   const RowLayout& layout = *layout_;
   std::vector<ShapePtr> shapes;
@@ -175,14 +197,14 @@ std::span<const std::byte> Writer::load_state(std::span<const std::byte> in) {
     fresh.items_.back().key = item.key;
   }
   if (policy_)
-    in = policy_->load_state(in);
+    policy_->load_state(in);
   fresh.policy_ = std::move(policy_);
   fresh.reach_ = reach_;
   fresh.next_item_ = head.next_item;
   fresh.sequence_ = head.sequence;
   fresh.episode_rows_ = head.episode_rows;
   *this = std::move(fresh);
-  return in;
+  return whole.subspan(sizeof head + head.bytes);
 }
 
 } // namespace troupe::replay

@@ -1,9 +1,11 @@
 #include "replay/writers/n_step_items.hpp"
 
+#include <cstring>
 #include <set>
 
 #include <doctest/doctest.h>
 
+#include "replay/storage/segment_file.hpp"
 #include "tests/replay/writers/episodes.hpp"
 
 namespace troupe::replay {
@@ -173,10 +175,14 @@ TEST_CASE(
   std::mt19937_64 random(1);
   int refused = 0;
   int accepted = 0;
-  for (int i = 0; i < 2000; ++i) { // a state has no checksum, so a wrong number may be accepted
+  for (int i = 0; i < 2000; ++i) {
     auto damaged = state;
     damaged[random() % 400] ^= static_cast<std::byte>(1U << random() % 8);
     Writer fresh = transition_writer(spec, 1, 9);
+    CHECK_THROWS_AS(fresh.load_state(damaged), std::runtime_error);
+    // With the checksum of the damaged bytes a wrong number may be accepted.
+    const std::uint64_t checksum = checksum_of(std::span(damaged).subspan(16));
+    std::memcpy(damaged.data() + 8, &checksum, sizeof checksum);
     try {
       fresh.load_state(damaged);
     } catch (const std::runtime_error&) {
