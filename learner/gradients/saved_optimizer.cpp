@@ -69,10 +69,11 @@ std::string in_saved_names(std::string message, const std::vector<std::string>& 
   return message.replace(begin + 1, live.size(), saved_name(live, names));
 }
 
-void load_rates(torch::optim::Optimizer& optimizer, const TensorMap& saved) {
+/// Returns the learning rates in the state; empty if it has none.
+std::vector<double> rates_in(const TensorMap& saved, const torch::optim::Optimizer& optimizer) {
   const auto found = saved.find(kRates);
   if (found == saved.end())
-    return;
+    return {};
   const auto groups = static_cast<std::int64_t>(optimizer.param_groups().size());
   const auto rates = found->second.cpu().contiguous();
   if (rates.scalar_type() != at::kDouble || rates.dim() != 1 || rates.numel() != groups)
@@ -80,7 +81,7 @@ void load_rates(torch::optim::Optimizer& optimizer, const TensorMap& saved) {
                              + c10::str(rates.scalar_type(), rates.sizes()) + "; it must be Double["
                              + std::to_string(groups) + "], one for each param group");
   const auto* first = rates.const_data_ptr<double>();
-  set_learning_rates(optimizer, {first, first + groups});
+  return {first, first + groups};
 }
 
 } // namespace
@@ -110,13 +111,15 @@ void load_optimizer(ShardedState& optimizer, const std::vector<std::string>& nam
     throw std::runtime_error("the wrapped optimizer's state lacks '" + kPart
                              + "0'; load what its state() gave");
   const auto state = live_names(saved, names, optimizer.parameters().size());
+  const auto rates = rates_in(saved, optimizer.optimizer());
   try {
     optimizer.scatter(state);
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error("the wrapped optimizer's state cannot be loaded: "
                              + in_saved_names(error.what(), names));
   }
-  load_rates(optimizer.optimizer(), saved);
+  if (!rates.empty())
+    set_learning_rates(optimizer.optimizer(), rates);
 }
 
 } // namespace troupe::learner

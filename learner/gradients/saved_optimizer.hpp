@@ -23,7 +23,7 @@ void save_optimizer(ShardedState& optimizer, const std::vector<std::string>& nam
 
 /// Restores what any number of replicas saved. Archives are accepted for every kind, because
 /// earlier versions wrote them. Throws std::runtime_error naming a tensor that is missing,
-/// unexpected or of the wrong shape.
+/// unexpected or of the wrong shape; the optimizer then keeps its own state.
 void load_optimizer(ShardedState& optimizer, const std::vector<std::string>& names,
                     const TensorMap& saved);
 

@@ -180,10 +180,18 @@ void ShardedState::take_part(const std::vector<int>& writers, std::size_t part,
 
 void ShardedState::load(const std::vector<at::Tensor>& parts) {
   const auto writers = owners_of(parameters_, static_cast<int>(parts.size()));
+  // Only load() of the optimizer can parse a part, and it changes the optimizer.
+  const auto own = to_bytes(*optimizer_);
   optimizer_->state().clear();
-  for (std::size_t part = 0; part < parts.size(); ++part) {
-    take_part(writers, part, parts[part]);
-    forget_others();
+  try {
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      take_part(writers, part, parts[part]);
+      forget_others();
+    }
+  } catch (...) {
+    optimizer_->state().clear();
+    from_bytes(*optimizer_, own);
+    throw;
   }
   keep_own();
 }

@@ -36,7 +36,7 @@ public:
   /// call it. Throws std::runtime_error if the optimizer cannot be saved.
   std::vector<at::Tensor> save();
   /// Loads the parts that any number of replicas saved. Throws std::runtime_error if the bytes are
-  /// not a state of this optimizer.
+  /// not a state of this optimizer, which then keeps its own.
   void load(const std::vector<at::Tensor>& parts);
 
   /// Returns the state of all parameters on every replica, with the names of optimizer_state().

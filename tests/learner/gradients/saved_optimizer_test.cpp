@@ -126,6 +126,12 @@ TEST_CASE("A state of other parameters, shapes or param groups is refused by the
           "\"optimizer.momentum_buffer.fc.bias\" is unexpected");
   refused("optimizer.learning_rates", torch::zeros({2}, at::kDouble),
           "'optimizer.learning_rates' of Double[2]");
+  auto wrong = state;
+  wrong["optimizer.exp_avg.fc.bias"] = torch::ones({3});
+  wrong["optimizer.learning_rates"] = torch::zeros({2}, at::kDouble);
+  CHECK_THROWS_AS(optimizer->load(wrong), std::runtime_error);
+  const auto kept = optimizer->state(); // a refused state changes nothing
+  CHECK(kept.at("optimizer.exp_avg.fc.bias").equal(state.at("optimizer.exp_avg.fc.bias")));
   optimizer->load(state);
 }
 
@@ -143,6 +149,10 @@ TEST_CASE("An optimizer whose state has no names is saved as an archive") {
   CHECK_THROWS_WITH_AS(loaded->load({{"wrapped.steps", torch::full({1}, 1, at::kLong)}}),
                        doctest::Contains("lacks 'optimizer.part0'"), std::runtime_error);
   loaded->load(state);
+  auto wrong = state;
+  wrong["optimizer.part0"] = torch::zeros({10}, at::kByte);
+  CHECK_THROWS_WITH_AS(loaded->load(wrong), doctest::Contains("cannot be loaded"),
+                       std::runtime_error); // and the state is still the one loaded before
   step(*saved_by, 0.5);
   step(*loaded, 0.5);
   CHECK(same(first, second));
