@@ -75,7 +75,7 @@ until_true 'the learners back after a takeover' said 'learner actor 1 is back' l
 until_true 'updates after the death of a learner' above $(($(column updates) + 200))
 
 kill_head "$(pgrep -P "$run" -x troupe-nodes)" # and all nodes with it
-until_true 'the run gone on' said 'restart [34] continues from its checkpoint' log.txt 1 # 4 if the head restarts before the nodes' end is seen
+until_true 'the run gone on' said 'restart 3 continues from its checkpoint' log.txt 1
 before=$(reached)
 until_true 'updates after the death of all' above "$before"
 end_run

@@ -28,6 +28,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kRemains{10}; // until all processes of a dead head must be gone
 constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::milliseconds kTogether{300}; // between deaths that have one cause
 
 bool has_one_thread() {
   std::error_code error;
@@ -91,7 +92,20 @@ public:
   }
 
   int socket() const { return socket_; }
-  bool has_lost_starter() const { return lost_starter_; }
+  /// Whether the starter has ended, too. Waits a moment, because whatever killed the child may kill
+  /// the starter just after it.
+  bool has_lost_starter() {
+    const auto limit = Clock::now() + kTogether;
+    while (starter_ > 0 && Clock::now() < limit) {
+      siginfo_t about{};
+      if (::waitid(P_PID, static_cast<id_t>(starter_), &about, WEXITED | WNOHANG) == 0
+          && about.si_pid == starter_)
+        lose_starter(about);
+      else if (!sleep_for(kTogether / 30))
+        break;
+    }
+    return lost_starter_;
+  }
 
   /// Starts the child. Returns false in the child.
   bool start() {
@@ -204,14 +218,18 @@ private:
       if (about.si_pid == 0 || about.si_pid == child_)
         return about;
       ::waitpid(about.si_pid, nullptr, WNOHANG);
-      if (about.si_pid == starter_) { // the nodes are lost with it
-        std::fprintf(stderr, "troupe: the process that starts nodes %s\n",
-                     how_it_ended(about).c_str());
-        starter_ = -1;
-        lost_starter_ = true;
+      if (about.si_pid == starter_) {
+        lose_starter(about);
         ::kill(child_, SIGKILL);
       }
     }
+  }
+
+  /// The nodes are lost with it.
+  void lose_starter(const siginfo_t& about) {
+    std::fprintf(stderr, "troupe: the process that starts nodes %s\n", how_it_ended(about).c_str());
+    starter_ = -1;
+    lost_starter_ = true;
   }
 
   sigset_t signals_{}, before_{};
@@ -298,7 +316,7 @@ int watch_head(const std::function<int(const HeadLife&)>& head,
       throw give_up(died + ", " + allowance + "; `troupe resume` continues from "
                     + life.run.string());
     ++life.restarts;
-    if (watch.has_lost_starter()) { // nothing is left to take over
+    if (life.takes_over() && watch.has_lost_starter()) { // nothing is left to take over
       actors::remove_head_record(life.run);
     }
     if (!life.takes_over())
