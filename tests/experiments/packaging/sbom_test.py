@@ -84,13 +84,19 @@ for name in ("CAF", "LibTorch", "Ray"):
         continue
     sys.exit(f"a wrong version of {name} is not noticed")
 with tempfile.TemporaryDirectory() as folder:
-    def pinned(date):
-        return subprocess.run([packaging / "debian_snapshot.sh", date, folder], capture_output=True, text=True, check=False).returncode
+    def pinned(date, archive):
+        return subprocess.run([packaging / "debian_snapshot.sh", date, archive, folder], capture_output=True, text=True, check=False)
     sources = pathlib.Path(folder, "sources.list")
-    assert pinned("") == 0 and not sources.exists()
-    assert pinned("yesterday") == 2 and not sources.exists()
-    assert pinned("20261101T000000Z") == 0
-    assert sources.read_text(encoding="utf-8").count("/20261101T000000Z bookworm") == 3
+    day, archive = "20261101T000000Z", "http://archive.example/of/debian"
+    assert pinned("", "").returncode == 0 and not sources.exists()
+    assert pinned("yesterday", archive).returncode == 2 and not sources.exists()
+    for wrong in ("", "archive.example", "http://", "http://archive.example main\ndeb x"):
+        refused = pinned(day, wrong)
+        assert refused.returncode == 2 and "add --build-arg SNAPSHOT_ARCHIVE=ADDRESS" in refused.stderr and not sources.exists(), wrong
+    assert pinned(day, archive + "/").returncode == 0
+    for part in ("debian", "debian-security"):
+        assert f" {archive}/{part}/{day} bookworm" in sources.read_text(encoding="utf-8")
+    assert sources.read_text(encoding="utf-8").count(f"/{day} bookworm") == 3
 text = bill()
 assert text == bill(), "two runs differ"
 parts = json.loads(text)["components"]
