@@ -8,6 +8,7 @@ namespace troupe::actors {
 
 namespace {
 constexpr double kShareAfter = 5;                 // seconds without progress
+constexpr double kStalledAfter = 600;             // seconds without progress after stop.minutes
 constexpr std::chrono::minutes kCopyDeadline{30}; // of the last checkpoint to checkpoint.store
 } // namespace
 
@@ -29,7 +30,12 @@ Head::Head(const RunContext& context)
                },
            .requested = [this](std::uint64_t number, const ProtoBytes& request,
                                const ProtoBytes& order) { requests_.take(number, request, order); },
-           .starting = [this] { write_record(); }}),
+           .starting = [this] { write_record(); },
+           .stalled =
+               [this] {
+                 return schedule_.out_of_time(progress_)
+                        && monitor_.still_seconds() >= kStalledAfter;
+               }}),
       checkpoints_(context, actors_,
                    [this](const std::string& problem) { monitor_.note_failure(problem); }),
       lifecycle_(context, actors_, schedule_, checkpoints_, progress_),

@@ -78,11 +78,12 @@ class RunActors {
 public:
   /// Handlers of messages other than answers, called within take_messages().
   struct Events {
-    std::function<void(const UpdatePtr&)> updated;
-    std::function<void(const ActorKey&, const std::string& what)> lost; // will be restarted
+    std::function<void(const UpdatePtr&)> updated = {};
+    std::function<void(const ActorKey&, const std::string& what)> lost = {}; // will be restarted
     std::function<void(std::uint64_t number, const ProtoBytes& request, const ProtoBytes& order)>
-        requested;                       // by the run's operators
+        requested = {};                  // by the run's operators
     std::function<void()> starting = {}; // called before an actor starts that did not exist before
+    std::function<bool()> stalled = {};  // whether time is up and nothing progresses
   };
 
   RunActors(const RunContext& context, Events events);
@@ -135,8 +136,8 @@ public:
              Args&&... args);
   /// `one_step`: an actor that does not answer within the step is an error. `patient`: for actors
   /// that may wait for data or lack processor time. One that is alive is asked again after each
-  /// step, and the time so far is logged; only once the run stops, a step without an answer is an
-  /// error. The actors must accept repetitions of the request.
+  /// step, and the time so far is logged; only once the run stops or has stalled, a step without an
+  /// answer is an error. The actors must accept repetitions of the request.
   enum class Wait : std::uint8_t { one_step, patient };
   /// Like ask(), for several actors at once.
   template <class Answer, class... Args>
@@ -244,7 +245,8 @@ std::vector<Answer> RunActors::ask_all(const std::vector<caf::actor>& to, Wait w
     requests[i] = request<Answer>(
         to[i], step,
         [&, i](Answer& answer, caf::error& error) {
-          if (wait == Wait::patient && error == caf::sec::request_timeout && !stopping())
+          const bool waits_on = !stopping() && !(events_.stalled && events_.stalled());
+          if (wait == Wait::patient && error == caf::sec::request_timeout && waits_on)
             return late.push_back(i);
           --missing;
           if (error)

@@ -48,7 +48,11 @@ std::int64_t RunSchedule::lanes() const {
 bool RunSchedule::complete(const Progress& now) const {
   const bool done = config_.plays() ? now.environment_steps >= config_.stop.environment_steps
                                     : now.updates >= config_.stop.updates;
-  return done || (config_.stop.minutes > 0 && now.training_seconds >= 60 * config_.stop.minutes);
+  return done || out_of_time(now);
+}
+
+bool RunSchedule::out_of_time(const Progress& now) const {
+  return config_.stop.minutes > 0 && now.training_seconds >= 60 * config_.stop.minutes;
 }
 
 void RunSchedule::begin_training(const Progress& now) {

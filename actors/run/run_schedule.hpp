@@ -37,6 +37,8 @@ public:
   }
   /// Whether the run has reached its steps, updates or minutes.
   bool complete(const Progress& now) const;
+  /// Whether it has reached stop.minutes.
+  bool out_of_time(const Progress& now) const;
 
   void begin_training(const Progress& now);
   /// Begins a pause; training() stays true until all actors stand still.

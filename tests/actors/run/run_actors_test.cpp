@@ -40,7 +40,8 @@ struct HeadFixture {
                      .callbacks = callbacks,
                      .stop = stop,
                      .nothing_left = nothing_left};
-  RunActors actors{context, {}};
+  bool stalled = false;
+  RunActors actors{context, {.stalled = [this] { return stalled; }}};
   std::vector<caf::actor> learners;
 
   ~HeadFixture() {
@@ -73,6 +74,13 @@ TEST_CASE_FIXTURE(HeadFixture, "A patient wait ends when an actor is lost") {
 TEST_CASE_FIXTURE(HeadFixture, "A patient wait fails after a step once the run stops") {
   add(kForever);
   stop = true;
+  CHECK_THROWS_WITH_AS(ask(RunActors::Wait::patient), doctest::Contains("waiting for a learner"),
+                       RunFailed);
+}
+
+TEST_CASE_FIXTURE(HeadFixture, "A patient wait fails after a step once the run has stalled") {
+  add(kForever);
+  stalled = true;
   CHECK_THROWS_WITH_AS(ask(RunActors::Wait::patient), doctest::Contains("waiting for a learner"),
                        RunFailed);
 }
