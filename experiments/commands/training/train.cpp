@@ -1,6 +1,10 @@
+#include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <memory>
+#include <stdexcept>
+#include <string>
 
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/folders.hpp"
@@ -83,6 +87,17 @@ void resume(const ResumeOptions& given, int& exit_code) {
   });
 }
 
+/// Stops the run after a checkpoint when the thread that started this process ends. Only the
+/// watching process of a run with processes gets the signal; it passes it on to the head.
+void end_with_parent(int parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) {
+    throw std::invalid_argument("--end-with-parent " + std::to_string(parent)
+                                + ": the parent is process " + std::to_string(::getppid())
+                                + "; name the process that starts this one");
+  }
+}
+
 void add_run_flags(CLI::App& command, RunOptions& options) {
   command.add_flag(
       "--processes", options.processes,
@@ -94,6 +109,10 @@ void add_run_flags(CLI::App& command, RunOptions& options) {
   add_dashboard_flags(command, options.dashboard);
   command.add_flag("--json", options.json, "the summary as JSON; progress goes to standard error");
   command.add_flag("--quiet", options.quiet, "print only the summary");
+  command
+      .add_option_function<int>("--end-with-parent", end_with_parent,
+                                "process that starts this one; its end stops the run")
+      ->group(""); // hidden from --help: for programs that start runs, as the Python package does
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import pathlib
 import re
 import signal
@@ -113,13 +114,14 @@ def run(words: Sequence[str], reports: Reports, resumed: Optional[str] = None) -
     """Runs `troupe train …` or `troupe resume …` to its end, and calls `reports` from this thread. `resumed`: the folder of the run to continue.
 
     What a callback raises, and KeyboardInterrupt, stop the run after a checkpoint and are then raised again. The program has a session of its own,
-    so that a terminal's Ctrl-C reaches it once, from here."""
+    so that a terminal's Ctrl-C reaches it once, from here. If this process is killed, the run stops after a checkpoint."""
     if "episode" in reports:
         raise ValueError("callbacks has 'episode', but the files of a run with processes do not contain single episodes; leave out episode or processes")
     with tempfile.NamedTemporaryFile("r", prefix="troupe-", errors="replace") as errors:
         folder = _Folder(pathlib.Path(resumed), reports, resumed=True) if resumed else None
         with open(errors.name, "w") as into:
-            child = subprocess.Popen([program(), *words, "--processes", "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=into, start_new_session=True)
+            command = [program(), *words, "--processes", "--json", "--end-with-parent", str(os.getpid())]
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=into, start_new_session=True)
         try:
             if resumed:
                 reports["started"](resumed)

@@ -3,7 +3,10 @@
 Usage: processes_checks.py <the repository>
 """
 
+import os
 import re
+import select
+import signal
 import subprocess
 import sys
 import unittest
@@ -110,6 +113,34 @@ except KeyboardInterrupt:
 """
         done = self.run_python(code)
         self.assertEqual(done.stdout, "interrupted -9\n", done.stderr)
+
+    def test_a_run_with_processes_ends_after_a_checkpoint_when_python_is_killed(self):
+        code = f"""
+import os, signal, sys, troupe, troupe.processes
+class Watched(troupe.processes.subprocess.Popen):
+    def __init__(self, *words, **options):
+        super().__init__(*words, **options)
+        print(self.pid, flush=True)
+troupe.processes.subprocess.Popen = Watched
+def die(progress):
+    if progress["updates"] > 50:
+        os.kill(os.getpid(), signal.SIGKILL)
+troupe.train({ENDLESS!r}, runs=sys.argv[1], verbose=False, callbacks=die, processes=True)
+"""
+        done = self.run_python(code)
+        self.assertEqual(done.returncode, -signal.SIGKILL, done.stderr)
+        process = int(done.stdout)
+        try:
+            ended = os.pidfd_open(process)
+        except ProcessLookupError:  # it has ended already
+            pass
+        else:
+            self.addCleanup(os.close, ended)
+            if not select.select([ended], [], [], 120)[0]:
+                os.kill(process, signal.SIGKILL)
+                self.fail("the run outlived its Python")
+        (folder,) = self.runs.glob("*/*")
+        self.assertGreater(troupe.Run(folder).checkpoints[-1], 50)
 
     def test_the_interpreter_ends_during_a_run(self):
         code = f"""
