@@ -7,7 +7,9 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include <ATen/Context.h>
 #include <ATen/ops/addcmul.h>
+#include <ATen/ops/batch_norm.h>
 #include <ATen/ops/batch_norm_native.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
@@ -229,6 +231,22 @@ GlobalBatchNormImpl::GlobalBatchNormImpl(ReplicaContext& context,
     throw std::invalid_argument("GlobalBatchNorm: without affine and track_running_stats there is "
                                 "no tensor that identifies it; "
                                 "set one of them");
+}
+
+/// The same as LibTorch's, except that this replica may have a single value per channel.
+at::Tensor GlobalBatchNormImpl::forward(const at::Tensor& input) {
+  if (!is_global_batch_norm(weight) && !is_global_batch_norm(running_mean))
+    return BatchNormImplBase::forward(input);
+  _check_input_dim(input);
+  double momentum = options.momentum().value_or(0);
+  if (is_training() && num_batches_tracked.defined()) {
+    num_batches_tracked += 1;
+    if (!options.momentum())
+      momentum = 1 / num_batches_tracked.item<double>();
+  }
+  return at::batch_norm(input, weight, bias, running_mean, running_var,
+                        is_training() || !options.track_running_stats(), momentum, options.eps(),
+                        at::globalContext().userEnabledCuDNN());
 }
 
 void GlobalBatchNormImpl::pretty_print(std::ostream& stream) const {

@@ -12,6 +12,8 @@ class ReplicaContext;
 /// Batch normalisation over the rows of all replicas in sync: it uses the mean and variance of the
 /// global batch, forward and backward, so that N replicas on 1/N of the batch equal one replica on
 /// the whole batch. The input is [rows, channels, …]; replicas may have different numbers of rows.
+/// In training, a single value per channel over all replicas has no variance and is refused with
+/// std::invalid_argument on all of them.
 /// Parameters, buffers, options and running averages (unbiased variance) are those of
 /// torch::nn::BatchNorm1d, 2d and 3d. In training, a forward pass is one collective of the sync
 /// group, and a backward pass is another. Source: the formulas of Ioffe and Szegedy (2015);
@@ -21,6 +23,7 @@ public:
   /// The context's communicator must outlive this object. A single replica normalises over its own
   /// rows.
   GlobalBatchNormImpl(ReplicaContext& context, const torch::nn::BatchNormOptions& wanted);
+  at::Tensor forward(const at::Tensor& input);
   void pretty_print(std::ostream& stream) const override;
 
 protected:
@@ -29,7 +32,8 @@ protected:
 TORCH_MODULE(GlobalBatchNorm);
 
 /// Converts every BatchNorm1d, 2d and 3d within `module` to a global one, in place: its forward()
-/// then normalises over all replicas of the context. Returns the number of converted modules. Call
+/// then normalises over all replicas of the context, but LibTorch still refuses a single value per
+/// channel on one replica (none is allowed). Returns the number of converted modules. Call
 /// this last: moving the module to another device or type afterwards undoes it (see
 /// is_global_batch_norm()). Throws std::invalid_argument naming a batch norm that has neither
 /// weights nor running averages.

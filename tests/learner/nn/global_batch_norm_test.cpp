@@ -160,6 +160,27 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("Replicas with a single value per channel each are normalised as one batch") {
+  const auto x = images(9).narrow(0, 0, 3).select(3, 0).select(2, 0).to(at::kFloat);
+  for (const auto& momentum : {std::optional<double>(0.3), std::optional<double>()}) {
+    const auto options = torch::nn::BatchNormOptions(kChannels).momentum(momentum);
+    torch::nn::BatchNorm1d reference(options);
+    const auto expected = reference->forward(x);
+    std::vector<at::Tensor> outputs(3), means(3);
+    const auto errors = on_ranks(Means::threads, 3, [&](Communicator& communicator) {
+      ReplicaContext context(&communicator);
+      GlobalBatchNorm norm(context, options);
+      const auto i = static_cast<std::size_t>(context.replica_id());
+      outputs[i] = norm->forward(x.narrow(0, context.replica_id(), 1));
+      means[i] = norm->running_mean;
+    });
+    REQUIRE(errors == std::vector<std::string>(3));
+    CHECK(torch::allclose(torch::cat(outputs), expected, 1e-4, 1e-4));
+    for (const auto& mean : means)
+      CHECK(torch::allclose(mean, reference->running_mean, 1e-4, 1e-4));
+  }
+}
+
 TEST_CASE("Evaluation needs no other replica, and a single replica equals LibTorch's batch norm") {
   ReplicaContext alone(nullptr);
   GlobalBatchNorm norm(alone, torch::nn::BatchNormOptions(kChannels));
@@ -208,10 +229,7 @@ TEST_CASE(
   const auto errors = on_ranks(Means::threads, 2, [](Communicator& communicator) {
     ReplicaContext context(&communicator);
     GlobalBatchNorm global(context, torch::nn::BatchNormOptions(kChannels));
-    // Not through forward(), in which LibTorch refuses a single value on this replica.
-    torch::batch_norm(torch::ones({1 - context.replica_id(), kChannels}), global->weight,
-                      global->bias, global->running_mean, global->running_var, true, 0.1, 1e-5,
-                      false);
+    global->forward(torch::ones({1 - context.replica_id(), kChannels}));
   });
   for (const auto& error : errors)
     CHECK(has(error, "one row of one value per channel over all replicas has no variance"));
