@@ -49,7 +49,7 @@ struct RecordHead {
 };
 static_assert(sizeof(RecordHead) == SegmentFile::kRecordBytes);
 
-std::uint64_t checksum_of(const SegmentHead& head) {
+std::uint64_t checksum_of_head(const SegmentHead& head) {
   return ::XXH3_64bits(&head, offsetof(SegmentHead, checksum));
 }
 
@@ -146,7 +146,7 @@ std::shared_ptr<const SegmentFile> SegmentFile::open(const fs::path& path, std::
 
 void SegmentFile::write_head() {
   SegmentHead head{.id = id_};
-  head.checksum = checksum_of(head);
+  head.checksum = checksum_of_head(head);
   const ssize_t written = ::pwrite(descriptor_, &head, sizeof head, 0);
   if (written != static_cast<ssize_t>(sizeof head))
     throw StorageError::of_system(written < 0 ? errno : ENOSPC, "cannot write " + path_.string());
@@ -159,7 +159,7 @@ void SegmentFile::check_head() const {
   if (head.magic != SegmentHead{}.magic)
     throw StorageError(StorageError::Kind::foreign,
                        path_.string() + " is not a segment of replay data; remove it from there");
-  if (head.checksum != checksum_of(head))
+  if (head.checksum != checksum_of_head(head))
     damaged("has a head with a wrong checksum");
   if (head.version != kSegmentVersion || head.zero != 0)
     throw StorageError(StorageError::Kind::foreign,
