@@ -1,9 +1,13 @@
 #include "experiments/web/http_server.hpp"
 
 #include <pthread.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <thread>
 #include <utility> // Asio's headers need it but do not include it
@@ -97,6 +101,44 @@ struct HttpServer::Parts {
                                   + options.certificate.string() + ": " + error.message());
   }
 
+  /// Exists while a connection waits for its client, on the connection's strand.
+  class Waiting {
+  public:
+    Waiting(Parts& parts, beast::tcp_stream& stream)
+        : parts_(parts), stream_(&stream, [](beast::tcp_stream*) {}) {
+      const std::lock_guard lock(parts_.silent_mutex);
+      id_ = ++parts_.waited;
+      parts_.silent.emplace(id_, Silent{stream.get_executor(), stream_});
+    }
+    ~Waiting() {
+      const std::lock_guard lock(parts_.silent_mutex);
+      parts_.silent.erase(id_);
+    }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+  private:
+    Parts& parts_;
+    std::shared_ptr<beast::tcp_stream> stream_; // does not own it
+    std::uint64_t id_ = 0;
+  };
+
+  /// Ends the connection that has waited longest for its client. Returns false if none waits.
+  bool make_room() {
+    const std::lock_guard lock(silent_mutex);
+    if (silent.empty()) {
+      return false;
+    }
+    const Silent oldest = silent.begin()->second;
+    silent.erase(silent.begin());
+    asio::post(oldest.executor, [stream = oldest.stream] {
+      if (const auto waits = stream.lock()) {
+        waits->cancel();
+      }
+    });
+    return true;
+  }
+
   /// The answer of a handler that may reply later. Resumes on the connection's executor.
   asio::awaitable<Response> deferred(const Request& request) {
     return asio::async_initiate<const asio::use_awaitable_t<>, void(Response)>(
@@ -144,8 +186,11 @@ struct HttpServer::Parts {
     for (bool more = true; more;) {
       RequestParser parser(limits.header_bytes, limits.body_bytes);
       beast::get_lowest_layer(stream).expires_after(patience);
-      co_await http::async_read(stream, buffer, parser,
-                                asio::redirect_error(asio::use_awaitable, error));
+      {
+        const Waiting waits(*this, beast::get_lowest_layer(stream));
+        co_await http::async_read(stream, buffer, parser,
+                                  asio::redirect_error(asio::use_awaitable, error));
+      }
       Response response;
       if (error) {
         const int status = status_of(error);
@@ -175,8 +220,11 @@ struct HttpServer::Parts {
     if (tls) {
       TlsStream secret(std::move(stream), *tls);
       beast::get_lowest_layer(secret).expires_after(std::chrono::seconds(limits.seconds));
-      co_await secret.async_handshake(asio::ssl::stream_base::server,
-                                      asio::redirect_error(asio::use_awaitable, error));
+      {
+        const Waiting waits(*this, beast::get_lowest_layer(secret));
+        co_await secret.async_handshake(asio::ssl::stream_base::server,
+                                        asio::redirect_error(asio::use_awaitable, error));
+      }
       if (!error) {
         co_await serve(secret);
       }
@@ -207,7 +255,9 @@ struct HttpServer::Parts {
         co_await retry.async_wait(asio::redirect_error(asio::use_awaitable, error));
         continue;
       }
-      if (connections >= limits.connections) {
+      // Twice the limit: the connections that make room need a moment to end.
+      if (connections >= limits.connections
+          && (connections >= 2 * limits.connections || !make_room())) {
         continue; // closes it
       }
       ++connections;
@@ -231,6 +281,13 @@ struct HttpServer::Parts {
   DeferringHandler deferring;
   HttpLimits limits;
   std::string thread_name;
+  struct Silent {
+    beast::tcp_stream::executor_type executor;
+    std::weak_ptr<beast::tcp_stream> stream; // locked on its executor only
+  };
+  std::mutex silent_mutex;                // guards the two below
+  std::map<std::uint64_t, Silent> silent; // the longest first
+  std::uint64_t waited = 0;
   std::unique_ptr<asio::ssl::context> tls; // null: no TLS
   asio::io_context context;
   asio::ip::tcp::acceptor acceptor;

@@ -12,7 +12,9 @@ namespace troupe::experiments::web {
 
 /// Limits on the resources that clients may use.
 struct HttpLimits {
-  int connections = 64;                  // further connections are closed at once
+  /// A further connection replaces the one whose client has been silent longest; if the server is
+  /// answering all of them, it is closed at once.
+  int connections = 64;
   std::uint32_t header_bytes = 16 << 10; // request line and all headers; beyond: 431
   std::uint64_t body_bytes = 256 << 10;  // beyond: 413
   int seconds = 30;                      // for a request, an answer, or the time between
