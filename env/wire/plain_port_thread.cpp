@@ -21,6 +21,9 @@ constexpr std::chrono::milliseconds kLook{500}; // how often the clock is checke
 constexpr std::size_t kReadAtOnce = 1 << 20;    // bytes from one peer before the others get a turn
 constexpr std::size_t kWrittenAtOnce = 1 << 20; // likewise, to one peer
 constexpr int kMostEvents = 64;
+/// Bytes in the system that are not on their way to a peer. The system's own limit is megabytes:
+/// thousands of answers to a peer that does not read them.
+constexpr int kUnsentBytes = 128 << 10;
 
 } // namespace
 
@@ -78,6 +81,8 @@ void PlainPort::Impl::accept_from(Listener& listener) {
       const int on = 1;
       ::setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       ::setsockopt(socket.number(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+      ::setsockopt(socket.number(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes,
+                   sizeof kUnsentBytes);
     }
     const std::uint64_t number = next_number++;
     epoll_event event{.events = EPOLLIN, .data = {.u64 = number}};

@@ -143,6 +143,24 @@ TEST_CASE("Peers that do not read their answers are disconnected, and others are
   CHECK_EQ(receive(client).header, "hello");
 }
 
+TEST_CASE("The system holds less than 1 MiB of answers for a peer that does not read") {
+  PlainPort port({.max_unread_bytes = kMiB});
+  const Descriptor stranger = dial(port.bind("tcp://127.0.0.1:*"));
+  REQUIRE(say_all(stranger, dealer_hello() + part_of("ask", false)));
+  std::optional<PlainPort::Received> asked;
+  REQUIRE(testing::comes_true([&] { return (asked = port.try_receive()).has_value(); }));
+  std::size_t said = 0;
+  CHECK(testing::comes_true([&] { // between two calls, the port's thread writes
+    std::vector<Frame> answer;
+    answer.emplace_back(16 << 10);
+    port.send(asked->peer, std::move(answer));
+    said += 16 << 10;
+    return port.disconnected() == 1;
+  }));
+  CHECK_GE(said, kMiB);
+  CHECK_LT(said, 2 * kMiB);
+}
+
 TEST_CASE("A peer that reads its answers late receives all of them") {
   constexpr std::size_t kQuestions = 4000;
   constexpr std::size_t kBytes = 16 << 10;
