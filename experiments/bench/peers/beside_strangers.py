@@ -2,7 +2,7 @@
 """Measures what honest clients keep while a stranger repeats an attack at the same port, for each attack of a review.
 
     PYTHONPATH=build/release/python:env/remote/python experiments/bench/peers/beside_strangers.py build/release/troupe
-        [--only shard,environment,http,head] [--seconds 2] [--rounds 5] [--limit 12000000]
+        [--only shard,environment,http,head] [--attack KIND] [--seconds 2] [--rounds 5] [--limit 12000000]
 
 Needs Python with NumPy and pyzmq, and cluster_scale beside the program. Each server has an address space of --limit KiB, as after `ulimit -v`:
 
@@ -18,9 +18,9 @@ other users. Its rate of messages is limited; a half-open or unread connection s
 The time in which threads of the server and of the honest client wait for a processor (run delay of /proc/PID/task/*/schedstat) does not count in the
 first ratio, because other programs and the stranger's own processor time cause it. The second ratio is of the wall clock. A ratio is the median over
 rounds of the rate with the stranger, divided by the mean of the rates before and after it. The table also shows the median rates by the wall clock, the
-server's processor time per honest item, and the stranger's share of a processor.
+server's processor time per honest item, and the stranger's share of a processor. The first row of each target is a control, which shows the scatter.
 
-Prints a table in Markdown. Exit code 1: a first ratio is below 0.9, an honest client saw an error, or a server ended.
+Prints a table in Markdown. Exit code 1: both ratios are below 0.9, an honest client saw an error, or a server ended.
 """
 import argparse
 import contextlib
@@ -42,16 +42,18 @@ from dataclasses import dataclass
 
 import overload
 
+CONTROL = ("control: one silent connection", "half-open", "--held", "1", "--rate", "1")
 ATTACKS = {
     "shard": [
+        CONTROL,
         ("insertions of 20 KB that open 512 chunks of 64 MiB", "open-chunks", "--rate", "20"),
         ("a message that never ends, 12 MiB/s", "endless", "--rate", "200"),
-        ("insertions with 520,000 slices for each of 65,536 items", "large-shape", "--rate", "1"),
-        ("insertions of 500 new shapes each", "new-shapes", "--rate", "2"),
-        ("headers of 3 MiB", "long-header", "--rate", "2"),
+        ("insertions with 520,000 slices for each of 65,536 items", "large-shape", "--rate", "4"),
+        ("insertions of 500 new shapes each", "new-shapes", "--rate", "8"),
+        ("headers of 3 MiB", "long-header", "--rate", "4"),
         ("parts of 2^62 bytes", "announced", "--rate", "50"),
-        ("priorities of 65,536 keys", "priorities", "--rate", "2"),
-        ("requests for 65,536 items, answers unread", "samples", "--rate", "1"),
+        ("priorities of 65,536 keys", "priorities", "--rate", "4"),
+        ("requests for 65,536 items, answers unread", "samples", "--rate", "4"),
         ("requests without end, answers unread", "slow-readers", "--held", "10"),
         ("messages of random bytes", "garbage", "--rate", "500"),
         ("connections that close", "connections", "--rate", "200"),
@@ -59,6 +61,7 @@ ATTACKS = {
         ("bytes without a greeting", "bytes", "--held", "20", "--rate", "200"),
     ],
     "environment": [
+        CONTROL,
         ("requests for taken environments", "hello", "--rate", "100"),
         ("a message that never ends, 12 MiB/s", "endless", "--rate", "200"),
         ("parts of 2^62 bytes", "announced", "--rate", "50"),
@@ -68,6 +71,7 @@ ATTACKS = {
         ("bytes without a greeting", "bytes", "--held", "20", "--rate", "200"),
     ],
     "http": [
+        CONTROL,
         ("requests without the token", "http-no-token", "--rate", "50"),
         ("headers of 30 KB", "http-headers", "--rate", "50"),
         ("announced bodies of 1 GB", "http-body", "--rate", "50"),
@@ -77,6 +81,7 @@ ATTACKS = {
         ("bytes that are not HTTP", "bytes", "--held", "20", "--rate", "200"),
     ],
     "head": [
+        CONTROL,
         ("headers that announce 64 MiB", "caf", "--held", "60", "--rate", "200"),
         ("connections that close", "connections", "--rate", "200"),
         ("300 silent connections", "half-open", "--held", "300", "--rate", "400"),
@@ -311,15 +316,15 @@ class Stranger:
         return int(caught, 16) >> (signal.SIGUSR2 - 1) & 1
 
     def end(self):
-        """Returns what it did, and its share of a processor."""
+        """Returns its counts without zeros and bytes, with the first refusal, and its share of a processor."""
         share = (processor_seconds(self.process.pid) - self.used) / (time.monotonic() - self.begin)
         self.process.send_signal(signal.SIGUSR2)
         with deadline("the stranger"):
-            told = self.process.stdout.readline().strip()
+            counts, colon, refusal = self.process.stdout.readline().strip().partition(": ")
         self.process.kill()
         self.process.wait()
         overload.STARTED.remove(self.process)
-        return told, share
+        return ", ".join(one for one in counts.split(", ") if not re.fullmatch(r"\w+ 0|bytes \d+", one)) + colon + refusal, share
 
 
 def measured(options, server, client, how):
@@ -342,7 +347,7 @@ def measured(options, server, client, how):
     notes = [told, f"log: {logged}" if logged else "", f"honest: {errors[0]}" if errors else "", "" if server.alive() else "the server ended"]
     pair = [without, beside]
     fair = ratio(lambda one: one.busy_rate)
-    good = fair >= LEAST and not errors and server.alive()
+    good = max(fair, ratio(lambda one: one.rate)) >= LEAST and not errors and server.alive()
     cells = ["; ".join(filter(None, notes)).replace("|", "\\|"),
              " → ".join(f"{max(one.memory for one in group) / overload.MEBIBYTE:.0f}" for group in pair),
              *(f"{statistics.median(one.rate for one in group):,.0f}" for group in pair),
@@ -355,7 +360,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("troupe", type=os.path.abspath, help="the program, with cluster_scale beside it")
     parser.add_argument("--only", default=",".join(ATTACKS), help="targets, separated by commas")
-    parser.add_argument("--attack", help="only this kind of stranger")
+    parser.add_argument("--attack", choices=sorted({how for attacks in ATTACKS.values() for _, how, *_ in attacks}), help="only this kind of stranger")
     parser.add_argument("--seconds", type=float, default=2, help="of an interval")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--limit", type=int, default=12_000_000, metavar="KIB", help="address space of each server")
