@@ -33,7 +33,7 @@ Head::Head(const RunContext& context)
            .starting = [this] { write_record(); },
            .stalled =
                [this] {
-                 return schedule_.out_of_time(progress_)
+                 return out_of_time(config_, progress_)
                         && monitor_.still_seconds() >= kStalledAfter;
                }}),
       checkpoints_(context, actors_,

@@ -13,6 +13,10 @@ constexpr std::int64_t kRoundUpdates = 100; // per round, without environment ac
 constexpr double kPaceSeconds = 0.25;       // minimum time over which a pace is measured
 } // namespace
 
+bool out_of_time(const RunConfig& config, const Progress& now) {
+  return config.stop.minutes > 0 && now.training_seconds >= 60 * config.stop.minutes;
+}
+
 RunSchedule::RunSchedule(const RunConfig& config, const wire::RunState& before, bool begun)
     : config_(config),
       before_(before),
@@ -48,11 +52,7 @@ std::int64_t RunSchedule::lanes() const {
 bool RunSchedule::complete(const Progress& now) const {
   const bool done = config_.plays() ? now.environment_steps >= config_.stop.environment_steps
                                     : now.updates >= config_.stop.updates;
-  return done || out_of_time(now);
-}
-
-bool RunSchedule::out_of_time(const Progress& now) const {
-  return config_.stop.minutes > 0 && now.training_seconds >= 60 * config_.stop.minutes;
+  return done || out_of_time(config_, now);
 }
 
 void RunSchedule::begin_training(const Progress& now) {

@@ -10,6 +10,9 @@
 
 namespace troupe::actors {
 
+/// Whether a run has reached stop.minutes.
+bool out_of_time(const RunConfig& config, const Progress& now);
+
 /// Decides how far environments and learners may go, when to evaluate and when the run is complete.
 /// Pure decisions from counters, without actors or a clock.
 class RunSchedule {
@@ -37,8 +40,6 @@ public:
   }
   /// Whether the run has reached its steps, updates or minutes.
   bool complete(const Progress& now) const;
-  /// Whether it has reached stop.minutes.
-  bool out_of_time(const Progress& now) const;
 
   void begin_training(const Progress& now);
   /// Begins a pause; training() stays true until all actors stand still.

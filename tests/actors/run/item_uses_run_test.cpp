@@ -45,6 +45,10 @@ public:
     env::load_value(in, state_, "counting");
     return in;
   }
+  void save_lasting_state(std::vector<std::byte>& out) const override { save_state(out); }
+  std::span<const std::byte> load_lasting_state(std::span<const std::byte> in) override {
+    return load_state(in);
+  }
 
 private:
   struct State {

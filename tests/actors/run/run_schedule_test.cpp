@@ -244,11 +244,11 @@ TEST_CASE("Evaluations occur at multiples of their period, and steps or minutes 
   CHECK(schedule.evaluation_due(at_steps(3000)));
   CHECK_FALSE(schedule.complete(at_steps(11'999)));
   CHECK(schedule.complete(at_steps(12'000)));
-  CHECK_FALSE(schedule.out_of_time(at_steps(12'000)));
+  CHECK_FALSE(out_of_time(config, at_steps(12'000)));
   auto late = at_steps(0);
   late.training_seconds = 120;
   CHECK(schedule.complete(late));
-  CHECK(schedule.out_of_time(late));
+  CHECK(out_of_time(config, late));
 }
 
 TEST_CASE("A pause ends when training begins") {

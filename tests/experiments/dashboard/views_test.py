@@ -172,6 +172,7 @@ class Views(WatchedPage):
             chart = f"document.querySelectorAll('#view-{view} .chart')[{number}]"
             self.until(f"{chart}.querySelector('.chart-empty').hidden")
             page.emulate_media(color_scheme="light")
+            page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
             page.evaluate(f"""() => {{
               const drawn = () => {chart}.querySelector('canvas').toDataURL();
               document.looks = [drawn()];
