@@ -33,8 +33,8 @@ TORCH_MODULE(GlobalBatchNorm);
 
 /// Converts every BatchNorm1d, 2d and 3d within `module` to a global one, in place: its forward()
 /// then normalises over all replicas of the context, but LibTorch still refuses a single value per
-/// channel on one replica; it accepts an input without rows. Returns the number of converted modules. Call
-/// this last: moving the module to another device or type afterwards undoes it (see
+/// channel on one replica; it accepts an input without rows. Returns the number of converted
+/// modules. Call this last: moving the module to another device or type afterwards undoes it (see
 /// is_global_batch_norm()). Throws std::invalid_argument naming a batch norm that has neither
 /// weights nor running averages.
 int convert_batch_norm(torch::nn::Module& module, ReplicaContext& context);
