@@ -56,7 +56,7 @@ static void multiply_tile(const Tile& t) {
       right[j] = load(b + j * kWidth);
 #pragma GCC unroll 14
     for (int i = 0; i < kCount; ++i) {
-      const Vector left = Vector{} + base[i / 3][(i % 3) * row];
+      const Vector left = broadcast(base[i / 3][(i % 3) * row]);
 #pragma GCC unroll 2
       for (int j = 0; j < kVectors; ++j)
         sums[i][j] += left * right[j];

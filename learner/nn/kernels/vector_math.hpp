@@ -28,8 +28,14 @@ static inline void store(float* p, Vector v) {
   *reinterpret_cast<Unaligned*>(p) = v;
 }
 
+/// A vector of `value`. Subtracts 0, which the compiler leaves out; the addition of 0 would change
+/// -0, so that it took a real addition before each broadcast.
+static inline Vector broadcast(float value) {
+  return value - Vector{};
+}
+
 static inline Vector load_part(const float* p, Index count, float fill) {
-  Vector v = Vector{} + fill;
+  Vector v = broadcast(fill);
   for (Index i = 0; i < count; ++i)
     v[i] = p[i];
   return v;
