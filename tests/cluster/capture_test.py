@@ -1,5 +1,6 @@
 """Runs and captures the training of capture_test.sh, which calls it on the hosts of hosts.sh."""
 import argparse
+import collections
 import csv
 import glob
 import math
@@ -124,15 +125,19 @@ def run(troupe, folder, trusted, seconds):
 
 
 def see(troupe, folder, trusted, seconds):
-    """What was seen between the hosts, and its bytes per update."""
+    """What was seen between the hosts, and the bytes per update of the busiest connection, both ways: that of the gradients. The others carry more
+    per update where updates are slow."""
     with Capture() as capture:
         rate, updates = run(troupe, folder, trusted, seconds)
     seen = capture.between_hosts()
     print(f"{'trusted network' if trusted else 'encrypted'}: {rate:.1f} updates/s while captured; connections between the hosts:")
     for (source, port, target, other), size, bits in seen:
         print(f"  {source}:{port} to {target}:{other}: {size / 1e6:.1f} MB, {bits:.4f} bits per byte")
-    each = sum(size for _, size, _ in seen) / updates
-    print(f"  {each / 1e3:.1f} kB per update")
+    both_ways = collections.Counter()
+    for (source, port, target, other), size, _ in seen:
+        both_ways[frozenset([(source, port), (target, other)])] += size
+    each = max(both_ways.values(), default=0) / updates
+    print(f"  {each / 1e3:.1f} kB of gradients per update")
     return seen, each
 
 
