@@ -113,7 +113,7 @@ def train_and_export(troupe, top):
     ends = 'evaluation { period: 0 final_episodes: 1 video: false } stop { environment_steps: 5000 }'
     for name, experiment in TRAINED.items():
         (top / f"{name}.textproto").write_text(f"{experiment} {ends}")
-        subprocess.run([troupe, "train", f"{name}.textproto", "--quiet"], cwd=top, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([troupe, "train", f"{name}.textproto", "--quiet", "--set", "deterministic=true"], cwd=top, check=True, stdout=subprocess.DEVNULL)
         run, = (top / "runs" / name).iterdir()
         subprocess.run([troupe, "export", run, "--out", top / name, "--namespace", name, "--samples", OBSERVATIONS], cwd=top, check=True, stdout=subprocess.DEVNULL)
         assert json.loads((top / name / "contract.json").read_text())["updates"] >= 10, f"{name} was not trained"
