@@ -43,6 +43,12 @@ from dataclasses import dataclass
 import overload
 
 CONTROL = ("control: one silent connection", "half-open", "--held", "1", "--rate", "1")
+ANY_PORT = [
+    ("messages of random bytes", "garbage", "--rate", "500"),
+    ("connections that close", "connections", "--rate", "200"),
+    ("300 silent connections, 256 descriptors", "half-open", "--held", "300", "--rate", "400"),
+    ("bytes without a greeting", "bytes", "--held", "20", "--rate", "200"),
+]
 ATTACKS = {
     "shard": [
         CONTROL,
@@ -55,20 +61,14 @@ ATTACKS = {
         ("priorities of 65,536 keys", "priorities", "--rate", "4"),
         ("requests for 65,536 items, answers unread", "samples", "--rate", "4"),
         ("requests without end, answers unread", "slow-readers", "--held", "10"),
-        ("messages of random bytes", "garbage", "--rate", "500"),
-        ("connections that close", "connections", "--rate", "200"),
-        ("300 silent connections, 256 descriptors", "half-open", "--held", "300", "--rate", "400"),
-        ("bytes without a greeting", "bytes", "--held", "20", "--rate", "200"),
+        *ANY_PORT,
     ],
     "environment": [
         CONTROL,
         ("requests for taken environments", "hello", "--rate", "100"),
         ("a message that never ends, 12 MiB/s", "endless", "--rate", "200"),
         ("parts of 2^62 bytes", "announced", "--rate", "50"),
-        ("messages of random bytes", "garbage", "--rate", "500"),
-        ("connections that close", "connections", "--rate", "200"),
-        ("300 silent connections, 256 descriptors", "half-open", "--held", "300", "--rate", "400"),
-        ("bytes without a greeting", "bytes", "--held", "20", "--rate", "200"),
+        *ANY_PORT,
     ],
     "http": [
         CONTROL,
