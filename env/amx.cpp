@@ -32,9 +32,14 @@ struct alignas(64) TileConfiguration {
   std::uint8_t rows[16]{};
 };
 
+/// Asks the system to keep the tiles of this process's threads. Without it, they may not be used.
+bool asks_permission() {
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
 /// Multiplies two tiles of ones.
 bool multiplies_tiles() {
-  if (::syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0)
+  if (!asks_permission())
     return false;
   TileConfiguration configuration;
   for (int tile = 0; tile < 3; ++tile) {
@@ -64,6 +69,9 @@ bool multiplies_tiles() {
 
 #else
 
+bool asks_permission() {
+  return false;
+}
 bool multiplies_tiles() {
   return false;
 }
@@ -102,9 +110,14 @@ bool succeeds_in_child(bool (*trial)()) {
   return ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+bool executes_amx() {
+  static const bool executes =
+      announces_amx() && succeeds_in_child(multiplies_tiles) && asks_permission();
+  return executes;
+}
+
 void avoid_broken_amx() {
-  if (std::getenv("ONEDNN_MAX_CPU_ISA") == nullptr && announces_amx()
-      && !succeeds_in_child(multiplies_tiles))
+  if (std::getenv("ONEDNN_MAX_CPU_ISA") == nullptr && announces_amx() && !executes_amx())
     ::setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", 1);
 }
 

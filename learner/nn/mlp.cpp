@@ -20,7 +20,7 @@ void weight_gradient(const Tape::Layer& layer, LayerTensors& gradients, Workspac
   if (layer.half_input.defined())
     half_weight_gradient(layer.half_input, layer.half_gradient, gradients.weight, workspace);
   else
-    linear_weight_gradient(layer.input, layer.gradient, gradients.weight, workspace);
+    linear_weight_gradient(layer.input, layer.gradient, gradients.weight, workspace, layer.factors);
 }
 
 /// half_input must be set if it is defined.
@@ -29,7 +29,7 @@ void product(const LayerTensors& p, const Tape::Layer& layer, at::Tensor& out,
   if (layer.half_input.defined())
     half_linear(layer.half_input, p.half, p.bias, out, workspace);
   else
-    linear(layer.input, p.weight, p.bias, out, workspace);
+    linear(layer.input, p.weight, p.bias, out, workspace, layer.factors);
 }
 
 /// Writes the gradient of the first inputs of the layer, as many as `before` has.
@@ -39,7 +39,8 @@ void input_gradient(const LayerTensors& p, const Tape::Layer& layer, at::Tensor&
     half_input_gradient(layer.half_gradient, p.half.narrow(0, 0, before.size(1)), before,
                         workspace);
   else
-    linear_input_gradient(layer.gradient, p.weight.narrow(0, 0, before.size(1)), before, workspace);
+    linear_input_gradient(layer.gradient, p.weight.narrow(0, 0, before.size(1)), before, workspace,
+                          layer.factors);
 }
 
 } // namespace
@@ -123,7 +124,11 @@ void Mlp::prepare(const std::vector<LayerTensors>& parameters, const at::Tensor&
       layer.input = at::empty({batch, layer_inputs(i)}, x.options());
     layer.output = at::empty({batch, layers_[i].outputs}, x.options());
     layer.gradient = at::empty_like(layer.output);
-    if (multiplies_halves(parameters[i], batch)) {
+    if (!multiplies_halves(parameters[i], batch)) {
+      layer.factors = Factors::whole;
+    } else if (uses_kernels(layer.output) && multiplies_rounded()) {
+      layer.factors = Factors::rounded;
+    } else {
       layer.half_input = at::empty({batch, layer_inputs(i)}, x.options().dtype(at::kBFloat16));
       layer.half_gradient = at::empty_like(layer.output, at::kBFloat16);
     }
@@ -271,7 +276,7 @@ Tape rows_of(const Tape& tape, std::int64_t first, std::int64_t count) {
   for (const Tape::Layer& layer : tape.layers)
     made.layers.push_back({part(layer.input), part(layer.output), part(layer.normalised),
                            part(layer.inverse), part(layer.gradient), part(layer.half_input),
-                           part(layer.half_gradient)});
+                           part(layer.half_gradient), layer.factors});
   made.input_gradient = part(tape.input_gradient);
   made.extra_gradient = part(tape.extra_gradient);
   return made;

@@ -36,9 +36,10 @@ struct Tape {
     at::Tensor output;     // [batch, outputs]
     at::Tensor normalised; // only with a LayerNorm
     at::Tensor inverse;
-    at::Tensor gradient; // of the output, then of the activation's input
-    at::Tensor half_input;
+    at::Tensor gradient;      // of the output, then of the activation's input
+    at::Tensor half_input;    // only for products in bfloat16 by LibTorch
     at::Tensor half_gradient; // of the activation's input
+    Factors factors = Factors::whole;
   };
   std::vector<Layer> layers;
   at::Tensor input_gradient; // [batch, first layer's inputs without the extra ones]

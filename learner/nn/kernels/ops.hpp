@@ -18,11 +18,14 @@ namespace troupe::learner {
 class Workspace {
 public:
   float* floats(std::int64_t count);
+  /// Memory for packed factors in bfloat16.
+  std::uint16_t* packed(std::int64_t count);
   /// Returns [rows, columns] of bfloat16 on the device of `like`, valid until the next call.
   at::Tensor halves(std::int64_t rows, std::int64_t columns, const at::Tensor& like);
 
 private:
   at::Tensor halves_;
+  at::Tensor packed_;
   at::Tensor buffer_;
 };
 
@@ -42,16 +45,27 @@ const ProductChoice* use_products(const ProductChoice* choice);
 /// use_products(), or else by the number of multiplications.
 bool halves_are_faster(std::int64_t rows, std::int64_t inputs, std::int64_t outputs);
 
+/// Whether a product rounds its factors to bfloat16, for AMX; it adds in float32.
+enum class Factors : std::uint8_t { whole, rounded };
+
+/// Whether this thread may use Factors::rounded on float32 tensors of the CPU: the processor has
+/// AMX, unless use_amx(false) was called or ONEDNN_MAX_CPU_ISA is set.
+bool multiplies_rounded();
+/// Returns the previous value.
+bool use_amx(bool on);
+
 /// out[m, n] = x[m, k] * weight[k, n] + bias[n]
 void linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out,
-            Workspace& workspace);
+            Workspace& workspace, Factors factors = Factors::whole);
 /// weight_gradient[k, n] = x^T * gradient
 void linear_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
-                            at::Tensor& weight_gradient, Workspace& workspace);
+                            at::Tensor& weight_gradient, Workspace& workspace,
+                            Factors factors = Factors::whole);
 /// input_gradient[m, k] = gradient[m, n] * weight[k, n]^T. `weight` may be a range of rows of a
 /// larger weight.
 void linear_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
-                           at::Tensor& input_gradient, Workspace& workspace);
+                           at::Tensor& input_gradient, Workspace& workspace,
+                           Factors factors = Factors::whole);
 
 /// out = x, converted to bfloat16; both have the same shape.
 void narrow_into(const at::Tensor& x, at::Tensor& out);

@@ -71,17 +71,19 @@ void measure_shape(ProductTiming& timing, Workspace& workspace) {
   at::Tensor y = at::empty_like(gradient);
   at::Tensor x_gradient = at::empty_like(x);
   at::Tensor weight_gradient = at::empty_like(weight);
-  const auto multiply = [&] {
+  const auto multiply = [&](Factors factors) {
     switch (timing.product) {
     case Product::forward:
-      return linear(x, weight, bias, y, workspace);
+      return linear(x, weight, bias, y, workspace, factors);
     case Product::weight_gradient:
-      return linear_weight_gradient(x, gradient, weight_gradient, workspace);
+      return linear_weight_gradient(x, gradient, weight_gradient, workspace, factors);
     case Product::input_gradient:
-      return linear_input_gradient(gradient, weight, x_gradient, workspace);
+      return linear_input_gradient(gradient, weight, x_gradient, workspace, factors);
     }
   };
   const auto multiply_halves = [&] {
+    if (multiplies_rounded())
+      return multiply(Factors::rounded);
     switch (timing.product) {
     case Product::forward:
       narrow_into(x, half_x);
@@ -101,8 +103,8 @@ void measure_shape(ProductTiming& timing, Workspace& workspace) {
       if (way == Way::halves && !has_bfloat16_instructions())
         continue;
       use_products(way == Way::library ? &library : nullptr);
-      const double seconds =
-          way == Way::halves ? seconds_of(multiply_halves) : seconds_of(multiply);
+      const double seconds = way == Way::halves ? seconds_of(multiply_halves)
+                                                : seconds_of([&] { multiply(Factors::whole); });
       double& least = way == Way::ours      ? timing.ours
                       : way == Way::library ? timing.library
                                             : timing.halves;
@@ -115,8 +117,10 @@ void measure_shape(ProductTiming& timing, Workspace& workspace) {
 /// Timings of another processor, LibTorch or set of instructions do not apply.
 std::string header() {
   const char* limit = std::getenv("ONEDNN_MAX_CPU_ISA");
-  return std::string("products, seconds of ours, of LibTorch, and in bfloat16; LibTorch ")
+  return std::string(
+             "products, seconds of ours, of LibTorch's, and with factors in bfloat16; LibTorch ")
          + TORCH_VERSION + "; kernels: " + kernel_table().name
+         + (multiplies_rounded() ? " and AMX" : "")
          + (limit != nullptr ? "; oneDNN: " + std::string(limit) : "");
 }
 

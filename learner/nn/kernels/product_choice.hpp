@@ -12,8 +12,8 @@ namespace troupe::learner {
 enum class Product : std::uint8_t { forward, weight_gradient, input_gradient };
 
 /// Seconds that one product of a shape takes on one thread: in float32 with our kernels and with
-/// LibTorch, and in bfloat16 with LibTorch, including the conversion of a float32 factor and of the
-/// result.
+/// LibTorch, and with factors in bfloat16, by our kernels for AMX or LibTorch, including
+/// conversions.
 struct ProductTiming {
   Product product = Product::forward;
   std::int64_t rows = 0, inputs = 0, outputs = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// Vectors of the widest kind in the instruction set for which this file is compiled. Only
-// kernels.cpp includes it. Everything is static, so that the rest of the program never shares a
+// Vectors of the widest kind in the instruction set for which this file is compiled. Only the
+// kernels include it. Everything is static, so that the rest of the program never shares a
 // function compiled for a newer processor (for the same reason it uses no templates of the standard
 // library).
 

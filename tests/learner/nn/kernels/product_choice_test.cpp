@@ -1,5 +1,6 @@
 #include "learner/nn/kernels/product_choice.hpp"
 
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -108,6 +109,45 @@ TEST_CASE("Both implementations compute the same products") {
         CAPTURE(i);
         CHECK(at::allclose(ours[i], theirs[i], 1e-4, 1e-4));
       }
+    }
+  }
+  at::set_num_threads(threads);
+}
+
+TEST_CASE(
+    "Products with AMX equal those of factors rounded to bfloat16, with any number of threads") {
+  if (!multiplies_rounded()) {
+    MESSAGE("skipped: no AMX here");
+    return;
+  }
+  const auto rounded = [](const at::Tensor& t) { return t.to(at::kBFloat16).to(at::kDouble); };
+  const int threads = at::get_num_threads();
+  for (const auto& [rows, inputs, outputs] :
+       {std::tuple{1, 1, 1}, {33, 65, 47}, {100, 64, 1}, {256, 23, 256}, {300, 260, 300}}) {
+    CAPTURE(rows);
+    CAPTURE(inputs);
+    const at::Tensor x = at::randn({rows, inputs}), whole = at::randn({inputs + 3, outputs}),
+                     bias = at::randn({outputs}), gradient = at::randn({rows, outputs});
+    const at::Tensor weight = whole.narrow(0, 0, inputs); // as for a layer with an extra input
+    std::vector<at::Tensor> before;
+    for (const int used : {1, 2}) {
+      at::set_num_threads(used);
+      at::Tensor y = at::full({rows, outputs}, NAN), of_weight = at::full({inputs, outputs}, NAN),
+                 of_x = at::full({rows, inputs}, NAN);
+      Workspace workspace;
+      linear(x, weight, bias, y, workspace, Factors::rounded);
+      linear_weight_gradient(x, gradient, of_weight, workspace, Factors::rounded);
+      linear_input_gradient(gradient, weight, of_x, workspace, Factors::rounded);
+      const auto close = [](const at::Tensor& found, const at::Tensor& wanted) {
+        return at::allclose(found.to(at::kDouble), wanted, 1e-5, 1e-4);
+      };
+      CHECK(close(y, at::addmm(bias.to(at::kDouble), rounded(x), rounded(weight))));
+      CHECK(close(of_weight, at::mm(rounded(x).t(), rounded(gradient))));
+      CHECK(close(of_x, at::mm(rounded(gradient), rounded(weight).t())));
+      if (!before.empty())
+        CHECK((at::equal(y, before[0]) && at::equal(of_weight, before[1])
+               && at::equal(of_x, before[2])));
+      before = {y, of_weight, of_x};
     }
   }
   at::set_num_threads(threads);

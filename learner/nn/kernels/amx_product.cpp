@@ -1,0 +1,202 @@
+#include "learner/nn/kernels/amx_product.hpp"
+
+#if defined(__AMX_BF16__)
+#include <immintrin.h>
+
+#define TROUPE_KERNELS kernels_amx
+#include "learner/nn/kernels/vector_math.hpp"
+#endif
+
+namespace troupe::learner {
+
+#if defined(__AMX_BF16__)
+
+namespace {
+
+using kernels_amx::Index;
+using kernels_amx::transpose;
+using kernels_amx::Vector;
+
+constexpr Index kRows = 16;    // of a tile
+constexpr Index kDepth = 32;   // numbers of a row of a tile in bfloat16
+constexpr Index kColumns = 16; // of a tile of sums
+constexpr Index kTile = kRows * kDepth;
+constexpr Index kBlock = 32; // rows and columns of c that stay in tiles while k runs
+
+Index blocks(Index count, Index size) {
+  return (count + size - 1) / size;
+}
+
+__mmask16 first(Index count) {
+  return count >= 16 ? static_cast<__mmask16>(-1)
+                     : static_cast<__mmask16>(count <= 0 ? 0 : (1u << count) - 1);
+}
+
+__m512 load(const float* p, Index count) {
+  return _mm512_maskz_loadu_ps(first(count), p);
+}
+
+__m512i pairs(__m512 low, __m512 high) { // 16 numbers of low, then 16 of high
+  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+}
+
+/// A tile of a: 16 rows of 32 numbers each, zero beyond `rows` and `depth`.
+void pack_left(const Strided& a, Index rows, Index depth, std::uint16_t* out) {
+  if (a.column == 1) {
+    for (Index i = 0; i < kRows; ++i) {
+      const __m512i row = i < rows ? pairs(load(a.data + i * a.row, depth),
+                                           load(a.data + i * a.row + 16, depth - 16))
+                                   : __m512i{};
+      _mm512_store_si512(out + i * kDepth, row);
+    }
+    return;
+  }
+  Vector low[16], high[16]; // columns of a
+  for (Index j = 0; j < 16; ++j) {
+    low[j] = j < depth ? load(a.data + j * a.column, rows) : Vector{};
+    high[j] = j + 16 < depth ? load(a.data + (j + 16) * a.column, rows) : Vector{};
+  }
+  transpose(low);
+  transpose(high);
+  for (Index i = 0; i < kRows; ++i)
+    _mm512_store_si512(out + i * kDepth, pairs(low[i], high[i]));
+}
+
+/// A tile of b: 16 rows of 16 pairs; a pair has two numbers of a column.
+void pack_tile(const Strided& b, Index depth, Index columns, std::uint16_t* out) {
+  if (b.column == 1) {
+    alignas(64) static constexpr std::uint16_t kMix[32] = {
+        0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    const __m512i mix = _mm512_load_si512(kMix);
+    for (Index p = 0; p < kRows; ++p) {
+      const __m512 even = 2 * p < depth ? load(b.data + 2 * p * b.row, columns) : __m512{};
+      const __m512 odd = 2 * p + 1 < depth ? load(b.data + (2 * p + 1) * b.row, columns) : __m512{};
+      _mm512_store_si512(out + p * kDepth,
+                         _mm512_maskz_permutexvar_epi16(~__mmask32{0}, mix, pairs(even, odd)));
+    }
+    return;
+  }
+  Vector rows[16]; // of pairs, by columns of b
+  for (Index j = 0; j < kColumns; ++j)
+    rows[j] = j < columns ? reinterpret_cast<Vector>(pairs(
+                  load(b.data + j * b.column, depth), load(b.data + j * b.column + 16, depth - 16)))
+                          : Vector{};
+  transpose(rows);
+  for (Index p = 0; p < kRows; ++p)
+    _mm512_store_si512(out + p * kDepth, reinterpret_cast<__m512i>(rows[p]));
+}
+
+struct alignas(64) Configuration {
+  std::uint8_t palette = 1, start_row = 0;
+  std::uint8_t reserved[14]{};
+  std::uint16_t row_bytes[16]{};
+  std::uint8_t rows[16]{};
+  Configuration() {
+    for (int tile = 0; tile < 8; ++tile) {
+      row_bytes[tile] = 64;
+      rows[tile] = 16;
+    }
+  }
+};
+
+/// Writes what is valid of a block of sums.
+void spread(const float* sums, float* c, Index c_row, Index rows, Index columns) {
+  for (Index i = 0; i < rows; ++i)
+    for (Index j = 0; j < columns; j += 16)
+      _mm512_mask_storeu_ps(c + i * c_row + j, first(columns - j),
+                            _mm512_load_ps(sums + i * kBlock + j));
+}
+
+} // namespace
+
+Index amx_packed_size(Index k, Index n) {
+  return 2 * blocks(n, kBlock) * blocks(k, kDepth) * kTile;
+}
+
+Index amx_scratch_size(Index k) {
+  return 2 * blocks(k, kDepth) * kTile;
+}
+
+void pack_amx(const Strided& b, Index k, Index n, std::uint16_t* packed) {
+  const Index depths = blocks(k, kDepth);
+  for (Index j = 0; j < 2 * blocks(n, kBlock); ++j)
+    for (Index d = 0; d < depths; ++d)
+      pack_tile({b.data + d * kDepth * b.row + j * kColumns * b.column, b.row, b.column},
+                k - d * kDepth, n - j * kColumns, packed + (j * depths + d) * kTile);
+}
+
+void multiply_amx(const Strided& a, const std::uint16_t* packed, const float* bias, float* c,
+                  Index c_row, Index m, Index n, Index k, std::uint16_t* left) {
+  static const Configuration configuration;
+  _tile_loadconfig(&configuration);
+  const Index depths = blocks(k, kDepth);
+  alignas(64) float sums[kBlock * kBlock];
+  alignas(64) float start[kBlock];
+  for (Index i = 0; i < m; i += kBlock) {
+    for (Index half = 0; half < 2; ++half)
+      for (Index d = 0; d < depths; ++d)
+        pack_left({a.data + (i + half * kRows) * a.row + d * kDepth * a.column, a.row, a.column},
+                  m - i - half * kRows, k - d * kDepth, left + (half * depths + d) * kTile);
+    const std::uint16_t* upper = left;
+    const std::uint16_t* lower = left + depths * kTile;
+    for (Index j = 0; j < n; j += kBlock) {
+      if (bias == nullptr) {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+      } else {
+        const float* from = bias + j;
+        if (n - j < kBlock) {
+          _mm512_store_ps(start, load(bias + j, n - j));
+          _mm512_store_ps(start + 16, load(bias + j + 16, n - j - 16));
+          from = start;
+        }
+        _tile_loadd(0, from, 0);
+        _tile_loadd(1, from + 16, 0);
+        _tile_loadd(2, from, 0);
+        _tile_loadd(3, from + 16, 0);
+      }
+      const std::uint16_t* one = packed + (j / kColumns) * depths * kTile;
+      const std::uint16_t* two = one + depths * kTile;
+      for (Index d = 0; d < depths; ++d) {
+        _tile_loadd(4, upper + d * kTile, 64);
+        _tile_loadd(6, one + d * kTile, 64);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_loadd(7, two + d * kTile, 64);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_loadd(5, lower + d * kTile, 64);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+      }
+      const bool whole = m - i >= kBlock && n - j >= kBlock;
+      float* to = whole ? c + i * c_row + j : sums;
+      const Index row = whole ? c_row : kBlock;
+      _tile_stored(0, to, row * 4);
+      _tile_stored(1, to + 16, row * 4);
+      _tile_stored(2, to + 16 * row, row * 4);
+      _tile_stored(3, to + 16 * row + 16, row * 4);
+      if (!whole)
+        spread(sums, c + i * c_row + j, c_row, m - i < kBlock ? m - i : kBlock,
+               n - j < kBlock ? n - j : kBlock);
+    }
+  }
+  _tile_release(); // so that the system need not keep the tiles
+}
+
+#else // other processors, on which nothing calls these
+
+void pack_amx(const Strided&, std::int64_t, std::int64_t, std::uint16_t*) {}
+std::int64_t amx_packed_size(std::int64_t, std::int64_t) {
+  return 0;
+}
+void multiply_amx(const Strided&, const std::uint16_t*, const float*, float*, std::int64_t,
+                  std::int64_t, std::int64_t, std::int64_t, std::uint16_t*) {}
+std::int64_t amx_scratch_size(std::int64_t) {
+  return 0;
+}
+
+#endif
+
+} // namespace troupe::learner
