@@ -90,7 +90,10 @@ void take_in(Direction& way, Link& link) {
       return;
     if (from.sll_pkttype == PACKET_OUTGOING)
       continue; // sent by this program
-    if (std::uniform_real_distribution<>(0, 1)(link.random) < link.loss
+    // Without the address of a host the kernel says "no route" after three questions, which is not
+    // what a lossy link shall test.
+    const bool can_be_lost = from.sll_protocol != htons(ETH_P_ARP);
+    if ((can_be_lost && std::uniform_real_distribution<>(0, 1)(link.random) < link.loss)
         || way.bytes + static_cast<std::size_t>(count) > kMostWaiting) {
       ++link.lost;
       continue;
