@@ -12,15 +12,17 @@ namespace {
 constexpr std::int64_t kWideLayer = 32; // products with fewer columns do not gain from bfloat16
 
 bool multiplies_halves(const LayerTensors& p, std::int64_t rows) {
-  return p.half.defined()
-         && (!p.half.is_cpu() || halves_are_faster(rows, p.half.size(0), p.half.size(1)));
+  return (p.half.defined() || p.rounded != nullptr)
+         && (!p.weight.is_cpu() || halves_are_faster(rows, p.weight.size(0), p.weight.size(1)));
 }
 
 void weight_gradient(const Tape::Layer& layer, LayerTensors& gradients, Workspace& workspace) {
   if (layer.half_input.defined())
     half_weight_gradient(layer.half_input, layer.half_gradient, gradients.weight, workspace);
+  else if (layer.rounded)
+    rounded_weight_gradient(layer.input, layer.gradient, gradients.weight, workspace);
   else
-    linear_weight_gradient(layer.input, layer.gradient, gradients.weight, workspace, layer.factors);
+    linear_weight_gradient(layer.input, layer.gradient, gradients.weight, workspace);
 }
 
 /// half_input must be set if it is defined.
@@ -28,8 +30,10 @@ void product(const LayerTensors& p, const Tape::Layer& layer, at::Tensor& out,
              Workspace& workspace) {
   if (layer.half_input.defined())
     half_linear(layer.half_input, p.half, p.bias, out, workspace);
+  else if (layer.rounded)
+    rounded_linear(layer.input, *p.rounded, p.bias, out);
   else
-    linear(layer.input, p.weight, p.bias, out, workspace, layer.factors);
+    linear(layer.input, p.weight, p.bias, out, workspace);
 }
 
 /// Writes the gradient of the first inputs of the layer, as many as `before` has.
@@ -38,9 +42,10 @@ void input_gradient(const LayerTensors& p, const Tape::Layer& layer, at::Tensor&
   if (layer.half_gradient.defined())
     half_input_gradient(layer.half_gradient, p.half.narrow(0, 0, before.size(1)), before,
                         workspace);
+  else if (layer.rounded)
+    rounded_input_gradient(layer.gradient, *p.rounded, before);
   else
-    linear_input_gradient(layer.gradient, p.weight.narrow(0, 0, before.size(1)), before, workspace,
-                          layer.factors);
+    linear_input_gradient(layer.gradient, p.weight.narrow(0, 0, before.size(1)), before, workspace);
 }
 
 } // namespace
@@ -68,15 +73,20 @@ void Mlp::declare(ParameterLayout& layout, const std::string& prefix) {
 }
 
 std::vector<LayerTensors> Mlp::bind(const ParameterLayout& layout, const at::Tensor& flat,
-                                    const at::Tensor& halves) const {
+                                    const Halves& halves) const {
   std::vector<LayerTensors> bound;
   std::size_t entry = first_entry_;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     LayerTensors& layer = bound.emplace_back();
+    layer.weight = layout.stored_view(flat, entry);
     if (halves.defined() && !layers_[i].exact
-        && std::min(layer_inputs(i), layers_[i].outputs) >= kWideLayer)
-      layer.half = layout.stored_view(halves, entry);
-    layer.weight = layout.stored_view(flat, entry++);
+        && std::min(layer_inputs(i), layers_[i].outputs) >= kWideLayer) {
+      if (halves.flat().defined())
+        layer.half = layout.stored_view(halves.flat(), entry);
+      else
+        layer.rounded = std::make_shared<RoundedWeight>(layer.weight, halves.edition());
+    }
+    ++entry;
     layer.bias = layout.stored_view(flat, entry++);
     if (has_norm(i) && layers_[i].fixed_norm) {
       layer.gain = at::ones({norm_width(i)}, flat.options());
@@ -124,11 +134,9 @@ void Mlp::prepare(const std::vector<LayerTensors>& parameters, const at::Tensor&
       layer.input = at::empty({batch, layer_inputs(i)}, x.options());
     layer.output = at::empty({batch, layers_[i].outputs}, x.options());
     layer.gradient = at::empty_like(layer.output);
-    if (!multiplies_halves(parameters[i], batch)) {
-      layer.factors = Factors::whole;
-    } else if (uses_kernels(layer.output) && multiplies_rounded()) {
-      layer.factors = Factors::rounded;
-    } else {
+    const bool halves = multiplies_halves(parameters[i], batch);
+    layer.rounded = halves && parameters[i].rounded != nullptr;
+    if (halves && !layer.rounded) {
       layer.half_input = at::empty({batch, layer_inputs(i)}, x.options().dtype(at::kBFloat16));
       layer.half_gradient = at::empty_like(layer.output, at::kBFloat16);
     }
@@ -276,7 +284,7 @@ Tape rows_of(const Tape& tape, std::int64_t first, std::int64_t count) {
   for (const Tape::Layer& layer : tape.layers)
     made.layers.push_back({part(layer.input), part(layer.output), part(layer.normalised),
                            part(layer.inverse), part(layer.gradient), part(layer.half_input),
-                           part(layer.half_gradient), layer.factors});
+                           part(layer.half_gradient), layer.rounded});
   made.input_gradient = part(tape.input_gradient);
   made.extra_gradient = part(tape.extra_gradient);
   return made;

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "learner/nn/kernels/ops.hpp"
+#include "learner/nn/kernels/rounded_product.hpp"
 #include "learner/nn/parameter_layout.hpp"
 
 namespace troupe::learner {
@@ -26,7 +28,9 @@ struct LayerTensors {
   at::Tensor bias;
   at::Tensor gain;
   at::Tensor shift;
-  at::Tensor half{}; // the weight in bfloat16, for products in that type
+  // For products in bfloat16, one of these:
+  at::Tensor half{}; // the weight in that type
+  std::shared_ptr<RoundedWeight> rounded{};
 };
 
 /// What a forward pass keeps for the backward pass. The caller fills `gradient` of the last layer.
@@ -37,9 +41,9 @@ struct Tape {
     at::Tensor normalised; // only with a LayerNorm
     at::Tensor inverse;
     at::Tensor gradient;      // of the output, then of the activation's input
-    at::Tensor half_input;    // only for products in bfloat16 by LibTorch
+    at::Tensor half_input;    // only for products by LibTorch in bfloat16
     at::Tensor half_gradient; // of the activation's input
-    Factors factors = Factors::whole;
+    bool rounded = false;     // products with AMX
   };
   std::vector<Layer> layers;
   at::Tensor input_gradient; // [batch, first layer's inputs without the extra ones]
@@ -62,11 +66,11 @@ public:
 
   /// Declares the names "<prefix>.<layer>.weight" etc. Call it once, before bind().
   void declare(ParameterLayout& layout, const std::string& prefix);
-  /// `halves` is `flat` in bfloat16, maintained by the caller. It is used for the products of all
+  /// `halves` is `flat` in bfloat16, refreshed by the caller. It is used for the products of all
   /// layers except narrow and exact ones and, on the CPU, layers that are faster in float32
   /// (halves_are_faster()). If undefined, products have the type of `flat`.
   std::vector<LayerTensors> bind(const ParameterLayout& layout, const at::Tensor& flat,
-                                 const at::Tensor& halves = {}) const;
+                                 const Halves& halves = {}) const;
   enum class Weights : std::uint8_t {
     uniform,    // weights and biases in ±1/sqrt(inputs)
     orthogonal, // biases: 0

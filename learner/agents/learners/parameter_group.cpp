@@ -5,17 +5,7 @@
 
 #include <torch/types.h>
 
-#include "learner/nn/kernels/ops.hpp"
-
 namespace troupe::learner {
-namespace {
-
-void follow(const at::Tensor& whole, at::Tensor& half) {
-  if (half.defined())
-    narrow_into(whole, half);
-}
-
-} // namespace
 
 void ParameterGroup::build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
                            double max_gradient_norm, double weight_decay) {
@@ -32,14 +22,13 @@ void ParameterGroup::build(ReplicaContext& context, const at::Tensor& initial, d
 }
 
 void ParameterGroup::keep_halves() {
-  half_ = at::empty_like(flat_, at::kBFloat16);
-  target_half_ = at::empty_like(flat_, at::kBFloat16);
-  refresh_halves();
+  half_ = Halves(flat_);
+  target_half_ = Halves(target_);
 }
 
 void ParameterGroup::refresh_halves() {
-  follow(flat_, half_);
-  follow(target_, target_half_);
+  half_.refresh(flat_);
+  target_half_.refresh(target_);
 }
 
 void ParameterGroup::complain(const char* loss_name, double loss, std::int64_t number,
@@ -71,7 +60,7 @@ void ParameterGroup::step(const char* loss_name, double loss, std::int64_t updat
   } catch (const std::runtime_error& error) {
     complain(loss_name, loss, update, error.what());
   }
-  follow(flat_, half_);
+  half_.refresh(flat_);
 }
 
 at::Tensor ParameterGroup::step_on_device(const at::Tensor& loss, at::Tensor& problem,
@@ -85,7 +74,7 @@ at::Tensor ParameterGroup::step_on_device(const at::Tensor& loss, at::Tensor& pr
     gradient_.div_(at::where(sound, divisor, at::ones_like(divisor)).to(gradient_.scalar_type()));
   }
   adam_->step_on_device(gradient_, count, problem, rate);
-  follow(flat_, half_);
+  half_.refresh(flat_);
   return norm;
 }
 
@@ -106,7 +95,7 @@ void ParameterGroup::average_target(double weight, std::int64_t times) {
     return;
   average_into(target_, flat_,
                times == 1 ? weight : 1 - std::pow(1 - weight, static_cast<double>(times)));
-  follow(target_, target_half_);
+  target_half_.refresh(target_);
 }
 
 void ParameterGroup::show_parameters(TensorMap& out, bool with_target) const {

@@ -9,6 +9,7 @@
 #include "learner/gradients/schedule.hpp"
 #include "learner/gradients/wrapped_optimizer.hpp"
 #include "learner/nn/kernels/fused_adam.hpp"
+#include "learner/nn/kernels/rounded_product.hpp"
 #include "learner/nn/parameter_layout.hpp"
 #include "learner/replicas/replica_context.hpp"
 
@@ -31,8 +32,8 @@ public:
   at::Tensor& target() { return target_; }
   /// Copies of parameters and target in bfloat16, for Mlp::bind(). Undefined before keep_halves().
   /// step() and average_target() update them.
-  const at::Tensor& half() const { return half_; }
-  const at::Tensor& target_half() const { return target_half_; }
+  const Halves& half() const { return half_; }
+  const Halves& target_half() const { return target_half_; }
   void keep_halves(); // after build()
   /// Updates the copies after other code has changed parameters or target.
   void refresh_halves();
@@ -70,7 +71,7 @@ private:
   at::Tensor flat_;
   at::Tensor gradient_;
   at::Tensor target_;
-  at::Tensor half_, target_half_;
+  Halves half_, target_half_;
   FusedAdam* adam_ = nullptr;
   std::unique_ptr<WrappedOptimizer> optimizer_;
   double learning_rate_ = 0; // peak of the schedule

@@ -49,7 +49,7 @@ PredictiveEncoder::PredictiveEncoder(const PredictiveConfig& config, const Predi
 }
 
 PredictiveEncoder::Parts PredictiveEncoder::parts_of(const at::Tensor& flat,
-                                                     const at::Tensor& halves) const {
+                                                     const Halves& halves) const {
   const ParameterLayout& layout = group_.layout();
   return {shape_.pixels ? shape_.convolutions.bind(layout, flat) : EncoderShape::Tensors(),
           shape_.state.bind(layout, flat, halves), shape_.action.bind(layout, flat, halves),
@@ -66,7 +66,7 @@ void PredictiveEncoder::build(ReplicaContext& context, const at::TensorOptions& 
   previous_flat_ = group_.flat().clone();
   if (training.halves) {
     group_.keep_halves();
-    previous_half_ = group_.half().clone();
+    previous_half_ = Halves(previous_flat_);
   }
   trained_ = parts_of(group_.flat(), group_.half());
   gradients_ = parts_of(group_.gradient(), {});
@@ -88,8 +88,7 @@ void PredictiveEncoder::promote() {
 }
 
 void PredictiveEncoder::refresh_previous() {
-  if (previous_half_.defined())
-    narrow_into(previous_flat_, previous_half_);
+  previous_half_.refresh(previous_flat_);
 }
 
 void PredictiveEncoder::show_previous(TensorMap& out) const {

@@ -67,7 +67,7 @@ private:
     EncoderShape::Tensors convolutions;
     Layers state, action, pair, model;
   };
-  Parts parts_of(const at::Tensor& flat, const at::Tensor& halves) const;
+  Parts parts_of(const at::Tensor& flat, const Halves& halves) const;
   const at::Tensor& features(const Parts& parts, const at::Tensor& observation,
                              PictureShifts shifts, EncoderTape& pictures, Tape& tape);
   void unroll(const at::Tensor& actions);
@@ -80,7 +80,8 @@ private:
   PredictiveConfig config_;
   PredictiveShape shape_;
   ParameterGroup group_;
-  at::Tensor previous_flat_, previous_half_;
+  at::Tensor previous_flat_;
+  Halves previous_half_;
   at::TensorOptions options_;
   std::unique_ptr<Encoder> convolutions_;
   Parts trained_, gradients_, current_, previous_;

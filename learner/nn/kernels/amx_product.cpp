@@ -62,21 +62,30 @@ void pack_left(const Strided& a, Index rows, Index depth, std::uint16_t* out) {
     _mm512_store_si512(out + i * kDepth, pairs(low[i], high[i]));
 }
 
-/// A tile of b: 16 rows of 16 pairs; a pair has two numbers of a column.
-void pack_tile(const Strided& b, Index depth, Index columns, std::uint16_t* out) {
-  if (b.column == 1) {
-    alignas(64) static constexpr std::uint16_t kMix[32] = {
-        0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-    const __m512i mix = _mm512_load_si512(kMix);
-    for (Index p = 0; p < kRows; ++p) {
-      const __m512 even = 2 * p < depth ? load(b.data + 2 * p * b.row, columns) : __m512{};
-      const __m512 odd = 2 * p + 1 < depth ? load(b.data + (2 * p + 1) * b.row, columns) : __m512{};
-      _mm512_store_si512(out + p * kDepth,
-                         _mm512_maskz_permutexvar_epi16(~__mmask32{0}, mix, pairs(even, odd)));
+/// Packs b where its rows are dense. Goes along the rows, as the processor then reads ahead.
+void pack_rows(const Strided& b, Index k, Index n, std::uint16_t* packed) {
+  alignas(64) static constexpr std::uint16_t kMix[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                         21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                         11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  const __m512i mix = _mm512_load_si512(kMix);
+  const Index depths = blocks(k, kDepth);
+  const Index tiles = 2 * blocks(n, kBlock);
+  for (Index row = 0; row < depths * kDepth; row += 2) {
+    const float* even = b.data + row * b.row;
+    std::uint16_t* out = packed + row / kDepth * kTile + row % kDepth / 2 * kDepth;
+    for (Index j = 0; j < tiles; ++j) {
+      const Index at = j * kColumns;
+      const __m512 low = row < k ? load(even + at, n - at) : __m512{};
+      const __m512 high = row + 1 < k ? load(even + b.row + at, n - at) : __m512{};
+      _mm512_store_si512(out + j * depths * kTile,
+                         _mm512_maskz_permutexvar_epi16(~__mmask32{0}, mix, pairs(low, high)));
     }
-    return;
   }
+}
+
+/// Packs a tile of b, 16 rows of 16 pairs, where its columns are dense. A pair has two numbers of a
+/// column.
+void pack_columns(const Strided& b, Index depth, Index columns, std::uint16_t* out) {
   Vector rows[16]; // of pairs, by columns of b
   for (Index j = 0; j < kColumns; ++j)
     rows[j] = j < columns ? reinterpret_cast<Vector>(pairs(
@@ -100,6 +109,14 @@ struct alignas(64) Configuration {
   }
 };
 
+/// Fetches the part of c that a block of sums will overwrite.
+void fetch_block(const float* c, Index c_row, Index rows) {
+  for (Index i = 0; i < (rows < kBlock ? rows : kBlock); ++i) {
+    __builtin_prefetch(c + i * c_row, 1);
+    __builtin_prefetch(c + i * c_row + 16, 1);
+  }
+}
+
 /// Writes what is valid of a block of sums.
 void spread(const float* sums, float* c, Index c_row, Index rows, Index columns) {
   for (Index i = 0; i < rows; ++i)
@@ -119,11 +136,13 @@ Index amx_scratch_size(Index k) {
 }
 
 void pack_amx(const Strided& b, Index k, Index n, std::uint16_t* packed) {
+  if (b.column == 1)
+    return pack_rows(b, k, n, packed);
   const Index depths = blocks(k, kDepth);
   for (Index j = 0; j < 2 * blocks(n, kBlock); ++j)
     for (Index d = 0; d < depths; ++d)
-      pack_tile({b.data + d * kDepth * b.row + j * kColumns * b.column, b.row, b.column},
-                k - d * kDepth, n - j * kColumns, packed + (j * depths + d) * kTile);
+      pack_columns({b.data + d * kDepth * b.row + j * kColumns * b.column, b.row, b.column},
+                   k - d * kDepth, n - j * kColumns, packed + (j * depths + d) * kTile);
 }
 
 void multiply_amx(const Strided& a, const std::uint16_t* packed, const float* bias, float* c,
@@ -141,6 +160,7 @@ void multiply_amx(const Strided& a, const std::uint16_t* packed, const float* bi
     const std::uint16_t* upper = left;
     const std::uint16_t* lower = left + depths * kTile;
     for (Index j = 0; j < n; j += kBlock) {
+      fetch_block(c + i * c_row + j, c_row, m - i);
       if (bias == nullptr) {
         _tile_zero(0);
         _tile_zero(1);

@@ -1,14 +1,11 @@
 #include "learner/nn/kernels/ops.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
-#include "env/amx.hpp"
-#include "learner/nn/kernels/amx_product.hpp"
 #include "learner/nn/kernels/kernel_table.hpp"
 #include "learner/nn/kernels/parallel.hpp"
 
@@ -16,7 +13,6 @@ namespace troupe::learner {
 namespace {
 
 thread_local const ProductChoice* used_products = nullptr;
-thread_local bool uses_amx = true;
 
 /// Multiplications from which another thread pays off.
 constexpr std::int64_t kFlopsPerThread = 2'000'000;
@@ -54,9 +50,21 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step * step;
 }
 
+struct Right { // the right factor of a product, element (k, n) at data[k * row + n * column]
+  const float* data;
+  std::int64_t row;
+  std::int64_t column;
+};
+
+struct Left { // the left factor, element (m, k) at data[m * row + k * column]
+  const float* data;
+  std::int64_t row;
+  std::int64_t column;
+};
+
 /// c[m, n] = a * b on one thread. Packs as much of b at a time as stays in the second-level cache.
 /// k is divided where `multiply` divides it, so the bits equal those of one call.
-void product_by_blocks(const Strided& a, const Strided& b, const float* bias, at::Tensor& c,
+void product_by_blocks(const Left& a, const Right& b, const float* bias, at::Tensor& c,
                        std::int64_t k, Workspace& workspace) {
   constexpr std::int64_t kPackedFloats = 1 << 16;
   const KernelTable& kernels = kernel_table();
@@ -81,7 +89,7 @@ void product_by_blocks(const Strided& a, const Strided& b, const float* bias, at
 }
 
 /// c[m, n] = a * b. Splits the rows over threads if that pays.
-void product(const Strided& a, const Strided& b, const float* bias, at::Tensor& c, std::int64_t k,
+void product(const Left& a, const Right& b, const float* bias, at::Tensor& c, std::int64_t k,
              Workspace& workspace) {
   const KernelTable& kernels = kernel_table();
   const std::int64_t m = c.size(0);
@@ -106,27 +114,6 @@ void product(const Strided& a, const Strided& b, const float* bias, at::Tensor& 
     rows(0, m);
   else
     over_threads(m, std::max<std::int64_t>(14, kFlopsPerThread / (n * k)), rows);
-}
-
-/// c[m, n] = a * b with AMX. Splits the rows over threads if that pays.
-void rounded_product(const Strided& a, const Strided& b, const float* bias, at::Tensor& c,
-                     std::int64_t k, Workspace& workspace) {
-  constexpr std::int64_t kRowsPerThread = 32;  // a multiple of the rows that stay in tiles
-  constexpr std::int64_t kFewest = 16'000'000; // multiplications
-  const std::int64_t m = c.size(0);
-  const std::int64_t n = c.size(1);
-  std::uint16_t* packed = workspace.packed(amx_packed_size(k, n));
-  pack_amx(b, k, n, packed);
-  float* out = c.mutable_data_ptr<float>();
-  const auto rows = [&](std::int64_t first, std::int64_t last) {
-    static thread_local Workspace lane;
-    multiply_amx({a.data + first * a.row, a.row, a.column}, packed, bias, out + first * n, n,
-                 last - first, n, k, lane.packed(amx_scratch_size(k)));
-  };
-  if (at::get_num_threads() == 1 || m * n * k < kFewest)
-    rows(0, m);
-  else
-    over_threads(m, kRowsPerThread, rows);
 }
 
 const float* data(const at::Tensor& tensor) {
@@ -180,15 +167,6 @@ const ProductChoice* use_products(const ProductChoice* choice) {
   return std::exchange(used_products, choice);
 }
 
-bool multiplies_rounded() {
-  static const bool executes = std::getenv("ONEDNN_MAX_CPU_ISA") == nullptr && env::executes_amx();
-  return executes && uses_amx;
-}
-
-bool use_amx(bool on) {
-  return std::exchange(uses_amx, on);
-}
-
 bool halves_are_faster(std::int64_t rows, std::int64_t inputs, std::int64_t outputs) {
   // Measured with layers 96 to 160 wide on Zen 4. Below it, LibTorch's overhead per call takes
   // longer.
@@ -202,29 +180,23 @@ bool uses_kernels(const at::Tensor& tensor) {
 }
 
 void linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out,
-            Workspace& workspace, Factors factors) {
+            Workspace& workspace) {
   if (!uses_kernels(x)) {
     at::addmm_out(out, bias, x, weight);
     return;
   }
   const std::int64_t n = weight.size(1);
-  if (factors == Factors::rounded)
-    return rounded_product({data(x), x.size(1), 1}, {data(weight), n, 1}, data(bias), out,
-                           x.size(1), workspace);
   if (goes_to_library(Product::forward, x.size(0), x.size(1), n))
     return library_product(x, weight, bias, out);
   product({data(x), x.size(1), 1}, {data(weight), n, 1}, data(bias), out, x.size(1), workspace);
 }
 
 void linear_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
-                            at::Tensor& weight_gradient, Workspace& workspace, Factors factors) {
+                            at::Tensor& weight_gradient, Workspace& workspace) {
   if (!uses_kernels(x)) {
     at::mm_out(weight_gradient, x.t(), gradient);
     return;
   }
-  if (factors == Factors::rounded)
-    return rounded_product({data(x), 1, x.size(1)}, {data(gradient), gradient.size(1), 1}, nullptr,
-                           weight_gradient, x.size(0), workspace);
   if (goes_to_library(Product::weight_gradient, x.size(0), x.size(1), gradient.size(1)))
     return library_product(x.t(), gradient, {}, weight_gradient);
   product({data(x), 1, x.size(1)}, {data(gradient), gradient.size(1), 1}, nullptr, weight_gradient,
@@ -232,15 +204,12 @@ void linear_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
 }
 
 void linear_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
-                           at::Tensor& input_gradient, Workspace& workspace, Factors factors) {
+                           at::Tensor& input_gradient, Workspace& workspace) {
   if (!uses_kernels(gradient)) {
     at::mm_out(input_gradient, gradient, weight.t());
     return;
   }
   const std::int64_t n = weight.size(1);
-  if (factors == Factors::rounded)
-    return rounded_product({data(gradient), n, 1}, {data(weight), 1, n}, nullptr, input_gradient, n,
-                           workspace);
   if (goes_to_library(Product::input_gradient, gradient.size(0), weight.size(0), n))
     return library_product(gradient, weight.t(), {}, input_gradient);
   product({data(gradient), n, 1}, {data(weight), 1, n}, nullptr, input_gradient, n, workspace);

@@ -45,27 +45,16 @@ const ProductChoice* use_products(const ProductChoice* choice);
 /// use_products(), or else by the number of multiplications.
 bool halves_are_faster(std::int64_t rows, std::int64_t inputs, std::int64_t outputs);
 
-/// Whether a product rounds its factors to bfloat16, for AMX; it adds in float32.
-enum class Factors : std::uint8_t { whole, rounded };
-
-/// Whether this thread may use Factors::rounded on float32 tensors of the CPU: the processor has
-/// AMX, unless use_amx(false) was called or ONEDNN_MAX_CPU_ISA is set.
-bool multiplies_rounded();
-/// Returns the previous value.
-bool use_amx(bool on);
-
 /// out[m, n] = x[m, k] * weight[k, n] + bias[n]
 void linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out,
-            Workspace& workspace, Factors factors = Factors::whole);
+            Workspace& workspace);
 /// weight_gradient[k, n] = x^T * gradient
 void linear_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
-                            at::Tensor& weight_gradient, Workspace& workspace,
-                            Factors factors = Factors::whole);
+                            at::Tensor& weight_gradient, Workspace& workspace);
 /// input_gradient[m, k] = gradient[m, n] * weight[k, n]^T. `weight` may be a range of rows of a
 /// larger weight.
 void linear_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
-                           at::Tensor& input_gradient, Workspace& workspace,
-                           Factors factors = Factors::whole);
+                           at::Tensor& input_gradient, Workspace& workspace);
 
 /// out = x, converted to bfloat16; both have the same shape.
 void narrow_into(const at::Tensor& x, at::Tensor& out);

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -20,12 +21,14 @@
 #include "learner/nn/kernels/kernel_table.hpp"
 #include "learner/nn/kernels/ops.hpp"
 #include "learner/nn/kernels/precision.hpp"
+#include "learner/nn/kernels/rounded_product.hpp"
 
 namespace troupe::learner {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kRevision = 1; // of our kernels; raise it when they take another time
 constexpr const char* kNames[] = {"forward", "weight_gradient", "input_gradient"};
 constexpr std::int64_t kMeasuredRows[] = {1, 16, 256};
 constexpr std::pair<std::int64_t, std::int64_t> kMeasuredLayers[] = {
@@ -71,19 +74,30 @@ void measure_shape(ProductTiming& timing, Workspace& workspace) {
   at::Tensor y = at::empty_like(gradient);
   at::Tensor x_gradient = at::empty_like(x);
   at::Tensor weight_gradient = at::empty_like(weight);
-  const auto multiply = [&](Factors factors) {
+  const auto multiply = [&] {
     switch (timing.product) {
     case Product::forward:
-      return linear(x, weight, bias, y, workspace, factors);
+      return linear(x, weight, bias, y, workspace);
     case Product::weight_gradient:
-      return linear_weight_gradient(x, gradient, weight_gradient, workspace, factors);
+      return linear_weight_gradient(x, gradient, weight_gradient, workspace);
     case Product::input_gradient:
-      return linear_input_gradient(gradient, weight, x_gradient, workspace, factors);
+      return linear_input_gradient(gradient, weight, x_gradient, workspace);
+    }
+  };
+  RoundedWeight rounded_weight(weight, std::make_shared<std::uint64_t>(1));
+  const auto multiply_rounded = [&] {
+    switch (timing.product) {
+    case Product::forward:
+      return rounded_linear(x, rounded_weight, bias, y);
+    case Product::weight_gradient:
+      return rounded_weight_gradient(x, gradient, weight_gradient, workspace);
+    case Product::input_gradient:
+      return rounded_input_gradient(gradient, rounded_weight, x_gradient);
     }
   };
   const auto multiply_halves = [&] {
     if (multiplies_rounded())
-      return multiply(Factors::rounded);
+      return multiply_rounded();
     switch (timing.product) {
     case Product::forward:
       narrow_into(x, half_x);
@@ -103,8 +117,8 @@ void measure_shape(ProductTiming& timing, Workspace& workspace) {
       if (way == Way::halves && !has_bfloat16_instructions())
         continue;
       use_products(way == Way::library ? &library : nullptr);
-      const double seconds = way == Way::halves ? seconds_of(multiply_halves)
-                                                : seconds_of([&] { multiply(Factors::whole); });
+      const double seconds =
+          way == Way::halves ? seconds_of(multiply_halves) : seconds_of(multiply);
       double& least = way == Way::ours      ? timing.ours
                       : way == Way::library ? timing.library
                                             : timing.halves;
@@ -114,13 +128,13 @@ void measure_shape(ProductTiming& timing, Workspace& workspace) {
   use_products(before);
 }
 
-/// Timings of another processor, LibTorch or set of instructions do not apply.
+/// Timings of another processor, LibTorch, set of instructions or revision do not apply.
 std::string header() {
   const char* limit = std::getenv("ONEDNN_MAX_CPU_ISA");
   return std::string(
              "products, seconds of ours, of LibTorch's, and with factors in bfloat16; LibTorch ")
-         + TORCH_VERSION + "; kernels: " + kernel_table().name
-         + (multiplies_rounded() ? " and AMX" : "")
+         + TORCH_VERSION + "; kernels: " + kernel_table().name + ", revision "
+         + std::to_string(kRevision) + (multiplies_rounded() ? " and AMX" : "")
          + (limit != nullptr ? "; oneDNN: " + std::string(limit) : "");
 }
 

@@ -70,20 +70,20 @@ TEST_CASE("A network that fuses products and norms equals one that does not, bit
                {"e", 3}});
   mlp.declare(layout, "net");
   at::Generator generator = at::detail::createCPUGenerator(3);
-  const at::Tensor flat = at::zeros({layout.count()}), halves = at::empty_like(flat, at::kBFloat16);
+  const at::Tensor flat = at::zeros({layout.count()});
   mlp.initialise(layout, flat, Mlp::Weights::xavier, generator);
-  halves.copy_(flat);
+  const bool amx = use_amx(false); // whose products do not need factors in bfloat16
+  const Halves halves(flat);
+  use_amx(amx);
   const auto parameters = mlp.bind(layout, flat, halves);
   const at::Tensor gradient = at::zeros_like(flat), expected = at::zeros_like(flat);
   auto gradients = mlp.bind(layout, gradient);
   const at::Tensor x = uniform({1000, 40}, 7);
   Tape tape;
   Workspace workspace;
-  const bool amx = use_amx(false); // whose products do not need factors in bfloat16
   mlp.forward(parameters, x, {}, tape, workspace);
   tape.gradient().copy_(tape.output());
   mlp.backward(parameters, gradients, tape, true, workspace);
-  use_amx(amx);
   for (std::size_t i = 0; i + 1 < mlp.size(); ++i)
     REQUIRE(tape.layers[i].half_input.defined());
 

@@ -135,15 +135,19 @@ TEST_CASE(
       at::Tensor y = at::full({rows, outputs}, NAN), of_weight = at::full({inputs, outputs}, NAN),
                  of_x = at::full({rows, inputs}, NAN);
       Workspace workspace;
-      linear(x, weight, bias, y, workspace, Factors::rounded);
-      linear_weight_gradient(x, gradient, of_weight, workspace, Factors::rounded);
-      linear_input_gradient(gradient, weight, of_x, workspace, Factors::rounded);
+      RoundedWeight packed(weight, std::make_shared<std::uint64_t>(1));
+      rounded_linear(x, packed, bias, y);
+      rounded_weight_gradient(x, gradient, of_weight, workspace);
+      rounded_input_gradient(gradient, packed, of_x);
       const auto close = [](const at::Tensor& found, const at::Tensor& wanted) {
         return at::allclose(found.to(at::kDouble), wanted, 1e-5, 1e-4);
       };
       CHECK(close(y, at::addmm(bias.to(at::kDouble), rounded(x), rounded(weight))));
       CHECK(close(of_weight, at::mm(rounded(x).t(), rounded(gradient))));
       CHECK(close(of_x, at::mm(rounded(gradient), rounded(weight).t())));
+      at::Tensor of_first = at::full({rows, (inputs + 1) / 2}, NAN);
+      rounded_input_gradient(gradient, packed, of_first);
+      CHECK(at::equal(of_first, of_x.narrow(1, 0, of_first.size(1))));
       if (!before.empty())
         CHECK((at::equal(y, before[0]) && at::equal(of_weight, before[1])
                && at::equal(of_x, before[2])));
@@ -151,6 +155,27 @@ TEST_CASE(
     }
   }
   at::set_num_threads(threads);
+}
+
+TEST_CASE("A weight is packed for AMX once per edition") {
+  if (!multiplies_rounded()) {
+    MESSAGE("skipped: no AMX here");
+    return;
+  }
+  at::Tensor weight = at::ones({40, 40});
+  Halves halves(weight);
+  RoundedWeight packed(weight, halves.edition());
+  const auto product = [&] {
+    at::Tensor forward = at::empty({1, 40}), backward = at::empty({1, 40});
+    rounded_linear(at::ones({1, 40}), packed, at::zeros({40}), forward);
+    rounded_input_gradient(at::ones({1, 40}), packed, backward);
+    return std::pair{forward[0][0].item<float>(), backward[0][0].item<float>()};
+  };
+  CHECK(product() == std::pair{40.0f, 40.0f});
+  weight.fill_(2);
+  CHECK(product() == std::pair{40.0f, 40.0f});
+  halves.refresh(weight);
+  CHECK(product() == std::pair{80.0f, 80.0f});
 }
 
 TEST_CASE("Timings are measured once per kind of machine, and again if the file is damaged") {
