@@ -119,9 +119,11 @@ public:
 /// An encoder in float32 on the CPU: patches and the kernels of kernel_table.hpp, a few images at a
 /// time.
 std::unique_ptr<Encoder> make_patch_encoder(const EncoderShape& shape);
+/// The same with products of factors in bfloat16, where multiplies_rounded().
+std::unique_ptr<Encoder> make_rounded_encoder(const EncoderShape& shape);
 /// An encoder of LibTorch's convolutions, channels-last, in `type`; any device.
 std::unique_ptr<Encoder> make_torch_encoder(const EncoderShape& shape, at::ScalarType type);
-/// The faster of the two for "float32", "bfloat16", "float64" or "auto" (bfloat16 on GPUs, and for
+/// The fastest of these for "float32", "bfloat16", "float64" or "auto" (bfloat16 on GPUs, and for
 /// "drq" on processors with bfloat16 multiplication).
 std::unique_ptr<Encoder> make_encoder(const EncoderShape& shape, const std::string& precision,
                                       at::Device device);

@@ -3,6 +3,7 @@
 
 #include "learner/nn/encoder.hpp"
 #include "learner/nn/kernels/precision.hpp"
+#include "learner/nn/kernels/rounded_product.hpp"
 
 namespace troupe::learner {
 
@@ -48,7 +49,9 @@ std::unique_ptr<Encoder> make_encoder(const EncoderShape& shape, const std::stri
   // Which encoders gain: measured in experiments/bench/RESULTS.md.
   const bool gains = !device.is_cpu() || (shape.kind() == "drq" && multiplies_bfloat16(device));
   if (precision == "bfloat16" || (precision == "auto" && gains))
-    return make_torch_encoder(shape, at::kBFloat16);
+    return device.is_cpu() && multiplies_rounded() && shape.kind() != "drq"
+               ? make_rounded_encoder(shape)
+               : make_torch_encoder(shape, at::kBFloat16);
   return device.is_cpu() ? make_patch_encoder(shape) : make_torch_encoder(shape, at::kFloat);
 }
 

@@ -117,13 +117,118 @@ void fetch_block(const float* c, Index c_row, Index rows) {
   }
 }
 
-/// Writes what is valid of a block of sums.
+/// Copies what is valid of a block of sums between `sums` and c.
 void spread(const float* sums, float* c, Index c_row, Index rows, Index columns) {
   for (Index i = 0; i < rows; ++i)
     for (Index j = 0; j < columns; j += 16)
       _mm512_mask_storeu_ps(c + i * c_row + j, first(columns - j),
                             _mm512_load_ps(sums + i * kBlock + j));
 }
+void gather(const float* c, Index c_row, Index rows, Index columns, float* sums) {
+  for (Index i = 0; i < kBlock; ++i)
+    for (Index j = 0; j < kBlock; j += 16)
+      _mm512_store_ps(sums + i * kBlock + j,
+                      i < rows ? load(c + i * c_row + j, columns - j) : __m512{});
+}
+
+/// Keeps what was written before from moving behind the loads of tiles, of which GCC does not know
+/// that they read memory.
+void finish_writes() {
+  asm volatile("" ::: "memory");
+}
+
+/// 32 rows of a left factor in bfloat16.
+struct Left {
+  const std::uint16_t* upper; // 16 rows
+  const std::uint16_t* lower;
+  Index step;      // from one depth to the next
+  Index row_bytes; // from one row to the next
+};
+
+/// Where sums begin: at the bias, at c, or at 0.
+struct Start {
+  const float* bias;
+  bool adds;
+};
+
+/// A block of c, of at most 32 rows and columns. `right`: its two columns of tiles.
+void multiply_block(const Left& left, const std::uint16_t* right, Index depths, Start start,
+                    float* c, Index c_row, Index rows, Index columns) {
+  alignas(64) float sums[kBlock * kBlock];
+  alignas(64) float part[kBlock];
+  const bool whole = rows >= kBlock && columns >= kBlock;
+  float* to = whole ? c : sums;
+  const Index row = whole ? c_row : kBlock;
+  if (start.adds) {
+    if (!whole)
+      gather(c, c_row, rows, columns, sums);
+    finish_writes();
+    _tile_loadd(0, to, row * 4);
+    _tile_loadd(1, to + 16, row * 4);
+    _tile_loadd(2, to + 16 * row, row * 4);
+    _tile_loadd(3, to + 16 * row + 16, row * 4);
+  } else if (start.bias != nullptr) {
+    const float* bias = start.bias;
+    if (columns < kBlock) {
+      _mm512_store_ps(part, load(bias, columns));
+      _mm512_store_ps(part + 16, load(bias + 16, columns - 16));
+      bias = part;
+      finish_writes();
+    }
+    _tile_loadd(0, bias, 0);
+    _tile_loadd(1, bias + 16, 0);
+    _tile_loadd(2, bias, 0);
+    _tile_loadd(3, bias + 16, 0);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  const std::uint16_t* one = right;
+  const std::uint16_t* two = right + depths * kTile;
+  for (Index d = 0; d < depths; ++d) {
+    _tile_loadd(4, left.upper + d * left.step, left.row_bytes);
+    _tile_loadd(6, one + d * kTile, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, two + d * kTile, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, left.lower + d * left.step, left.row_bytes);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_stored(0, to, row * 4);
+  _tile_stored(1, to + 16, row * 4);
+  _tile_stored(2, to + 16 * row, row * 4);
+  _tile_stored(3, to + 16 * row + 16, row * 4);
+  if (!whole)
+    spread(sums, c, c_row, rows < kBlock ? rows : kBlock, columns < kBlock ? columns : kBlock);
+}
+
+/// Rows [i, i + 32) of c.
+void multiply_rows(const Left& left, const AmxProduct& p, Index i) {
+  finish_writes();
+  const Index depths = blocks(p.k, kDepth);
+  for (Index j = 0; j < p.n; j += kBlock) {
+    float* c = p.c + i * p.c_row + j;
+    fetch_block(c, p.c_row, p.m - i);
+    multiply_block(left, p.packed + j / kColumns * depths * kTile, depths,
+                   {p.bias == nullptr ? nullptr : p.bias + j, p.adds}, c, p.c_row, p.m - i,
+                   p.n - j);
+  }
+}
+
+/// Holds the tiles' configuration. Without it, the system need not keep the tiles.
+class Tiles {
+public:
+  Tiles() {
+    static const Configuration configuration;
+    _tile_loadconfig(&configuration);
+  }
+  ~Tiles() { _tile_release(); }
+  Tiles(const Tiles&) = delete;
+  Tiles& operator=(const Tiles&) = delete;
+};
 
 } // namespace
 
@@ -145,77 +250,59 @@ void pack_amx(const Strided& b, Index k, Index n, std::uint16_t* packed) {
                    k - d * kDepth, n - j * kColumns, packed + (j * depths + d) * kTile);
 }
 
-void multiply_amx(const Strided& a, const std::uint16_t* packed, const float* bias, float* c,
-                  Index c_row, Index m, Index n, Index k, std::uint16_t* left) {
-  static const Configuration configuration;
-  _tile_loadconfig(&configuration);
+void pack_amx(const RoundedRows& b, Index k, Index n, std::uint16_t* packed) {
+  alignas(64) static constexpr std::uint16_t kMix[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
+                                                         37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
+                                                         11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+  const __m512i lower = _mm512_load_si512(kMix);
+  const __m512i upper = _mm512_add_epi16(lower, _mm512_set1_epi16(16));
   const Index depths = blocks(k, kDepth);
-  alignas(64) float sums[kBlock * kBlock];
-  alignas(64) float start[kBlock];
-  for (Index i = 0; i < m; i += kBlock) {
+  for (Index row = 0; row < depths * kDepth; row += 2) {
+    const std::uint16_t* even = b.data + row * b.row;
+    std::uint16_t* out = packed + row / kDepth * kTile + row % kDepth / 2 * kDepth;
+    for (Index j = 0; j < blocks(n, kBlock); ++j) {
+      const __m512i low = row < k ? _mm512_loadu_si512(even + j * kBlock) : __m512i{};
+      const __m512i high = row + 1 < k ? _mm512_loadu_si512(even + b.row + j * kBlock) : __m512i{};
+      _mm512_store_si512(out + 2 * j * depths * kTile, _mm512_permutex2var_epi16(low, lower, high));
+      _mm512_store_si512(out + (2 * j + 1) * depths * kTile,
+                         _mm512_permutex2var_epi16(low, upper, high));
+    }
+  }
+}
+
+void multiply_amx(const Strided& a, const AmxProduct& p, std::uint16_t* scratch) {
+  const Tiles tiles;
+  const Index depths = blocks(p.k, kDepth);
+  const Left left{scratch, scratch + depths * kTile, kTile, 64};
+  for (Index i = 0; i < p.m; i += kBlock) {
     for (Index half = 0; half < 2; ++half)
       for (Index d = 0; d < depths; ++d)
         pack_left({a.data + (i + half * kRows) * a.row + d * kDepth * a.column, a.row, a.column},
-                  m - i - half * kRows, k - d * kDepth, left + (half * depths + d) * kTile);
-    const std::uint16_t* upper = left;
-    const std::uint16_t* lower = left + depths * kTile;
-    for (Index j = 0; j < n; j += kBlock) {
-      fetch_block(c + i * c_row + j, c_row, m - i);
-      if (bias == nullptr) {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-      } else {
-        const float* from = bias + j;
-        if (n - j < kBlock) {
-          _mm512_store_ps(start, load(bias + j, n - j));
-          _mm512_store_ps(start + 16, load(bias + j + 16, n - j - 16));
-          from = start;
-        }
-        _tile_loadd(0, from, 0);
-        _tile_loadd(1, from + 16, 0);
-        _tile_loadd(2, from, 0);
-        _tile_loadd(3, from + 16, 0);
-      }
-      const std::uint16_t* one = packed + (j / kColumns) * depths * kTile;
-      const std::uint16_t* two = one + depths * kTile;
-      for (Index d = 0; d < depths; ++d) {
-        _tile_loadd(4, upper + d * kTile, 64);
-        _tile_loadd(6, one + d * kTile, 64);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_loadd(7, two + d * kTile, 64);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_loadd(5, lower + d * kTile, 64);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-      }
-      const bool whole = m - i >= kBlock && n - j >= kBlock;
-      float* to = whole ? c + i * c_row + j : sums;
-      const Index row = whole ? c_row : kBlock;
-      _tile_stored(0, to, row * 4);
-      _tile_stored(1, to + 16, row * 4);
-      _tile_stored(2, to + 16 * row, row * 4);
-      _tile_stored(3, to + 16 * row + 16, row * 4);
-      if (!whole)
-        spread(sums, c + i * c_row + j, c_row, m - i < kBlock ? m - i : kBlock,
-               n - j < kBlock ? n - j : kBlock);
-    }
+                  p.m - i - half * kRows, p.k - d * kDepth, scratch + (half * depths + d) * kTile);
+    multiply_rows(left, p, i);
   }
-  _tile_release(); // so that the system need not keep the tiles
+}
+
+void multiply_amx(const RoundedRows& a, const AmxProduct& p) {
+  const Tiles tiles;
+  for (Index i = 0; i < p.m; i += kBlock) {
+    const std::uint16_t* rows = a.data + i * a.row;
+    multiply_rows({rows, rows + kRows * a.row, kDepth, 2 * a.row}, p, i);
+  }
 }
 
 #else // other processors, on which nothing calls these
 
-void pack_amx(const Strided&, std::int64_t, std::int64_t, std::uint16_t*) {}
 std::int64_t amx_packed_size(std::int64_t, std::int64_t) {
   return 0;
 }
-void multiply_amx(const Strided&, const std::uint16_t*, const float*, float*, std::int64_t,
-                  std::int64_t, std::int64_t, std::int64_t, std::uint16_t*) {}
 std::int64_t amx_scratch_size(std::int64_t) {
   return 0;
 }
+void pack_amx(const Strided&, std::int64_t, std::int64_t, std::uint16_t*) {}
+void pack_amx(const RoundedRows&, std::int64_t, std::int64_t, std::uint16_t*) {}
+void multiply_amx(const Strided&, const AmxProduct&, std::uint16_t*) {}
+void multiply_amx(const RoundedRows&, const AmxProduct&) {}
 
 #endif
 

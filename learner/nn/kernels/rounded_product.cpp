@@ -29,8 +29,16 @@ void rounded_product(const Strided& a, const std::uint16_t* packed, const float*
   float* out = c.mutable_data_ptr<float>();
   const auto rows = [&](std::int64_t first, std::int64_t last) {
     static thread_local Workspace lane;
-    multiply_amx({a.data + first * a.row, a.row, a.column}, packed, bias, out + first * n, n,
-                 last - first, n, k, lane.packed(amx_scratch_size(k)));
+    multiply_amx({a.data + first * a.row, a.row, a.column},
+                 {.packed = packed,
+                  .bias = bias,
+                  .adds = false,
+                  .c = out + first * n,
+                  .c_row = n,
+                  .m = last - first,
+                  .n = n,
+                  .k = k},
+                 lane.packed(amx_scratch_size(k)));
   };
   if (at::get_num_threads() == 1 || m * n * k < kFewest)
     rows(0, m);

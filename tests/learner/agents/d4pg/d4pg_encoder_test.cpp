@@ -121,6 +121,30 @@ TEST_CASE("The patch encoder gives the features and gradients of LibTorch's conv
   }
 }
 
+TEST_CASE("With AMX, features and gradients are those of factors rounded to bfloat16") {
+  if (!multiplies_rounded()) {
+    MESSAGE("skipped: no AMX here");
+    return;
+  }
+  for (const Rig& rig : {Rig("stride4", {3, 40, 44}, 8, 11), Rig("stride4", {1, 64, 64}, 32, 3),
+                         Rig("drq", {3, 21, 24}, 40, 9), Rig("elu", {2, 40, 33}, 20, 17)}) {
+    const auto exact = rig.run(*make_patch_encoder(rig.shape), at::kFloat);
+    const auto rounded = rig.run(*make_rounded_encoder(rig.shape), at::kFloat);
+    const auto off = [](const at::Tensor& found, const at::Tensor& wanted) {
+      return ((found - wanted).norm() / wanted.norm()).item<double>();
+    };
+    CHECK(off(rounded.features, exact.features) > 1e-5);
+    CHECK(off(rounded.features, exact.features) < 0.01);
+    // A ReLU near 0 may open or close.
+    CHECK(off(rounded.gradient, exact.gradient) < (rig.shape.kind() == "elu" ? 0.01 : 0.1));
+    const int before = at::get_num_threads();
+    at::set_num_threads(3);
+    const auto three = rig.run(*make_rounded_encoder(rig.shape), at::kFloat);
+    at::set_num_threads(before);
+    CHECK(at::equal(three.features, rounded.features));
+  }
+}
+
 TEST_CASE("The gradient of the convolutions matches finite differences") {
   const Rig rig("stride4", {2, 32, 32}, 4, 2);
   const auto encoder = make_torch_encoder(rig.shape, at::kDouble);

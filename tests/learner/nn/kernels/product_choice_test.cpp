@@ -122,8 +122,12 @@ TEST_CASE(
   }
   const auto rounded = [](const at::Tensor& t) { return t.to(at::kBFloat16).to(at::kDouble); };
   const int threads = at::get_num_threads();
-  for (const auto& [rows, inputs, outputs] :
-       {std::tuple{1, 1, 1}, {33, 65, 47}, {100, 64, 1}, {256, 23, 256}, {300, 260, 300}}) {
+  for (const auto& [rows, inputs, outputs] : {std::tuple{1, 1, 1},
+                                              {33, 65, 47},
+                                              {100, 64, 1},
+                                              {256, 23, 256},
+                                              {40, 180, 20},
+                                              {300, 260, 300}}) {
     CAPTURE(rows);
     CAPTURE(inputs);
     const at::Tensor x = at::randn({rows, inputs}), whole = at::randn({inputs + 3, outputs}),
