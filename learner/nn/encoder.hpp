@@ -123,8 +123,8 @@ std::unique_ptr<Encoder> make_patch_encoder(const EncoderShape& shape);
 std::unique_ptr<Encoder> make_rounded_encoder(const EncoderShape& shape);
 /// An encoder of LibTorch's convolutions, channels-last, in `type`; any device.
 std::unique_ptr<Encoder> make_torch_encoder(const EncoderShape& shape, at::ScalarType type);
-/// The fastest of these for "float32", "bfloat16", "float64" or "auto" (bfloat16 on GPUs, and for
-/// "drq" on processors with bfloat16 multiplication).
+/// The fastest of these for "float32", "bfloat16", "float64" or "auto" (bfloat16 on GPUs, on
+/// processors with AMX, and for "drq" on those with bfloat16 multiplication).
 std::unique_ptr<Encoder> make_encoder(const EncoderShape& shape, const std::string& precision,
                                       at::Device device);
 

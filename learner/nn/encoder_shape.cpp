@@ -47,11 +47,11 @@ std::unique_ptr<Encoder> make_encoder(const EncoderShape& shape, const std::stri
   if (precision == "float64")
     return make_torch_encoder(shape, at::kDouble);
   // Which encoders gain: measured in experiments/bench/RESULTS.md.
-  const bool gains = !device.is_cpu() || (shape.kind() == "drq" && multiplies_bfloat16(device));
+  const bool drq = shape.kind() == "drq";
+  const bool rounds = device.is_cpu() && multiplies_rounded() && !drq;
+  const bool gains = !device.is_cpu() || rounds || (drq && multiplies_bfloat16(device));
   if (precision == "bfloat16" || (precision == "auto" && gains))
-    return device.is_cpu() && multiplies_rounded() && shape.kind() != "drq"
-               ? make_rounded_encoder(shape)
-               : make_torch_encoder(shape, at::kBFloat16);
+    return rounds ? make_rounded_encoder(shape) : make_torch_encoder(shape, at::kBFloat16);
   return device.is_cpu() ? make_patch_encoder(shape) : make_torch_encoder(shape, at::kFloat);
 }
 
