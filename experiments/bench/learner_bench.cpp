@@ -108,7 +108,15 @@ std::vector<Problem> problems(const std::string& precision) {
   sac.other = learner::make_sac_agent(
       in_precision(learner::SacConfig{.policy_layers = {256, 256}, .critic_layers = {256, 256}}));
   sac.agent = "SAC";
-  return {peer, cheetah, deep, pixels, drq, drqv2, small, mrq, narrow, td3, sac};
+  Problem spherical = cheetah;
+  spherical.name = "17 states, 6 actions, SimbaV2";
+  spherical.other = learner::make_sac_agent(in_precision(learner::SacConfig{
+      .policy_layers = {128},
+      .critic_layers = {512},
+      .blocks = {.policy_blocks = 1, .critic_blocks = 2, .normalise_observations = true},
+      .spherical = true}));
+  spherical.agent = "SimbaV2";
+  return {peer, cheetah, deep, pixels, drq, drqv2, small, mrq, narrow, td3, sac, spherical};
 }
 
 /// The entries whose name contains one of options.tasks; all if options.tasks is empty.

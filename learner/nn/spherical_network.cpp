@@ -1,5 +1,6 @@
 #include "learner/nn/spherical_network.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -24,22 +25,42 @@ at::Tensor unit_rows_backward(const at::Tensor& unit, const at::Tensor& inverse,
   return (gradient - unit * (unit * gradient).sum(1, true)).mul_(inverse);
 }
 
-at::Tensor without_bias(const at::Tensor& x, const at::Tensor& weight, Workspace& workspace) {
-  at::Tensor out = at::empty({x.size(0), weight.size(1)}, x.options());
-  linear(x, weight, at::zeros({weight.size(1)}, x.options()), out, workspace);
+bool rounds(const SphericalNetwork::Weight& weight, std::int64_t rows) {
+  return weight.rounded != nullptr
+         && halves_are_faster(rows, weight.whole.size(0), weight.whole.size(1));
+}
+
+at::Tensor product(const at::Tensor& x, const SphericalNetwork::Weight& weight,
+                   const at::Tensor& bias, Workspace& workspace) {
+  at::Tensor out = at::empty({x.size(0), weight.whole.size(1)}, x.options());
+  if (rounds(weight, x.size(0)))
+    rounded_linear(x, *weight.rounded, bias, out);
+  else
+    linear(x, weight.whole, bias, out, workspace);
   return out;
+}
+
+at::Tensor without_bias(const at::Tensor& x, const SphericalNetwork::Weight& weight,
+                        Workspace& workspace) {
+  return product(x, weight, at::zeros({weight.whole.size(1)}, x.options()), workspace);
 }
 
 /// Backward pass of a product x * weight. Writes the weight's gradient to `of_weight` if that is
 /// defined, and returns the gradient of x.
-at::Tensor product_backward(const at::Tensor& x, const at::Tensor& weight,
+at::Tensor product_backward(const at::Tensor& x, const SphericalNetwork::Weight& weight,
                             const at::Tensor& gradient, at::Tensor of_weight,
                             Workspace& workspace) {
   const at::Tensor dense = gradient.contiguous();
-  if (of_weight.defined())
+  const bool rounded = rounds(weight, x.size(0));
+  if (of_weight.defined() && rounded)
+    rounded_weight_gradient(x, dense, of_weight, workspace);
+  else if (of_weight.defined())
     linear_weight_gradient(x, dense, of_weight, workspace);
   at::Tensor of_x = at::empty_like(x);
-  linear_input_gradient(dense, weight, of_x, workspace);
+  if (rounded)
+    rounded_input_gradient(dense, *weight.rounded, of_x);
+  else
+    linear_input_gradient(dense, weight.whole, of_x, workspace);
   return of_x;
 }
 
@@ -78,18 +99,31 @@ void SphericalNetwork::declare(ParameterLayout& layout, const std::string& prefi
 }
 
 SphericalNetwork::Tensors SphericalNetwork::bind(const ParameterLayout& layout,
-                                                 const at::Tensor& flat) const {
+                                                 const at::Tensor& flat,
+                                                 const Halves& halves) const {
+  constexpr std::int64_t kWide = 32; // narrower products do not gain
   std::size_t entry = first_entry_;
   const auto next = [&] { return layout.stored_view(flat, entry++); };
+  const auto weight = [&] {
+    Weight made{next()};
+    if (halves.defined() && std::min(made.whole.size(0), made.whole.size(1)) >= kWide)
+      made.rounded = std::make_shared<RoundedWeight>(made.whole, halves.edition());
+    return made;
+  };
   Tensors made;
-  made.embed = next();
+  made.embed = weight();
   made.embed_scale = next();
   made.blocks.resize(static_cast<std::size_t>(blocks_));
-  for (Block& block : made.blocks)
-    for (at::Tensor* tensor : {&block.expand, &block.scale, &block.contract, &block.mix})
-      *tensor = next();
-  for (at::Tensor* tensor : {&made.head, &made.head_scale, &made.output, &made.bias})
-    *tensor = next();
+  for (Block& block : made.blocks) {
+    block.expand = weight();
+    block.scale = next();
+    block.contract = weight();
+    block.mix = next();
+  }
+  made.head = weight();
+  made.head_scale = next();
+  made.output = weight();
+  made.bias = next();
   return made;
 }
 
@@ -103,12 +137,12 @@ void SphericalNetwork::initialise(const ParameterLayout& layout, const at::Tenso
                                   at::Generator& generator) const {
   const Tensors made = bind(layout, flat);
   const auto width = static_cast<double>(width_);
-  for (at::Tensor weight : {made.embed, made.head, made.output})
+  for (at::Tensor weight : {made.embed.whole, made.head.whole, made.output.whole})
     weight.normal_(0, 1, generator);
   at::Tensor(made.embed_scale).fill_(std::sqrt(2 / width));
   for (const Block& block : made.blocks) {
-    at::Tensor(block.expand).normal_(0, 1, generator);
-    at::Tensor(block.contract).normal_(0, 1, generator);
+    at::Tensor(block.expand.whole).normal_(0, 1, generator);
+    at::Tensor(block.contract.whole).normal_(0, 1, generator);
     at::Tensor(block.scale).fill_(std::sqrt(2 / (kWider * width)));
     at::Tensor(block.mix).fill_(1 / std::sqrt(width));
   }
@@ -118,8 +152,9 @@ void SphericalNetwork::initialise(const ParameterLayout& layout, const at::Tenso
 }
 
 void SphericalNetwork::project(const Tensors& parameters) {
-  const auto unit = [](at::Tensor weight) {
-    weight.div_(weight.norm(2, {0}, true).clamp_min_(kLeastLength));
+  const auto unit = [](const Weight& weight) {
+    at::Tensor whole = weight.whole;
+    whole.div_(whole.norm(2, {0}, true).clamp_min_(kLeastLength));
   };
   unit(parameters.embed);
   for (const Block& block : parameters.blocks) {
@@ -145,7 +180,7 @@ at::Tensor SphericalNetwork::forward(const Tensors& parameters, const at::Tensor
     step.product = without_bias(features, block.expand, workspace);
     step.hidden = (step.product * block.scale).relu_();
     if (probe != nullptr)
-      probe->see_units(block.expand, step.hidden);
+      probe->see_units(block.expand.whole, step.hidden);
     step.direction =
         unit_rows(without_bias(step.hidden, block.contract, workspace), step.direction_inverse);
     features = unit_rows(features + (step.direction - features) * mix(block), step.inverse);
@@ -154,10 +189,8 @@ at::Tensor SphericalNetwork::forward(const Tensors& parameters, const at::Tensor
   trace.head_product = without_bias(features, parameters.head, workspace);
   trace.scaled = trace.head_product * parameters.head_scale;
   if (probe != nullptr)
-    probe->see_features(parameters.output, trace.scaled);
-  at::Tensor out = at::empty({x.size(0), outputs_}, x.options());
-  linear(trace.scaled, parameters.output, parameters.bias, out, workspace);
-  return out;
+    probe->see_features(parameters.output.whole, trace.scaled);
+  return product(trace.scaled, parameters.output, parameters.bias, workspace);
 }
 
 at::Tensor SphericalNetwork::backward(const Tensors& parameters, const Tensors* gradients,
@@ -168,10 +201,10 @@ at::Tensor SphericalNetwork::backward(const Tensors& parameters, const Tensors* 
   const Tensors& to = gradients != nullptr ? *gradients : none;
   sum_into(to.bias, gradient);
   const at::Tensor of_scaled =
-      product_backward(trace.scaled, parameters.output, gradient, to.output, workspace);
+      product_backward(trace.scaled, parameters.output, gradient, to.output.whole, workspace);
   sum_into(to.head_scale, of_scaled * trace.head_product);
-  at::Tensor of_features = product_backward(trace.features, parameters.head,
-                                            of_scaled * parameters.head_scale, to.head, workspace);
+  at::Tensor of_features = product_backward(
+      trace.features, parameters.head, of_scaled * parameters.head_scale, to.head.whole, workspace);
   for (std::size_t i = trace.steps.size(); i-- > 0;) {
     const Block& block = parameters.blocks[i];
     const Block& of_block = to.blocks[i];
@@ -183,19 +216,20 @@ at::Tensor SphericalNetwork::backward(const Tensors& parameters, const Tensors* 
     sum_into(of_block.mix, of_mixed * (step.direction - step.input) * mix_factor());
     const at::Tensor of_direction =
         unit_rows_backward(step.direction, step.direction_inverse, of_mixed * part);
-    at::Tensor of_hidden =
-        product_backward(step.hidden, block.contract, of_direction, of_block.contract, workspace);
+    at::Tensor of_hidden = product_backward(step.hidden, block.contract, of_direction,
+                                            of_block.contract.whole, workspace);
     of_hidden.mul_(step.hidden > 0);
     sum_into(of_block.scale, of_hidden * step.product);
     of_features = of_mixed * (1 - part)
                   + product_backward(step.input, block.expand, of_hidden * block.scale,
-                                     of_block.expand, workspace);
+                                     of_block.expand.whole, workspace);
   }
   const at::Tensor& first = trace.steps.empty() ? trace.features : trace.steps.front().input;
   const at::Tensor of_embedded = unit_rows_backward(first, trace.inverse, of_features);
   sum_into(to.embed_scale, of_embedded * trace.product);
-  const at::Tensor of_input = product_backward(
-      trace.input, parameters.embed, of_embedded * parameters.embed_scale, to.embed, workspace);
+  const at::Tensor of_input =
+      product_backward(trace.input, parameters.embed, of_embedded * parameters.embed_scale,
+                       to.embed.whole, workspace);
   return unit_rows_backward(trace.input, trace.input_inverse, of_input).narrow(1, 0, inputs_);
 }
 

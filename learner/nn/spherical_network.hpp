@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "learner/nn/kernels/ops.hpp"
+#include "learner/nn/kernels/rounded_product.hpp"
 #include "learner/nn/parameter_layout.hpp"
 
 namespace troupe::learner {
@@ -20,15 +22,25 @@ public:
   SphericalNetwork() = default;
   SphericalNetwork(std::int64_t inputs, std::int64_t width, int blocks, std::int64_t outputs);
 
-  struct Block {
-    at::Tensor expand, scale, contract,
-        mix; // [width, 4 width], [4 width], [4 width, width], [width]
+  struct Weight {
+    at::Tensor whole; // [inputs, outputs]
+    std::shared_ptr<RoundedWeight> rounded{};
   };
-  /// Views of a flat tensor. Weights are [inputs, outputs].
+  struct Block {
+    Weight expand;    // [width, 4 width]
+    at::Tensor scale; // [4 width]
+    Weight contract;  // [4 width, width]
+    at::Tensor mix;   // [width]
+  };
+  /// Views of a flat tensor.
   struct Tensors {
-    at::Tensor embed, embed_scale;
+    Weight embed;
+    at::Tensor embed_scale;
     std::vector<Block> blocks;
-    at::Tensor head, head_scale, output, bias;
+    Weight head;
+    at::Tensor head_scale;
+    Weight output;
+    at::Tensor bias;
   };
   /// What a forward pass keeps for the backward pass.
   struct Trace {
@@ -42,7 +54,9 @@ public:
 
   /// Declares the names "<prefix>.embed.weight" etc. Call it once, before bind().
   void declare(ParameterLayout& layout, const std::string& prefix);
-  Tensors bind(const ParameterLayout& layout, const at::Tensor& flat) const;
+  /// `halves`, of `flat`, are used for products with AMX.
+  Tensors bind(const ParameterLayout& layout, const at::Tensor& flat,
+               const Halves& halves = {}) const;
   void initialise(const ParameterLayout& layout, const at::Tensor& flat,
                   at::Generator& generator) const;
   /// Divides the weights of each output by their length over all inputs. Call it after each step.

@@ -162,9 +162,6 @@ std::vector<OptionProblem> spherical_problems(const SacConfig& config) {
     if (blocks < 1)
       found.push_back({key, "is 0, but with sac.spherical the networks are made of blocks; it must "
                             "be at least 1: SimbaV2 has 1 for the policy and 2 for the critic"});
-  if (config.precision == "bfloat16")
-    found.push_back({"precision", "is \"bfloat16\", but with sac.spherical products use float32; "
-                                  "it must be \"float32\" or \"float64\""});
   if (config.blocks.weight_decay > 0)
     found.push_back({"weight_decay", "is above 0, but with sac.spherical each update scales the "
                                      "weights back to length 1; leave it out"});

@@ -98,13 +98,17 @@ void SphericalSac::build(ReplicaContext& context) {
   begin(context, config_.precision);
   scale_.build();
   at::Generator generator = at::detail::createCPUGenerator(context.seed());
-  critic_.build(context, options(), generator, config_.critic_learning_rate, config_.gradient_norm);
+  const bool rounds = multiplies_halves() && options().device().is_cpu() && multiplies_rounded();
+  critic_.build(context, options(), generator, config_.critic_learning_rate, config_.gradient_norm,
+                rounds);
   const at::Tensor flat = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
   network_.initialise(policy_.layout(), flat, generator);
   policy_.build(context, flat.to(options().device()), config_.policy_learning_rate,
                 config_.gradient_norm);
+  if (rounds)
+    policy_.keep_halves();
   temperature_.build(context, options());
-  parameters_ = network_.bind(policy_.layout(), policy_.flat());
+  parameters_ = network_.bind(policy_.layout(), policy_.flat(), policy_.half());
   gradients_ = network_.bind(policy_.layout(), policy_.gradient());
 }
 
@@ -143,6 +147,7 @@ void SphericalSac::learn_policy(const at::Tensor& state, const at::Tensor& scale
   const at::Tensor loss = -temperature * entropy - q.mean;
   update.step(policy_, "policy_loss", loss);
   SphericalNetwork::project(parameters_);
+  policy_.refresh_halves();
   temperature_.learn(update, entropy);
   update.tell("policy_loss", loss);
   update.tell("q_mean", q.mean * scale);

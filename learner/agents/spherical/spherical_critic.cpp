@@ -18,18 +18,20 @@ SphericalCritic::SphericalCritic(const Shape& shape) : shape_(shape) {
 
 void SphericalCritic::build(ReplicaContext& context, const at::TensorOptions& options,
                             at::Generator& generator, double learning_rate,
-                            double max_gradient_norm) {
+                            double max_gradient_norm, bool rounds) {
   const at::Tensor flat = at::zeros({group_.layout().count()}, options.device(at::kCPU));
   for (const SphericalNetwork& network : networks_)
     network.initialise(group_.layout(), flat, generator);
   group_.build(context, flat.to(options.device()), learning_rate, max_gradient_norm);
+  if (rounds)
+    group_.keep_halves();
   parameters_.clear();
   gradients_.clear();
   targets_.clear();
   for (const SphericalNetwork& network : networks_) {
-    parameters_.push_back(network.bind(group_.layout(), group_.flat()));
+    parameters_.push_back(network.bind(group_.layout(), group_.flat(), group_.half()));
     gradients_.push_back(network.bind(group_.layout(), group_.gradient()));
-    targets_.push_back(network.bind(group_.layout(), group_.target()));
+    targets_.push_back(network.bind(group_.layout(), group_.target(), group_.target_half()));
   }
 }
 
@@ -68,6 +70,7 @@ void SphericalCritic::learn(AgentUpdate& update, const at::Tensor& state, const 
   update.tell("critic_loss", loss);
   for (const SphericalNetwork::Tensors& parameters : parameters_)
     SphericalNetwork::project(parameters);
+  group_.refresh_halves();
 }
 
 SphericalCritic::Value SphericalCritic::value(const at::Tensor& state, const at::Tensor& action) {

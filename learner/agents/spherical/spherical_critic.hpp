@@ -24,8 +24,9 @@ public:
   };
   explicit SphericalCritic(const Shape& shape);
 
+  /// `rounds`: products with AMX.
   void build(ReplicaContext& context, const at::TensorOptions& options, at::Generator& generator,
-             double learning_rate, double max_gradient_norm);
+             double learning_rate, double max_gradient_norm, bool rounds = false);
   ParameterGroup& group() { return group_; }
 
   /// The smaller mean of the networks, [batch].

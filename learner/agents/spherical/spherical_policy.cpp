@@ -91,18 +91,18 @@ std::optional<PolicyGraph> SphericalPolicy::graph() const {
                        GraphLayer::Activation activation = GraphLayer::Activation::none) {
     add_linear(graph, weight * scale, at::zeros_like(scale), activation);
   };
-  add(parameters_.embed, parameters_.embed_scale);
+  add(parameters_.embed.whole, parameters_.embed_scale);
   add_weightless(graph, Kind::unit_length);
   for (const SphericalNetwork::Block& block : parameters_.blocks) {
     add_weightless(graph, Kind::keep);
-    add(block.expand, block.scale, GraphLayer::Activation::relu);
-    add(block.contract, at::ones_like(block.mix));
+    add(block.expand.whole, block.scale, GraphLayer::Activation::relu);
+    add(block.contract.whole, at::ones_like(block.mix));
     add_weightless(graph, Kind::unit_length);
     add_weightless(graph, Kind::add, network_.mix(block));
     add_weightless(graph, Kind::unit_length);
   }
-  add(parameters_.head, parameters_.head_scale);
-  add_linear(graph, parameters_.output.narrow(1, 0, transitions_.action_size),
+  add(parameters_.head.whole, parameters_.head_scale);
+  add_linear(graph, parameters_.output.whole.narrow(1, 0, transitions_.action_size),
              parameters_.bias.narrow(0, 0, transitions_.action_size));
   graph.actions = {{.kind = GraphAction::Kind::tanh, .count = transitions_.action_size}};
   return graph;

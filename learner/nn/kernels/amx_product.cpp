@@ -17,11 +17,11 @@ using kernels_amx::Index;
 using kernels_amx::transpose;
 using kernels_amx::Vector;
 
-constexpr Index kRows = 16;    // of a tile
-constexpr Index kDepth = 32;   // numbers of a row of a tile in bfloat16
-constexpr Index kColumns = 16; // of a tile of sums
-constexpr Index kTile = kRows * kDepth;
-constexpr Index kBlock = 32; // rows and columns of c that stay in tiles while k runs
+constexpr Index kTileRows = 16; // of a tile
+constexpr Index kDepth = 32;    // numbers of a row of a tile in bfloat16
+constexpr Index kColumns = 16;  // of a tile of sums
+constexpr Index kTile = kTileRows * kDepth;
+constexpr Index kSide = 32; // rows and columns of c that stay in tiles while k runs
 
 Index blocks(Index count, Index size) {
   return (count + size - 1) / size;
@@ -43,7 +43,7 @@ __m512i pairs(__m512 low, __m512 high) { // 16 numbers of low, then 16 of high
 /// A tile of a: 16 rows of 32 numbers each, zero beyond `rows` and `depth`.
 void pack_left(const Strided& a, Index rows, Index depth, std::uint16_t* out) {
   if (a.column == 1) {
-    for (Index i = 0; i < kRows; ++i) {
+    for (Index i = 0; i < kTileRows; ++i) {
       const __m512i row = i < rows ? pairs(load(a.data + i * a.row, depth),
                                            load(a.data + i * a.row + 16, depth - 16))
                                    : __m512i{};
@@ -58,7 +58,7 @@ void pack_left(const Strided& a, Index rows, Index depth, std::uint16_t* out) {
   }
   transpose(low);
   transpose(high);
-  for (Index i = 0; i < kRows; ++i)
+  for (Index i = 0; i < kTileRows; ++i)
     _mm512_store_si512(out + i * kDepth, pairs(low[i], high[i]));
 }
 
@@ -69,7 +69,7 @@ void pack_rows(const Strided& b, Index k, Index n, std::uint16_t* packed) {
                                                          11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
   const __m512i mix = _mm512_load_si512(kMix);
   const Index depths = blocks(k, kDepth);
-  const Index tiles = 2 * blocks(n, kBlock);
+  const Index tiles = 2 * blocks(n, kSide);
   for (Index row = 0; row < depths * kDepth; row += 2) {
     const float* even = b.data + row * b.row;
     std::uint16_t* out = packed + row / kDepth * kTile + row % kDepth / 2 * kDepth;
@@ -92,7 +92,7 @@ void pack_columns(const Strided& b, Index depth, Index columns, std::uint16_t* o
                   load(b.data + j * b.column, depth), load(b.data + j * b.column + 16, depth - 16)))
                           : Vector{};
   transpose(rows);
-  for (Index p = 0; p < kRows; ++p)
+  for (Index p = 0; p < kTileRows; ++p)
     _mm512_store_si512(out + p * kDepth, reinterpret_cast<__m512i>(rows[p]));
 }
 
@@ -111,7 +111,7 @@ struct alignas(64) Configuration {
 
 /// Fetches the part of c that a block of sums will overwrite.
 void fetch_block(const float* c, Index c_row, Index rows) {
-  for (Index i = 0; i < (rows < kBlock ? rows : kBlock); ++i) {
+  for (Index i = 0; i < (rows < kSide ? rows : kSide); ++i) {
     __builtin_prefetch(c + i * c_row, 1);
     __builtin_prefetch(c + i * c_row + 16, 1);
   }
@@ -122,12 +122,12 @@ void spread(const float* sums, float* c, Index c_row, Index rows, Index columns)
   for (Index i = 0; i < rows; ++i)
     for (Index j = 0; j < columns; j += 16)
       _mm512_mask_storeu_ps(c + i * c_row + j, first(columns - j),
-                            _mm512_load_ps(sums + i * kBlock + j));
+                            _mm512_load_ps(sums + i * kSide + j));
 }
 void gather(const float* c, Index c_row, Index rows, Index columns, float* sums) {
-  for (Index i = 0; i < kBlock; ++i)
-    for (Index j = 0; j < kBlock; j += 16)
-      _mm512_store_ps(sums + i * kBlock + j,
+  for (Index i = 0; i < kSide; ++i)
+    for (Index j = 0; j < kSide; j += 16)
+      _mm512_store_ps(sums + i * kSide + j,
                       i < rows ? load(c + i * c_row + j, columns - j) : __m512{});
 }
 
@@ -154,11 +154,11 @@ struct Start {
 /// A block of c, of at most 32 rows and columns. `right`: its two columns of tiles.
 void multiply_block(const Left& left, const std::uint16_t* right, Index depths, Start start,
                     float* c, Index c_row, Index rows, Index columns) {
-  alignas(64) float sums[kBlock * kBlock];
-  alignas(64) float part[kBlock];
-  const bool whole = rows >= kBlock && columns >= kBlock;
+  alignas(64) float sums[kSide * kSide];
+  alignas(64) float part[kSide];
+  const bool whole = rows >= kSide && columns >= kSide;
   float* to = whole ? c : sums;
-  const Index row = whole ? c_row : kBlock;
+  const Index row = whole ? c_row : kSide;
   if (start.adds) {
     if (!whole)
       gather(c, c_row, rows, columns, sums);
@@ -169,7 +169,7 @@ void multiply_block(const Left& left, const std::uint16_t* right, Index depths, 
     _tile_loadd(3, to + 16 * row + 16, row * 4);
   } else if (start.bias != nullptr) {
     const float* bias = start.bias;
-    if (columns < kBlock) {
+    if (columns < kSide) {
       _mm512_store_ps(part, load(bias, columns));
       _mm512_store_ps(part + 16, load(bias + 16, columns - 16));
       bias = part;
@@ -202,14 +202,14 @@ void multiply_block(const Left& left, const std::uint16_t* right, Index depths, 
   _tile_stored(2, to + 16 * row, row * 4);
   _tile_stored(3, to + 16 * row + 16, row * 4);
   if (!whole)
-    spread(sums, c, c_row, rows < kBlock ? rows : kBlock, columns < kBlock ? columns : kBlock);
+    spread(sums, c, c_row, rows < kSide ? rows : kSide, columns < kSide ? columns : kSide);
 }
 
 /// Rows [i, i + 32) of c.
 void multiply_rows(const Left& left, const AmxProduct& p, Index i) {
   finish_writes();
   const Index depths = blocks(p.k, kDepth);
-  for (Index j = 0; j < p.n; j += kBlock) {
+  for (Index j = 0; j < p.n; j += kSide) {
     float* c = p.c + i * p.c_row + j;
     fetch_block(c, p.c_row, p.m - i);
     multiply_block(left, p.packed + j / kColumns * depths * kTile, depths,
@@ -233,7 +233,7 @@ public:
 } // namespace
 
 Index amx_packed_size(Index k, Index n) {
-  return 2 * blocks(n, kBlock) * blocks(k, kDepth) * kTile;
+  return 2 * blocks(n, kSide) * blocks(k, kDepth) * kTile;
 }
 
 Index amx_scratch_size(Index k) {
@@ -244,7 +244,7 @@ void pack_amx(const Strided& b, Index k, Index n, std::uint16_t* packed) {
   if (b.column == 1)
     return pack_rows(b, k, n, packed);
   const Index depths = blocks(k, kDepth);
-  for (Index j = 0; j < 2 * blocks(n, kBlock); ++j)
+  for (Index j = 0; j < 2 * blocks(n, kSide); ++j)
     for (Index d = 0; d < depths; ++d)
       pack_columns({b.data + d * kDepth * b.row + j * kColumns * b.column, b.row, b.column},
                    k - d * kDepth, n - j * kColumns, packed + (j * depths + d) * kTile);
@@ -260,9 +260,9 @@ void pack_amx(const RoundedRows& b, Index k, Index n, std::uint16_t* packed) {
   for (Index row = 0; row < depths * kDepth; row += 2) {
     const std::uint16_t* even = b.data + row * b.row;
     std::uint16_t* out = packed + row / kDepth * kTile + row % kDepth / 2 * kDepth;
-    for (Index j = 0; j < blocks(n, kBlock); ++j) {
-      const __m512i low = row < k ? _mm512_loadu_si512(even + j * kBlock) : __m512i{};
-      const __m512i high = row + 1 < k ? _mm512_loadu_si512(even + b.row + j * kBlock) : __m512i{};
+    for (Index j = 0; j < blocks(n, kSide); ++j) {
+      const __m512i low = row < k ? _mm512_loadu_si512(even + j * kSide) : __m512i{};
+      const __m512i high = row + 1 < k ? _mm512_loadu_si512(even + b.row + j * kSide) : __m512i{};
       _mm512_store_si512(out + 2 * j * depths * kTile, _mm512_permutex2var_epi16(low, lower, high));
       _mm512_store_si512(out + (2 * j + 1) * depths * kTile,
                          _mm512_permutex2var_epi16(low, upper, high));
@@ -274,20 +274,21 @@ void multiply_amx(const Strided& a, const AmxProduct& p, std::uint16_t* scratch)
   const Tiles tiles;
   const Index depths = blocks(p.k, kDepth);
   const Left left{scratch, scratch + depths * kTile, kTile, 64};
-  for (Index i = 0; i < p.m; i += kBlock) {
+  for (Index i = 0; i < p.m; i += kSide) {
     for (Index half = 0; half < 2; ++half)
       for (Index d = 0; d < depths; ++d)
-        pack_left({a.data + (i + half * kRows) * a.row + d * kDepth * a.column, a.row, a.column},
-                  p.m - i - half * kRows, p.k - d * kDepth, scratch + (half * depths + d) * kTile);
+        pack_left(
+            {a.data + (i + half * kTileRows) * a.row + d * kDepth * a.column, a.row, a.column},
+            p.m - i - half * kTileRows, p.k - d * kDepth, scratch + (half * depths + d) * kTile);
     multiply_rows(left, p, i);
   }
 }
 
 void multiply_amx(const RoundedRows& a, const AmxProduct& p) {
   const Tiles tiles;
-  for (Index i = 0; i < p.m; i += kBlock) {
+  for (Index i = 0; i < p.m; i += kSide) {
     const std::uint16_t* rows = a.data + i * a.row;
-    multiply_rows({rows, rows + kRows * a.row, kDepth, 2 * a.row}, p, i);
+    multiply_rows({rows, rows + kTileRows * a.row, kDepth, 2 * a.row}, p, i);
   }
 }
 

@@ -74,17 +74,17 @@ TEST_CASE("A dry run prints the placement and the free resources and starts noth
   CHECK(outcome.exit_code == 0);
   CHECK(outcome.output
         == "role         index  node  cores  gpu  memory\n"
-           "environment  0      n-0   1      -    -\n"
-           "environment  1      n-1   1      -    -\n"
-           "environment  2      n-0   2      -    -\n"
-           "evaluator    0      n-1   2      -    -\n"
-           "learner      0      n-0   3      -    -\n"
-           "replay       0      n-0   0      -    2 GiB\n"
-           "replay       1      n-1   0      -    2 GiB\n"
+           "environment  0      n-1   1      -    -\n"
+           "environment  1      n-0   3      -    -\n"
+           "environment  2      n-1   2      -    -\n"
+           "evaluator    0      n-1   3      -    -\n"
+           "learner      0      n-0   0,1    -    -\n"
+           "replay       0      n-1   0      -    2 GiB\n"
+           "replay       1      n-0   2      -    2 GiB\n"
            "\n"
            "free on  cores  gpu  memory\n"
            "n-0      -      -    14 GiB\n"
-           "n-1      3      -    14 GiB\n");
+           "n-1      -      -    14 GiB\n");
   CHECK_FALSE(fs::exists(folder / "runs"));
 }
 
@@ -163,7 +163,7 @@ TEST_CASE("A user error in a launch exits with code 2, and the last line names i
            {{"launch", "two.textproto", "quickstart", "--dry-run", "--set", "replay.shards=0"},
             "replay.shards is 0"},
            {{"launch", "two.textproto", "quickstart", "--dry-run", "--set", "actors.environment=9"},
-            "environment 6 needs 1 core; no node has that: the nearest, n-0, has 0 of 4 cores "
+            "environment 4 needs 1 core; no node has that: the nearest, n-0, has 0 of 4 cores "
             "free"},
            {{"launch", "gpu.textproto", "quickstart", "--dry-run"}, "has 0 of 0 GPUs free"},
            {{"launch", "none.textproto", "quickstart", "--dry-run"}, "names no nodes"},

@@ -86,7 +86,8 @@ except KeyboardInterrupt:
                 said, more = re.search(r'troupe.resume\("(.*)"(.*)\) continues', done.stderr).groups()
                 self.assertEqual(more, ", processes=True" if processes else "")
                 before = troupe.Run(said).checkpoints[-1]
-                steps = int(troupe.Run(said).metrics()["environment_steps"][-1]) + 2000
+                metrics = troupe.Run(said).metrics()  # the last row may be older than the checkpoint
+                steps = int(metrics["environment_steps"][-1] * max(1, before / metrics["updates"][-1])) + 2000
                 again = troupe.resume(said, {"stop.environment_steps": steps}, processes=processes, verbose=False)
                 self.assertGreater(again.checkpoints[-1], before)
 

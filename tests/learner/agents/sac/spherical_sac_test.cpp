@@ -6,6 +6,7 @@
 
 #include "learner/agents/agent_kinds.hpp"
 #include "learner/agents/sac/sac.hpp"
+#include "learner/nn/kernels/rounded_product.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 #include "tests/learner/agents/fed_replica.hpp"
 #include "tests/learner/agents/finite_differences.hpp"
@@ -65,6 +66,34 @@ TEST_CASE(
     };
     CHECK(check_gradient(*make_sac_agent(config), kSpherical, batch, loss_of) > 40);
   }
+}
+
+TEST_CASE(
+    "Spherical SAC: learning with AMX stays close to float32 and continues from a checkpoint") {
+  const bool has_amx = multiplies_rounded();
+  const auto built = [](const char* precision, ReplicaContext& context) {
+    SacConfig config = spherical();
+    config.policy_layers = {128};
+    config.critic_layers = {160};
+    config.precision = precision;
+    return built_spherical(*make_sac_agent(config), context);
+  };
+  ReplicaContext context(nullptr, 4), other(nullptr, 4), third(nullptr, 4);
+  const auto rounded = built("bfloat16", context), exact = built("float32", other);
+  const auto batch = [](std::uint64_t seed) { return random_batch(kSpherical, 128, seed); };
+  for (std::uint64_t update = 0; update < 5; ++update) {
+    const Metrics ours = rounded->step_fn(context, batch(update));
+    const Metrics theirs = exact->step_fn(other, batch(update));
+    for (const char* name : {"critic_loss", "policy_loss"}) {
+      CHECK(ours.at(name) == doctest::Approx(theirs.at(name)).epsilon(0.05));
+      CHECK((ours.at(name) != theirs.at(name)) == has_amx);
+    }
+  }
+  CHECK(off_sphere(rounded->parameters()) < 1e-5);
+  const auto resumed = built("bfloat16", third);
+  resumed->load(copied(rounded->parameters()), copied(rounded->optimizer_state()));
+  for (std::uint64_t update = 9; update < 12; ++update)
+    CHECK(resumed->step_fn(third, batch(update)) == rounded->step_fn(context, batch(update)));
 }
 
 TEST_CASE("Spherical SAC: scales start at the published values, those of a head at 1") {
