@@ -15,6 +15,7 @@
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "actors/supervision/head_record.hpp"
@@ -135,13 +136,14 @@ public:
     for (;;) {
       if (const siginfo_t about = ended(); about.si_pid == child_)
         return about;
-      const int signal = ::sigwaitinfo(&signals_, nullptr);
+      siginfo_t from{};
+      const int signal = ::sigwaitinfo(&signals_, &from);
       if (signal == SIGTSTP) {
         send(signal);
         ::raise(SIGSTOP);
       } else if (signal == SIGCONT) {
         send(signal);
-      } else if (signal == SIGINT || signal == SIGTERM) {
+      } else if (signal == SIGINT || (signal == SIGTERM && !tells_again(from))) {
         stopped_ = true;
         ::kill(child_, signal);
       }
@@ -199,6 +201,14 @@ public:
   }
 
 private:
+  /// Whether the system has already told of the parent's end (PR_SET_PDEATHSIG). It tells once for
+  /// each thread of the parent to which this process was handed on.
+  bool tells_again(const siginfo_t& from) {
+    int told_by = 0;
+    ::prctl(PR_GET_PDEATHSIG, &told_by);
+    return told_by == from.si_signo && from.si_pid == parent_ && std::exchange(parent_ended_, true);
+  }
+
   /// Sends `signal` to the child and to what remains of earlier children. Skips a group without a
   /// child of this process, because another program may own it by now.
   void send(int signal) const {
@@ -240,6 +250,8 @@ private:
   bool lost_starter_ = false;
   std::vector<pid_t> groups_; // process groups of the children whose descendants may be alive
   bool stopped_ = false;
+  const pid_t parent_ = ::getppid();
+  bool parent_ended_ = false;
 };
 
 } // namespace

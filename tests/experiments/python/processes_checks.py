@@ -117,7 +117,9 @@ except KeyboardInterrupt:
 
     def test_a_run_with_processes_ends_after_a_checkpoint_when_python_is_killed(self):
         code = f"""
-import os, signal, sys, troupe, troupe.processes
+import os, signal, sys, threading, troupe, troupe.processes
+for _ in range(20):  # the system may tell the run of the end of each
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
 class Watched(troupe.processes.subprocess.Popen):
     def __init__(self, *words, **options):
         super().__init__(*words, **options)

@@ -266,7 +266,7 @@ class StockEnvironments(unittest.TestCase):
         np.testing.assert_array_equal(cast.physics.render(**options), stock.physics.render(**options))
 
     def test_pictures_of_physics_have_dm_controls_arguments(self):
-        env = dm_control.suite.load("cheetah", "run")
+        env = dm_control.suite.load("cheetah", "run", task_kwargs={"random": 1})
         env.reset()
         size = (64, 96, 0)
         picture = troupe.render.draw_physics(env.physics, *size)
