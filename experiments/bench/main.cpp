@@ -103,8 +103,8 @@ int run(int argc, char** argv) {
       "for the stage render: the caster's processor instructions, e.g. AVX2; default: the best");
   app.add_option("--precision", options.precision,
                  "for the stage learner: number type of products, in place of each agent's default")
-      ->check(CLI::IsMember({"float32", "bfloat16"}))
-      ->type_name("float32|bfloat16");
+      ->check(CLI::IsMember({"float32", "bfloat16", "bfloat16x3"}))
+      ->type_name("float32|bfloat16|bfloat16x3");
   app.add_option("--device", options.device,
                  "for the stages learner and classifier: only \"cpu\" or \"cuda\"; default: both "
                  "if there is a GPU")

@@ -2,25 +2,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
 #include "learner/nn/activation_probe.hpp"
+#include "learner/nn/row_parts.hpp"
 
 namespace troupe::learner {
 namespace {
 
-constexpr std::int64_t kWideLayer = 32; // products with fewer columns do not gain from bfloat16
-
+/// Whether the layer's products are LibTorch's in bfloat16.
 bool multiplies_halves(const LayerTensors& p, std::int64_t rows) {
-  return (p.half.defined() || p.rounded != nullptr)
-         && (!p.weight.is_cpu() || halves_are_faster(rows, p.weight.size(0), p.weight.size(1)));
+  return p.half.defined()
+         && (!p.weight.is_cpu()
+             || rounding_is_faster(Rounding::one_part, rows, p.weight.size(0), p.weight.size(1)));
 }
 
 void weight_gradient(const Tape::Layer& layer, LayerTensors& gradients, Workspace& workspace) {
   if (layer.half_input.defined())
     half_weight_gradient(layer.half_input, layer.half_gradient, gradients.weight, workspace);
-  else if (layer.rounded)
-    rounded_weight_gradient(layer.input, layer.gradient, gradients.weight, workspace);
+  else if (layer.rounding != Rounding::none)
+    rounded_weight_gradient(layer.input, layer.gradient, layer.rounding, gradients.weight,
+                            workspace);
   else
     linear_weight_gradient(layer.input, layer.gradient, gradients.weight, workspace);
 }
@@ -30,7 +33,7 @@ void product(const LayerTensors& p, const Tape::Layer& layer, at::Tensor& out,
              Workspace& workspace) {
   if (layer.half_input.defined())
     half_linear(layer.half_input, p.half, p.bias, out, workspace);
-  else if (layer.rounded)
+  else if (layer.rounding != Rounding::none)
     rounded_linear(layer.input, *p.rounded, p.bias, out);
   else
     linear(layer.input, p.weight, p.bias, out, workspace);
@@ -42,13 +45,40 @@ void input_gradient(const LayerTensors& p, const Tape::Layer& layer, at::Tensor&
   if (layer.half_gradient.defined())
     half_input_gradient(layer.half_gradient, p.half.narrow(0, 0, before.size(1)), before,
                         workspace);
-  else if (layer.rounded)
+  else if (layer.rounding != Rounding::none)
     rounded_input_gradient(layer.gradient, *p.rounded, before);
   else
     linear_input_gradient(layer.gradient, p.weight.narrow(0, 0, before.size(1)), before, workspace);
 }
 
 } // namespace
+
+std::vector<LayerSpec> residual_layers(std::int64_t width, int blocks, std::int64_t outputs) {
+  constexpr std::int64_t kExpansion = 4;
+  std::vector<LayerSpec> layers{{"input", width}};
+  for (int i = 0; i < blocks; ++i) {
+    const std::string name = "block" + std::to_string(i);
+    layers.push_back({name + ".expand", kExpansion * width, Activation::relu, true});
+    layers.push_back({name + ".contract", width, Activation::none, false, true});
+  }
+  layers.push_back({"output", outputs, Activation::none, true});
+  return layers;
+}
+
+std::vector<LayerSpec> relu_layers(const std::vector<std::int64_t>& widths, std::int64_t outputs,
+                                   int blocks) {
+  if (blocks > 0) {
+    if (widths.size() != 1)
+      throw std::invalid_argument("a network of residual blocks has "
+                                  + std::to_string(widths.size()) + " widths; it must have one");
+    return residual_layers(widths[0], blocks, outputs);
+  }
+  std::vector<LayerSpec> layers;
+  for (std::size_t i = 0; i < widths.size(); ++i)
+    layers.push_back({"layer" + std::to_string(i), widths[i], Activation::relu});
+  layers.push_back({"output", outputs, Activation::none});
+  return layers;
+}
 
 Mlp::Mlp(std::int64_t inputs, std::vector<LayerSpec> layers, std::int64_t extra_layer,
          std::int64_t extra)
@@ -79,12 +109,11 @@ std::vector<LayerTensors> Mlp::bind(const ParameterLayout& layout, const at::Ten
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     LayerTensors& layer = bound.emplace_back();
     layer.weight = layout.stored_view(flat, entry);
-    if (halves.defined() && !layers_[i].exact
-        && std::min(layer_inputs(i), layers_[i].outputs) >= kWideLayer) {
+    if (may_round(layer.weight, halves, layers_[i].exact)) {
       if (halves.flat().defined())
         layer.half = layout.stored_view(halves.flat(), entry);
       else
-        layer.rounded = std::make_shared<RoundedWeight>(layer.weight, halves.edition());
+        layer.rounded = std::make_shared<RoundedWeight>(layer.weight, halves);
     }
     ++entry;
     layer.bias = layout.stored_view(flat, entry++);
@@ -134,9 +163,9 @@ void Mlp::prepare(const std::vector<LayerTensors>& parameters, const at::Tensor&
       layer.input = at::empty({batch, layer_inputs(i)}, x.options());
     layer.output = at::empty({batch, layers_[i].outputs}, x.options());
     layer.gradient = at::empty_like(layer.output);
-    const bool halves = multiplies_halves(parameters[i], batch);
-    layer.rounded = halves && parameters[i].rounded != nullptr;
-    if (halves && !layer.rounded) {
+    if (parameters[i].rounded != nullptr)
+      layer.rounding = parameters[i].rounded->rounding(batch);
+    if (multiplies_halves(parameters[i], batch)) {
       layer.half_input = at::empty({batch, layer_inputs(i)}, x.options().dtype(at::kBFloat16));
       layer.half_gradient = at::empty_like(layer.output, at::kBFloat16);
     }
@@ -164,6 +193,21 @@ bool Mlp::takes_output(const Tape& tape, std::size_t layer) const {
 at::Tensor& Mlp::forward(const std::vector<LayerTensors>& parameters, const at::Tensor& x,
                          const at::Tensor& extra, Tape& tape, Workspace& workspace) const {
   prepare(parameters, x, tape);
+  split_rows(parameters, tape);
+  if (tape.used_parts == 0)
+    pass_forward(parameters, x, extra, tape, workspace);
+  pack_weights(parameters, tape, false);
+  over_parts(tape, [&](RowPart& part) {
+    const auto rows = [&](const at::Tensor& all) {
+      return all.defined() ? all.narrow(0, part.first, part.count) : all;
+    };
+    pass_forward(parameters, rows(x), rows(extra), part.tape, part.workspace);
+  });
+  return tape.output();
+}
+
+void Mlp::pass_forward(const std::vector<LayerTensors>& parameters, const at::Tensor& x,
+                       const at::Tensor& extra, Tape& tape, Workspace& workspace) const {
   ActivationProbe* const probe = ActivationProbe::active();
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     Tape::Layer& layer = tape.layers[i];
@@ -202,7 +246,6 @@ at::Tensor& Mlp::forward(const std::vector<LayerTensors>& parameters, const at::
     else if (probe != nullptr && layers_[i].activation != Activation::none)
       probe->see_units(p.weight, layer.output);
   }
-  return tape.output();
 }
 
 /// `half`: the gradient of the layer's output in bfloat16 if defined, else in layer.gradient.
@@ -249,6 +292,19 @@ at::Tensor Mlp::undo_linear(const std::vector<LayerTensors>& parameters, LayerTe
 void Mlp::backward(const std::vector<LayerTensors>& parameters,
                    std::vector<LayerTensors>& gradients, Tape& tape, bool with_input,
                    Workspace& workspace, bool with_weights) const {
+  if (tape.used_parts == 0)
+    return pass_backward(parameters, gradients, tape, with_input, workspace, with_weights);
+  pack_weights(parameters, tape, true);
+  over_parts(tape, [&](RowPart& part) {
+    std::vector<LayerTensors> own = gradients_of(part, gradients);
+    pass_backward(parameters, own, part.tape, with_input, part.workspace, with_weights);
+  });
+  add_gradients(tape, gradients, with_weights);
+}
+
+void Mlp::pass_backward(const std::vector<LayerTensors>& parameters,
+                        std::vector<LayerTensors>& gradients, Tape& tape, bool with_input,
+                        Workspace& workspace, bool with_weights) const {
   at::Tensor half;
   for (std::size_t i = layers_.size(); i-- > 0;) {
     Tape::Layer& layer = tape.layers[i];
@@ -276,22 +332,16 @@ void Mlp::weight_gradients(std::vector<LayerTensors>& gradients, const Tape& tap
     weight_gradient(tape.layers[i], gradients[i], workspace);
 }
 
-Tape rows_of(const Tape& tape, std::int64_t first, std::int64_t count) {
-  const auto part = [&](const at::Tensor& tensor) {
-    return tensor.defined() ? tensor.narrow(0, first, count) : tensor;
-  };
-  Tape made;
-  for (const Tape::Layer& layer : tape.layers)
-    made.layers.push_back({part(layer.input), part(layer.output), part(layer.normalised),
-                           part(layer.inverse), part(layer.gradient), part(layer.half_input),
-                           part(layer.half_gradient), layer.rounded});
-  made.input_gradient = part(tape.input_gradient);
-  made.extra_gradient = part(tape.extra_gradient);
-  return made;
-}
-
 void Mlp::backward_to_extra(const std::vector<LayerTensors>& parameters, Tape& tape,
                             Workspace& workspace) const {
+  if (tape.used_parts == 0)
+    pass_to_extra(parameters, tape, workspace);
+  pack_weights(parameters, tape, true);
+  over_parts(tape, [&](RowPart& part) { pass_to_extra(parameters, part.tape, part.workspace); });
+}
+
+void Mlp::pass_to_extra(const std::vector<LayerTensors>& parameters, Tape& tape,
+                        Workspace& workspace) const {
   LayerTensors none;
   at::Tensor half;
   for (std::size_t i = layers_.size(); i-- > 0;) {

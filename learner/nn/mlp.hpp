@@ -18,8 +18,20 @@ struct LayerSpec {
   bool norm_input = false; // LayerNorm before the linear layer; not allowed with one after it
   bool residual = false;   // adds the output of two layers before; no activation
   bool fixed_norm = false; // its LayerNorm has no parameters: gain is 1, shift is 0
-  bool exact = false;      // its product always has the parameters' type
+  bool exact = false;      // its product is not rounded to one part
 };
+
+/// The network of SimBa (Lee et al. 2025): a linear layer of `width`; then `blocks` times x +
+/// linear(ReLU(linear(LayerNorm(x)))), four times as wide in between; then LayerNorm and a linear
+/// layer of `outputs`. Deep networks of this kind learn where plain layers fail. They expect
+/// observations normalised by their mean and deviation (running_moments.hpp).
+std::vector<LayerSpec> residual_layers(std::int64_t width, int blocks, std::int64_t outputs);
+
+/// Returns ReLU layers of these widths and a linear output layer. If `blocks` is above 0, returns
+/// that many residual blocks of the single width instead (residual_layers()). Throws
+/// std::invalid_argument for blocks with several widths.
+std::vector<LayerSpec> relu_layers(const std::vector<std::int64_t>& widths, std::int64_t outputs,
+                                   int blocks = 0);
 
 /// The tensors of one layer, views of a flat tensor. gain and shift exist only with a LayerNorm;
 /// those of a fixed LayerNorm are not views.
@@ -33,6 +45,8 @@ struct LayerTensors {
   std::shared_ptr<RoundedWeight> rounded{};
 };
 
+struct RowPart;
+
 /// What a forward pass keeps for the backward pass. The caller fills `gradient` of the last layer.
 struct Tape {
   struct Layer {
@@ -40,17 +54,27 @@ struct Tape {
     at::Tensor output;     // [batch, outputs]
     at::Tensor normalised; // only with a LayerNorm
     at::Tensor inverse;
-    at::Tensor gradient;      // of the output, then of the activation's input
-    at::Tensor half_input;    // only for products by LibTorch in bfloat16
-    at::Tensor half_gradient; // of the activation's input
-    bool rounded = false;     // products with AMX
+    at::Tensor gradient;                // of the output, then of the activation's input
+    at::Tensor half_input;              // only for products by LibTorch in bfloat16
+    at::Tensor half_gradient;           // of the activation's input
+    Rounding rounding = Rounding::none; // of products with AMX
   };
   std::vector<Layer> layers;
-  at::Tensor input_gradient; // [batch, first layer's inputs without the extra ones]
-  at::Tensor extra_gradient; // [batch, extra]
+  at::Tensor input_gradient;  // [batch, first layer's inputs without the extra ones]
+  at::Tensor extra_gradient;  // [batch, extra]
+  std::vector<RowPart> parts; // of the rows, one per thread
+  std::size_t used_parts = 0; // in the last forward pass; 0: all rows at once
 
   at::Tensor& output() { return layers.back().output; }
   at::Tensor& gradient() { return layers.back().gradient; }
+};
+
+/// Rows of a tape that one thread passes through the network, and what it needs for that.
+struct RowPart {
+  std::int64_t first = 0, count = 0;
+  Tape tape;
+  Workspace workspace{};
+  std::vector<LayerTensors> gradients{}; // of these rows, unless they are the first
 };
 
 /// Returns a tape that views the rows [first, first + count) of another tape.
@@ -58,6 +82,10 @@ Tape rows_of(const Tape& tape, std::int64_t first, std::int64_t count);
 
 /// A stack of linear layers with hand-written derivatives. `extra` inputs (a critic's action) are
 /// appended to the input of one layer, which must not have norm_input.
+///
+/// Where this thread has measured products (use_products()) and several LibTorch threads, each
+/// takes a part of the rows through all layers of a pass, so that it finds them in its own cache.
+/// Sums over rows then depend on the number of threads.
 class Mlp {
 public:
   Mlp() = default;
@@ -68,7 +96,7 @@ public:
   void declare(ParameterLayout& layout, const std::string& prefix);
   /// `halves` is `flat` in bfloat16, refreshed by the caller. It is used for the products of all
   /// layers except narrow and exact ones and, on the CPU, layers that are faster in float32
-  /// (halves_are_faster()). If undefined, products have the type of `flat`.
+  /// (rounding_is_faster()). If undefined, products have the type of `flat`.
   std::vector<LayerTensors> bind(const ParameterLayout& layout, const at::Tensor& flat,
                                  const Halves& halves = {}) const;
   enum class Weights : std::uint8_t {
@@ -105,6 +133,15 @@ public:
                          Workspace& workspace) const;
 
 private:
+  // Passes of all rows of a tape, on this thread.
+  void pass_forward(const std::vector<LayerTensors>& parameters, const at::Tensor& x,
+                    const at::Tensor& extra, Tape& tape, Workspace& workspace) const;
+  void pass_backward(const std::vector<LayerTensors>& parameters,
+                     std::vector<LayerTensors>& gradients, Tape& tape, bool with_input,
+                     Workspace& workspace, bool with_weights) const;
+  void pass_to_extra(const std::vector<LayerTensors>& parameters, Tape& tape,
+                     Workspace& workspace) const;
+
   void prepare(const std::vector<LayerTensors>& parameters, const at::Tensor& x, Tape& tape) const;
   /// Whether the layer's norm reads a product in bfloat16 and writes its output in both types.
   bool joins_halves(const Tape& tape, std::size_t layer) const;

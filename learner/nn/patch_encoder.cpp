@@ -114,7 +114,7 @@ void PatchEncoder<Products>::over_chunks(std::size_t layer, const EncoderTape& t
   const std::int64_t lines = c.out.height;
   const std::int64_t chunk = std::max<std::int64_t>(1, Products::kChunk / per_line);
   Element* patches =
-      grown(lane.patches[layer], padded(chunk * c.out.width, Products::kRows) * step);
+      grown(lane.patches[layer], rounded_up(chunk * c.out.width, Products::kRows) * step);
   std::int64_t filled = 0;
   std::int64_t row = 0;
   for (std::int64_t i = 0; i < count; ++i) {

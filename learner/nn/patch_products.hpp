@@ -38,10 +38,6 @@ T* grown(Array<T>& array, std::int64_t count) {
   return array.data();
 }
 
-inline std::int64_t padded(std::int64_t count, std::int64_t step) {
-  return (count + step - 1) / step * step;
-}
-
 /// The products of convolutions in float32.
 struct WholeProducts {
   using Element = float; // of patches
@@ -89,7 +85,7 @@ struct WholeProducts {
 
 private:
   static std::int64_t panels(std::int64_t columns) {
-    return padded(columns, kernel_table().panel_columns);
+    return rounded_up(columns, kernel_table().panel_columns);
   }
 };
 
@@ -100,18 +96,18 @@ struct RoundedProducts {
   static constexpr const char* kName = "patches rounded to bfloat16";
   static constexpr std::int64_t kRows = kAmxRows;
   static constexpr std::int64_t kChunk = 16384;
-  static std::int64_t row(const Convolution& c) { return padded(c.patch(), kAmxColumns); }
+  static std::int64_t row(const Convolution& c) { return rounded_up(c.patch(), kAmxColumns); }
   static const Element* elements(const float* image, std::int64_t count, Elements& space) {
     kernel_table().narrow(image, grown(space, count), count);
     return space.data();
   }
 
   static void pack(const float* weight, const Convolution& c, Elements& packed) {
-    pack_amx(Strided{weight, c.out.channels, 1}, c.patch(), c.out.channels,
+    pack_amx(Strided{weight, c.out.channels, 1}, c.patch(), c.out.channels, 1,
              grown(packed, amx_packed_size(c.patch(), c.out.channels)));
   }
   static void pack_transposed(const float* weight, const Convolution& c, Elements& packed) {
-    pack_amx(Strided{weight, 1, c.out.channels}, c.out.channels, c.patch(),
+    pack_amx(Strided{weight, 1, c.out.channels}, c.out.channels, c.patch(), 1,
              grown(packed, amx_packed_size(c.out.channels, c.patch())));
   }
   static void forward(const Convolution& c, const Element* patches, std::int64_t rows,

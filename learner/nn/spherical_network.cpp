@@ -25,15 +25,14 @@ at::Tensor unit_rows_backward(const at::Tensor& unit, const at::Tensor& inverse,
   return (gradient - unit * (unit * gradient).sum(1, true)).mul_(inverse);
 }
 
-bool rounds(const SphericalNetwork::Weight& weight, std::int64_t rows) {
-  return weight.rounded != nullptr
-         && halves_are_faster(rows, weight.whole.size(0), weight.whole.size(1));
+Rounding rounding_of(const SphericalNetwork::Weight& weight, std::int64_t rows) {
+  return weight.rounded == nullptr ? Rounding::none : weight.rounded->rounding(rows);
 }
 
 at::Tensor product(const at::Tensor& x, const SphericalNetwork::Weight& weight,
                    const at::Tensor& bias, Workspace& workspace) {
   at::Tensor out = at::empty({x.size(0), weight.whole.size(1)}, x.options());
-  if (rounds(weight, x.size(0)))
+  if (rounding_of(weight, x.size(0)) != Rounding::none)
     rounded_linear(x, *weight.rounded, bias, out);
   else
     linear(x, weight.whole, bias, out, workspace);
@@ -51,13 +50,13 @@ at::Tensor product_backward(const at::Tensor& x, const SphericalNetwork::Weight&
                             const at::Tensor& gradient, at::Tensor of_weight,
                             Workspace& workspace) {
   const at::Tensor dense = gradient.contiguous();
-  const bool rounded = rounds(weight, x.size(0));
-  if (of_weight.defined() && rounded)
-    rounded_weight_gradient(x, dense, of_weight, workspace);
+  const Rounding rounding = rounding_of(weight, x.size(0));
+  if (of_weight.defined() && rounding != Rounding::none)
+    rounded_weight_gradient(x, dense, rounding, of_weight, workspace);
   else if (of_weight.defined())
     linear_weight_gradient(x, dense, of_weight, workspace);
   at::Tensor of_x = at::empty_like(x);
-  if (rounded)
+  if (rounding != Rounding::none)
     rounded_input_gradient(dense, *weight.rounded, of_x);
   else
     linear_input_gradient(dense, weight.whole, of_x, workspace);
@@ -101,13 +100,12 @@ void SphericalNetwork::declare(ParameterLayout& layout, const std::string& prefi
 SphericalNetwork::Tensors SphericalNetwork::bind(const ParameterLayout& layout,
                                                  const at::Tensor& flat,
                                                  const Halves& halves) const {
-  constexpr std::int64_t kWide = 32; // narrower products do not gain
   std::size_t entry = first_entry_;
   const auto next = [&] { return layout.stored_view(flat, entry++); };
   const auto weight = [&] {
     Weight made{next()};
-    if (halves.defined() && std::min(made.whole.size(0), made.whole.size(1)) >= kWide)
-      made.rounded = std::make_shared<RoundedWeight>(made.whole, halves.edition());
+    if (may_round(made.whole, halves))
+      made.rounded = std::make_shared<RoundedWeight>(made.whole, halves);
     return made;
   };
   Tensors made;

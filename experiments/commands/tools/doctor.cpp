@@ -25,6 +25,7 @@
 #include "experiments/run_folder/run_folder.hpp"
 #include "learner/nn/kernels/precision.hpp"
 #include "learner/nn/kernels/product_choice.hpp"
+#include "learner/nn/kernels/rounded_product.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -89,14 +90,15 @@ void find_models(const std::string& models, std::vector<Finding>& out) {
 void find_products(std::vector<Finding>& out) {
   const learner::ProductChoice& choice = learner::measured_products();
   std::size_t of_library = 0;
-  double ours = 0, library = 0, halves = 0; // of a wide layer
+  double ours = 0, library = 0, one_part = 0, two_parts = 0; // of a wide layer
   for (const learner::ProductTiming& t : choice.timings()) {
     of_library += t.library < t.ours ? 1 : 0;
     if (t.product == learner::Product::forward && t.rows == 256 && t.inputs == 256
         && t.outputs == 256) {
       ours = t.ours;
       library = t.library;
-      halves = t.halves;
+      one_part = t.one_part;
+      two_parts = t.two_parts;
     }
   }
   char text[160];
@@ -109,7 +111,9 @@ void find_products(std::vector<Finding>& out) {
   if (learner::has_bfloat16_instructions()) {
     const bool limited = std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr;
     const char* amx = !env::announces_amx() ? "" : limited ? " without AMX" : " with AMX";
-    bfloat16 = ", in bfloat16 " + std::to_string(std::lround(halves * 1e6)) + " us" + amx;
+    bfloat16 = ", in bfloat16 " + std::to_string(std::lround(one_part * 1e6)) + " us" + amx;
+    if (learner::multiplies_rounded())
+      bfloat16 += ", in bfloat16x3 " + std::to_string(std::lround(two_parts * 1e6)) + " us";
   }
   const std::string file = learner::product_timings_file().string();
   out.push_back({"products", Level::good,

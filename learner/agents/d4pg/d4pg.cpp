@@ -156,9 +156,8 @@ void D4pg::build(ReplicaContext& context) {
                 config_.gradient_norm, config_.blocks.weight_decay);
   policy_.build(context, policy.to(options().device()), config_.policy_learning_rate,
                 config_.gradient_norm, config_.blocks.weight_decay);
-  if (multiplies_halves())
-    for (ParameterGroup* group : {&critic_, &policy_})
-      group->keep_halves();
+  for (ParameterGroup* group : {&critic_, &policy_})
+    group->keep_halves(rounding());
   critic_parameters_ = networks_.critic.bind(layout, critic_.flat(), critic_.half());
   critic_gradients_ = networks_.critic.bind(layout, critic_.gradient());
   critic_target_ = networks_.critic.bind(layout, critic_.target(), critic_.target_half());

@@ -114,7 +114,7 @@ void Drqv2::build(ReplicaContext& context) {
   critic_.build(context, flat.to(options().device()),
                 {.learning_rate = config_.critic_learning_rate,
                  .gradient_norm = config_.gradient_norm,
-                 .halves = multiplies_halves()});
+                 .rounding = rounding()});
   const at::Tensor of_policy = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
   networks_.policy.initialise(policy_.layout(), of_policy, orthogonally, generator);
   policy_.build(context, of_policy.to(options().device()), config_.policy_learning_rate,
@@ -126,8 +126,7 @@ void Drqv2::build(ReplicaContext& context) {
   trunk_parameters_ = networks_.trunk.bind(layout, critic.flat(), critic.half());
   trunk_gradients_ = networks_.trunk.bind(layout, critic.gradient());
   trunk_target_ = networks_.trunk.bind(layout, critic.target(), critic.target_half());
-  if (multiplies_halves())
-    policy_.keep_halves();
+  policy_.keep_halves(rounding());
   policy_parameters_ = networks_.policy.bind(policy_.layout(), policy_.flat(), policy_.half());
   policy_gradients_ = networks_.policy.bind(policy_.layout(), policy_.gradient());
 }

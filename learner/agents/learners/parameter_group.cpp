@@ -21,9 +21,9 @@ void ParameterGroup::build(ReplicaContext& context, const at::Tensor& initial, d
   target_ = flat_.clone();
 }
 
-void ParameterGroup::keep_halves() {
-  half_ = Halves(flat_);
-  target_half_ = Halves(target_);
+void ParameterGroup::keep_halves(Rounding rounding) {
+  half_ = Halves(flat_, rounding);
+  target_half_ = Halves(target_, rounding);
 }
 
 void ParameterGroup::refresh_halves() {

@@ -34,7 +34,7 @@ public:
   /// step() and average_target() update them.
   const Halves& half() const { return half_; }
   const Halves& target_half() const { return target_half_; }
-  void keep_halves(); // after build()
+  void keep_halves(Rounding rounding); // after build()
   /// Updates the copies after other code has changed parameters or target.
   void refresh_halves();
   FusedAdam& adam() { return *adam_; }

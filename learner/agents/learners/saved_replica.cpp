@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include "learner/nn/activation_probe.hpp"
+#include "learner/nn/kernels/precision.hpp"
 #include "learner/replicas/replica_context.hpp"
 
 namespace troupe::learner {
@@ -45,7 +46,7 @@ bool in_last_layer(const std::string& parameter) {
 void SavedReplica::begin(ReplicaContext& context, const std::string& precision) {
   options_ =
       at::TensorOptions(precision == "float64" ? at::kDouble : at::kFloat).device(context.device());
-  multiplies_halves_ = precision == "bfloat16";
+  rounding_ = choose_rounding(precision, context.device());
   timeline_ = context.timeline();
   random_ = Random(context.seed());
   moments_.build(options_);

@@ -82,14 +82,13 @@ protected:
   /// Returns the batch's "observation" in the same form, without adding it to the moments.
   at::Tensor state_of(const TensorMap& batch) const;
   /// Resets the counters and seeds the random numbers from the context. `precision` determines the
-  /// type of the parameters ("float64", otherwise float32) and multiplies_halves().
+  /// type of the parameters ("float64", otherwise float32) and rounding().
   void begin(ReplicaContext& context, const std::string& precision);
   /// A network's parameters for the actors, on the CPU, preceded by the moments if there are any.
   at::Tensor published(const at::Tensor& flat) const;
 
   const at::TensorOptions& options() const { return options_; } // of parameters
-  /// Whether linear layers multiply in bfloat16: only if `precision` is "bfloat16".
-  bool multiplies_halves() const { return multiplies_halves_; }
+  Rounding rounding() const { return rounding_; }               // of linear layers
   Random& random() { return random_; }
   void count_updates(std::int64_t more) { updates_ += more; }
 
@@ -104,7 +103,7 @@ private:
   std::int64_t updates_ = 0;
   std::vector<std::pair<std::string, std::int64_t*>> counters_{{"updates", &updates_}};
   at::TensorOptions options_;
-  bool multiplies_halves_ = false;
+  Rounding rounding_ = Rounding::none;
   Random random_{0};
   UpdateCapture capture_ = UpdateCapture::where_it_pays;
   bool begun_ = false; // an update has been made since build()

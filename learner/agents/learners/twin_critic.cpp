@@ -4,7 +4,7 @@
 
 #include <torch/types.h>
 
-#include "learner/nn/residual_layers.hpp"
+#include "learner/nn/mlp.hpp"
 
 namespace troupe::learner {
 
@@ -35,8 +35,7 @@ void TwinCritic::build(ReplicaContext& context, const at::Tensor& initial,
                        const Training& training) {
   group_.build(context, initial, training.learning_rate, training.gradient_norm,
                training.weight_decay);
-  if (training.halves)
-    group_.keep_halves();
+  group_.keep_halves(training.rounding);
   for (std::size_t i = 0; i < 2; ++i) {
     parameters_[i] = networks_[i].bind(group_.layout(), group_.flat(), group_.half());
     gradients_[i] = networks_[i].bind(group_.layout(), group_.gradient());

@@ -24,7 +24,7 @@ public:
     double learning_rate = 0;
     double gradient_norm = 0; // limit of the norm; 0: no clipping
     double weight_decay = 0;
-    bool halves = false; // products in bfloat16
+    Rounding rounding = Rounding::none;
   };
   void build(ReplicaContext& context, const at::TensorOptions& options, at::Generator& generator,
              const Training& training);

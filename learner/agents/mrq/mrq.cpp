@@ -93,14 +93,13 @@ private:
 void Mrq::build(ReplicaContext& context) {
   at::NoGradGuard no_gradient;
   begin(context, config_.precision);
-  const bool halves = choose_precision(config_.precision, options().device(), true, "mrq.precision")
-                      == at::kBFloat16;
+  const Rounding rounding = choose_rounding(config_.precision, options().device(), true);
   at::Generator generator = at::detail::createCPUGenerator(context.seed());
   encoder_.build(context, options(), generator,
                  {.learning_rate = config_.encoder_learning_rate,
                   .weight_decay = config_.weight_decay,
                   .precision = config_.precision,
-                  .halves = halves});
+                  .rounding = rounding});
   const at::TensorOptions on_cpu = options().device(at::kCPU);
   const at::Tensor critic = at::zeros({critic_.layout().count()}, on_cpu);
   const at::Tensor policy = at::zeros({policy_.layout().count()}, on_cpu);
@@ -111,9 +110,8 @@ void Mrq::build(ReplicaContext& context) {
                 config_.gradient_norm, config_.weight_decay);
   policy_.build(context, policy.to(options().device()), config_.policy_learning_rate, 0,
                 config_.weight_decay);
-  if (halves)
-    for (ParameterGroup* group : {&critic_, &policy_})
-      group->keep_halves();
+  for (ParameterGroup* group : {&critic_, &policy_})
+    group->keep_halves(rounding);
   for (std::size_t i = 0; i < 2; ++i) {
     critic_parameters_[i] = networks_[i].bind(critic_.layout(), critic_.flat(), critic_.half());
     critic_gradients_[i] = networks_[i].bind(critic_.layout(), critic_.gradient());

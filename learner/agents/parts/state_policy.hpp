@@ -9,8 +9,8 @@
 #include "learner/acting/policy.hpp"
 #include "learner/agents/blocks_config.hpp"
 #include "learner/agents/parts/acting_network.hpp"
+#include "learner/nn/mlp.hpp"
 #include "learner/nn/parameter_layout.hpp"
-#include "learner/nn/residual_layers.hpp"
 #include "replay/chunks/spec.hpp"
 
 namespace troupe::learner {

@@ -64,10 +64,8 @@ void PredictiveEncoder::build(ReplicaContext& context, const at::TensorOptions& 
   group_.build(context, flat.to(options.device()), training.learning_rate, 0,
                training.weight_decay);
   previous_flat_ = group_.flat().clone();
-  if (training.halves) {
-    group_.keep_halves();
-    previous_half_ = Halves(previous_flat_);
-  }
+  group_.keep_halves(training.rounding);
+  previous_half_ = Halves(previous_flat_, training.rounding);
   trained_ = parts_of(group_.flat(), group_.half());
   gradients_ = parts_of(group_.gradient(), {});
   current_ = parts_of(group_.target(), group_.target_half());

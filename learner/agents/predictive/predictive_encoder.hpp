@@ -24,8 +24,8 @@ public:
   struct Training {
     double learning_rate = 0;
     double weight_decay = 0;
-    std::string precision; // of convolutions, see make_encoder()
-    bool halves = false;   // linear layers multiply in bfloat16
+    std::string precision;              // of convolutions, see make_encoder()
+    Rounding rounding = Rounding::none; // of linear layers
   };
   void build(ReplicaContext& context, const at::TensorOptions& options, at::Generator& generator,
              const Training& training);

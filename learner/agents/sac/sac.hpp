@@ -21,8 +21,8 @@ struct SacConfig {
   double target_entropy = -1; // times the dimensions of the action
   double target_update = 0.005;
   double gradient_norm = 0;
-  std::string precision = "float32"; // of products; "float64": of everything
-  std::int64_t batch_size = 256;     // over all replicas
+  std::string precision = "auto"; // of products; "float64": of everything
+  std::int64_t batch_size = 256;  // over all replicas
   BlocksConfig blocks{};
   /// SimbaV2 (Lee et al. 2025): networks of spherical blocks (nn/spherical_network.hpp), a
   /// categorical critic, and rewards scaled so that returns are within its atoms.

@@ -98,15 +98,15 @@ void SphericalSac::build(ReplicaContext& context) {
   begin(context, config_.precision);
   scale_.build();
   at::Generator generator = at::detail::createCPUGenerator(context.seed());
-  const bool rounds = multiplies_halves() && options().device().is_cpu() && multiplies_rounded();
+  const Rounding used =
+      options().device().is_cpu() && multiplies_rounded() ? rounding() : Rounding::none;
   critic_.build(context, options(), generator, config_.critic_learning_rate, config_.gradient_norm,
-                rounds);
+                used);
   const at::Tensor flat = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
   network_.initialise(policy_.layout(), flat, generator);
   policy_.build(context, flat.to(options().device()), config_.policy_learning_rate,
                 config_.gradient_norm);
-  if (rounds)
-    policy_.keep_halves();
+  policy_.keep_halves(used);
   temperature_.build(context, options());
   parameters_ = network_.bind(policy_.layout(), policy_.flat(), policy_.half());
   gradients_ = network_.bind(policy_.layout(), policy_.gradient());

@@ -26,7 +26,7 @@ public:
 
   /// `rounds`: products with AMX.
   void build(ReplicaContext& context, const at::TensorOptions& options, at::Generator& generator,
-             double learning_rate, double max_gradient_norm, bool rounds = false);
+             double learning_rate, double max_gradient_norm, Rounding rounding = Rounding::none);
   ParameterGroup& group() { return group_; }
 
   /// The smaller mean of the networks, [batch].

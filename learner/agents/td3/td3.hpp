@@ -24,8 +24,8 @@ struct Td3Config {
   double target_noise_clip = 0.5;
   double imitation = 0; // TD3+BC's alpha; 0: off
   double gradient_norm = 0;
-  std::string precision = "float32"; // of products; "float64": of everything
-  std::int64_t batch_size = 256;     // over all replicas
+  std::string precision = "auto"; // of products; "float64": of everything
+  std::int64_t batch_size = 256;  // over all replicas
   BlocksConfig blocks{};
   ActionNoiseConfig noise{.scale = {{.start = 0.1, .end = 0.1}}};
 };

@@ -36,18 +36,44 @@ __m512 load(const float* p, Index count) {
   return _mm512_maskz_loadu_ps(first(count), p);
 }
 
-__m512i pairs(__m512 low, __m512 high) { // 16 numbers of low, then 16 of high
+/// 16 numbers of low, then 16 of high, in bfloat16.
+__m512i pairs(__m512 low, __m512 high) {
   return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
 }
 
+/// What pairs(low, high) leaves of the numbers.
+__m512i rest(__m512 low, __m512 high, __m512i rounded) {
+  // A number in bfloat16 is the upper half of that in float32.
+  alignas(64) static constexpr std::uint16_t kUpper[32] = {0, 0,  0, 1,  0, 2,  0, 3,  0, 4, 0,
+                                                           5, 0,  6, 0,  7, 0,  8, 0,  9, 0, 10,
+                                                           0, 11, 0, 12, 0, 13, 0, 14, 0, 15};
+  const __m512i of_low = _mm512_load_si512(kUpper);
+  const __m512i of_high = _mm512_add_epi16(of_low, _mm512_set1_epi16(16));
+  const auto widened = [&](__m512i places) {
+    return reinterpret_cast<__m512>(_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, places, rounded));
+  };
+  return pairs(low - widened(of_low), high - widened(of_high));
+}
+
+/// A row of a tile of a; the second part is a tile behind the first.
+template <int kParts>
+void store_left(__m512 low, __m512 high, std::uint16_t* out) {
+  const __m512i rounded = pairs(low, high);
+  _mm512_store_si512(out, rounded);
+  if constexpr (kParts == 2)
+    _mm512_store_si512(out + kTile, rest(low, high, rounded));
+}
+
 /// A tile of a: 16 rows of 32 numbers each, zero beyond `rows` and `depth`.
+template <int kParts>
 void pack_left(const Strided& a, Index rows, Index depth, std::uint16_t* out) {
   if (a.column == 1) {
     for (Index i = 0; i < kTileRows; ++i) {
-      const __m512i row = i < rows ? pairs(load(a.data + i * a.row, depth),
-                                           load(a.data + i * a.row + 16, depth - 16))
-                                   : __m512i{};
-      _mm512_store_si512(out + i * kDepth, row);
+      const float* row = a.data + i * a.row;
+      if (i < rows)
+        store_left<kParts>(load(row, depth), load(row + 16, depth - 16), out + i * kDepth);
+      else
+        store_left<kParts>(__m512{}, __m512{}, out + i * kDepth);
     }
     return;
   }
@@ -59,10 +85,11 @@ void pack_left(const Strided& a, Index rows, Index depth, std::uint16_t* out) {
   transpose(low);
   transpose(high);
   for (Index i = 0; i < kTileRows; ++i)
-    _mm512_store_si512(out + i * kDepth, pairs(low[i], high[i]));
+    store_left<kParts>(low[i], high[i], out + i * kDepth);
 }
 
 /// Packs b where its rows are dense. Goes along the rows, as the processor then reads ahead.
+template <int kParts>
 void pack_rows(const Strided& b, Index k, Index n, std::uint16_t* packed) {
   alignas(64) static constexpr std::uint16_t kMix[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
                                                          21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
@@ -72,28 +99,52 @@ void pack_rows(const Strided& b, Index k, Index n, std::uint16_t* packed) {
   const Index tiles = 2 * blocks(n, kSide);
   for (Index row = 0; row < depths * kDepth; row += 2) {
     const float* even = b.data + row * b.row;
-    std::uint16_t* out = packed + row / kDepth * kTile + row % kDepth / 2 * kDepth;
+    std::uint16_t* out = packed + row / kDepth * kParts * kTile + row % kDepth / 2 * kDepth;
     for (Index j = 0; j < tiles; ++j) {
       const Index at = j * kColumns;
       const __m512 low = row < k ? load(even + at, n - at) : __m512{};
       const __m512 high = row + 1 < k ? load(even + b.row + at, n - at) : __m512{};
-      _mm512_store_si512(out + j * depths * kTile,
-                         _mm512_maskz_permutexvar_epi16(~__mmask32{0}, mix, pairs(low, high)));
+      const __m512i rounded = pairs(low, high);
+      std::uint16_t* tile = out + j * depths * kParts * kTile;
+      _mm512_store_si512(tile, _mm512_maskz_permutexvar_epi16(~__mmask32{0}, mix, rounded));
+      if constexpr (kParts == 2)
+        _mm512_store_si512(tile + kTile, _mm512_maskz_permutexvar_epi16(~__mmask32{0}, mix,
+                                                                        rest(low, high, rounded)));
     }
   }
 }
 
 /// Packs a tile of b, 16 rows of 16 pairs, where its columns are dense. A pair has two numbers of a
 /// column.
+template <int kParts>
 void pack_columns(const Strided& b, Index depth, Index columns, std::uint16_t* out) {
-  Vector rows[16]; // of pairs, by columns of b
-  for (Index j = 0; j < kColumns; ++j)
-    rows[j] = j < columns ? reinterpret_cast<Vector>(pairs(
-                  load(b.data + j * b.column, depth), load(b.data + j * b.column + 16, depth - 16)))
-                          : Vector{};
-  transpose(rows);
-  for (Index p = 0; p < kTileRows; ++p)
-    _mm512_store_si512(out + p * kDepth, reinterpret_cast<__m512i>(rows[p]));
+  Vector rows[kParts][16]; // of pairs, by columns of b
+  for (Index j = 0; j < kColumns; ++j) {
+    const float* column = b.data + j * b.column;
+    const __m512 low = j < columns ? load(column, depth) : __m512{};
+    const __m512 high = j < columns ? load(column + 16, depth - 16) : __m512{};
+    const __m512i rounded = pairs(low, high);
+    rows[0][j] = reinterpret_cast<Vector>(rounded);
+    if constexpr (kParts == 2)
+      rows[1][j] = reinterpret_cast<Vector>(rest(low, high, rounded));
+  }
+  for (int part = 0; part < kParts; ++part) {
+    transpose(rows[part]);
+    for (Index p = 0; p < kTileRows; ++p)
+      _mm512_store_si512(out + part * kTile + p * kDepth, reinterpret_cast<__m512i>(rows[part][p]));
+  }
+}
+
+template <int kParts>
+void pack_right(const Strided& b, Index k, Index n, std::uint16_t* packed) {
+  if (b.column == 1)
+    return pack_rows<kParts>(b, k, n, packed);
+  const Index depths = blocks(k, kDepth);
+  for (Index j = 0; j < 2 * blocks(n, kSide); ++j)
+    for (Index d = 0; d < depths; ++d)
+      pack_columns<kParts>({b.data + d * kDepth * b.row + j * kColumns * b.column, b.row, b.column},
+                           k - d * kDepth, n - j * kColumns,
+                           packed + (j * depths + d) * kParts * kTile);
 }
 
 struct alignas(64) Configuration {
@@ -137,13 +188,45 @@ void finish_writes() {
   asm volatile("" ::: "memory");
 }
 
-/// 32 rows of a left factor in bfloat16.
+/// 32 rows of a left factor in bfloat16. A second part is a tile behind the first.
 struct Left {
   const std::uint16_t* upper; // 16 rows
   const std::uint16_t* lower;
   Index step;      // from one depth to the next
   Index row_bytes; // from one row to the next
 };
+
+/// Adds the products of one depth to the tiles 0 to 3. `one` and `two`: tiles of b.
+template <int kParts>
+void add_depth(const std::uint16_t* upper, const std::uint16_t* lower, Index row_bytes,
+               const std::uint16_t* one, const std::uint16_t* two) {
+  _tile_loadd(4, upper, row_bytes);
+  _tile_loadd(6, one, 64);
+  _tile_dpbf16ps(0, 4, 6);
+  if constexpr (kParts == 1)
+    _tile_loadd(7, two, 64);
+  _tile_loadd(5, lower, row_bytes);
+  _tile_dpbf16ps(2, 5, 6);
+  if constexpr (kParts == 2) {
+    _tile_loadd(7, one + kTile, 64); // what is left of b
+    _tile_dpbf16ps(0, 4, 7);
+    _tile_dpbf16ps(2, 5, 7);
+    _tile_loadd(7, two + kTile, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(3, 5, 7);
+    _tile_loadd(7, two, 64);
+  }
+  _tile_dpbf16ps(1, 4, 7);
+  _tile_dpbf16ps(3, 5, 7);
+  if constexpr (kParts == 2) {
+    _tile_loadd(4, upper + kTile, row_bytes); // what is left of a
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, lower + kTile, row_bytes);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+}
 
 /// Where sums begin: at the bias, at c, or at 0.
 struct Start {
@@ -152,6 +235,7 @@ struct Start {
 };
 
 /// A block of c, of at most 32 rows and columns. `right`: its two columns of tiles.
+template <int kParts>
 void multiply_block(const Left& left, const std::uint16_t* right, Index depths, Start start,
                     float* c, Index c_row, Index rows, Index columns) {
   alignas(64) float sums[kSide * kSide];
@@ -185,18 +269,10 @@ void multiply_block(const Left& left, const std::uint16_t* right, Index depths, 
     _tile_zero(2);
     _tile_zero(3);
   }
-  const std::uint16_t* one = right;
-  const std::uint16_t* two = right + depths * kTile;
-  for (Index d = 0; d < depths; ++d) {
-    _tile_loadd(4, left.upper + d * left.step, left.row_bytes);
-    _tile_loadd(6, one + d * kTile, 64);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, two + d * kTile, 64);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, left.lower + d * left.step, left.row_bytes);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
-  }
+  const std::uint16_t* two = right + depths * kParts * kTile;
+  for (Index d = 0; d < depths; ++d)
+    add_depth<kParts>(left.upper + d * left.step, left.lower + d * left.step, left.row_bytes,
+                      right + d * kParts * kTile, two + d * kParts * kTile);
   _tile_stored(0, to, row * 4);
   _tile_stored(1, to + 16, row * 4);
   _tile_stored(2, to + 16 * row, row * 4);
@@ -206,15 +282,16 @@ void multiply_block(const Left& left, const std::uint16_t* right, Index depths, 
 }
 
 /// Rows [i, i + 32) of c.
+template <int kParts>
 void multiply_rows(const Left& left, const AmxProduct& p, Index i) {
   finish_writes();
   const Index depths = blocks(p.k, kDepth);
   for (Index j = 0; j < p.n; j += kSide) {
     float* c = p.c + i * p.c_row + j;
     fetch_block(c, p.c_row, p.m - i);
-    multiply_block(left, p.packed + j / kColumns * depths * kTile, depths,
-                   {p.bias == nullptr ? nullptr : p.bias + j, p.adds}, c, p.c_row, p.m - i,
-                   p.n - j);
+    multiply_block<kParts>(left, p.packed + j / kColumns * depths * kParts * kTile, depths,
+                           {p.bias == nullptr ? nullptr : p.bias + j, p.adds}, c, p.c_row, p.m - i,
+                           p.n - j);
   }
 }
 
@@ -230,6 +307,22 @@ public:
   Tiles& operator=(const Tiles&) = delete;
 };
 
+template <int kParts>
+void multiply_packing(const Strided& a, const AmxProduct& p, std::uint16_t* scratch) {
+  const Tiles tiles;
+  const Index depths = blocks(p.k, kDepth);
+  constexpr Index kStep = kParts * kTile;
+  const Left left{scratch, scratch + depths * kStep, kStep, 64};
+  for (Index i = 0; i < p.m; i += kSide) {
+    for (Index half = 0; half < 2; ++half)
+      for (Index d = 0; d < depths; ++d)
+        pack_left<kParts>(
+            {a.data + (i + half * kTileRows) * a.row + d * kDepth * a.column, a.row, a.column},
+            p.m - i - half * kTileRows, p.k - d * kDepth, scratch + (half * depths + d) * kStep);
+    multiply_rows<kParts>(left, p, i);
+  }
+}
+
 } // namespace
 
 Index amx_packed_size(Index k, Index n) {
@@ -240,14 +333,8 @@ Index amx_scratch_size(Index k) {
   return 2 * blocks(k, kDepth) * kTile;
 }
 
-void pack_amx(const Strided& b, Index k, Index n, std::uint16_t* packed) {
-  if (b.column == 1)
-    return pack_rows(b, k, n, packed);
-  const Index depths = blocks(k, kDepth);
-  for (Index j = 0; j < 2 * blocks(n, kSide); ++j)
-    for (Index d = 0; d < depths; ++d)
-      pack_columns({b.data + d * kDepth * b.row + j * kColumns * b.column, b.row, b.column},
-                   k - d * kDepth, n - j * kColumns, packed + (j * depths + d) * kTile);
+void pack_amx(const Strided& b, Index k, Index n, int parts, std::uint16_t* packed) {
+  parts == 1 ? pack_right<1>(b, k, n, packed) : pack_right<2>(b, k, n, packed);
 }
 
 void pack_amx(const RoundedRows& b, Index k, Index n, std::uint16_t* packed) {
@@ -271,24 +358,14 @@ void pack_amx(const RoundedRows& b, Index k, Index n, std::uint16_t* packed) {
 }
 
 void multiply_amx(const Strided& a, const AmxProduct& p, std::uint16_t* scratch) {
-  const Tiles tiles;
-  const Index depths = blocks(p.k, kDepth);
-  const Left left{scratch, scratch + depths * kTile, kTile, 64};
-  for (Index i = 0; i < p.m; i += kSide) {
-    for (Index half = 0; half < 2; ++half)
-      for (Index d = 0; d < depths; ++d)
-        pack_left(
-            {a.data + (i + half * kTileRows) * a.row + d * kDepth * a.column, a.row, a.column},
-            p.m - i - half * kTileRows, p.k - d * kDepth, scratch + (half * depths + d) * kTile);
-    multiply_rows(left, p, i);
-  }
+  p.parts == 1 ? multiply_packing<1>(a, p, scratch) : multiply_packing<2>(a, p, scratch);
 }
 
 void multiply_amx(const RoundedRows& a, const AmxProduct& p) {
   const Tiles tiles;
   for (Index i = 0; i < p.m; i += kSide) {
     const std::uint16_t* rows = a.data + i * a.row;
-    multiply_rows({rows, rows + kTileRows * a.row, kDepth, 2 * a.row}, p, i);
+    multiply_rows<1>({rows, rows + kTileRows * a.row, kDepth, 2 * a.row}, p, i);
   }
 }
 
@@ -300,7 +377,7 @@ std::int64_t amx_packed_size(std::int64_t, std::int64_t) {
 std::int64_t amx_scratch_size(std::int64_t) {
   return 0;
 }
-void pack_amx(const Strided&, std::int64_t, std::int64_t, std::uint16_t*) {}
+void pack_amx(const Strided&, std::int64_t, std::int64_t, int, std::uint16_t*) {}
 void pack_amx(const RoundedRows&, std::int64_t, std::int64_t, std::uint16_t*) {}
 void multiply_amx(const Strided&, const AmxProduct&, std::uint16_t*) {}
 void multiply_amx(const RoundedRows&, const AmxProduct&) {}

@@ -2,18 +2,17 @@
 
 #include <cstdint>
 
+#include "learner/nn/kernels/strided.hpp"
+
 namespace troupe::learner {
 
 // Products with AMX: the factors are rounded to bfloat16, sums are float32. Only for processors
 // where env::executes_amx() is true. An element's value does not depend on m, so rows may be split
 // over threads without changing a bit.
-
-/// A float32 matrix whose element (i, j) is at data[i * row + j * column]. One stride must be 1.
-struct Strided {
-  const float* data;
-  std::int64_t row;
-  std::int64_t column;
-};
+//
+// Each number of a factor has one or two parts: the number in bfloat16, and what that leaves of it
+// in bfloat16. With two parts, a product is the sum of three; the fourth, of what was left of both
+// factors, is smaller than 2^-16 of the product and left out.
 
 /// A matrix of bfloat16 with dense rows. `row`, from one row to the next, is a multiple of
 /// kAmxColumns that has room for its columns; the rest of a row must be 0. Memory must extend to a
@@ -24,15 +23,17 @@ struct RoundedRows {
 };
 constexpr std::int64_t kAmxRows = 32, kAmxColumns = 32;
 
-/// Packs b[k, n] in the order in which multiply_amx() reads it; packed: amx_packed_size(k, n)
-/// numbers, aligned to 64 bytes.
-void pack_amx(const Strided& b, std::int64_t k, std::int64_t n, std::uint16_t* packed);
+/// Packs b[k, n], of which one stride must be 1, in the order in which multiply_amx() reads it;
+/// packed: amx_packed_size(k, n) times `parts` numbers, aligned to 64 bytes.
+void pack_amx(const Strided& b, std::int64_t k, std::int64_t n, int parts, std::uint16_t* packed);
+/// In one part.
 void pack_amx(const RoundedRows& b, std::int64_t k, std::int64_t n, std::uint16_t* packed);
 std::int64_t amx_packed_size(std::int64_t k, std::int64_t n);
 
 /// c[m, n] = a[m, k] * packed[k, n]
 struct AmxProduct {
   const std::uint16_t* packed;
+  int parts = 1;
   const float* bias; // [n], added if not null and `adds` is false
   bool adds;         // adds to c
   float* c;
@@ -40,9 +41,11 @@ struct AmxProduct {
   std::int64_t m, n, k;
 };
 
-/// scratch: amx_scratch_size(k) numbers, aligned to 64 bytes.
+/// One stride of `a` must be 1. scratch: amx_scratch_size(k) times product.parts numbers, aligned
+/// to 64 bytes.
 void multiply_amx(const Strided& a, const AmxProduct& product, std::uint16_t* scratch);
 std::int64_t amx_scratch_size(std::int64_t k);
+/// In one part.
 void multiply_amx(const RoundedRows& a, const AmxProduct& product);
 
 } // namespace troupe::learner

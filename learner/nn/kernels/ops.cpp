@@ -8,6 +8,7 @@
 
 #include "learner/nn/kernels/kernel_table.hpp"
 #include "learner/nn/kernels/parallel.hpp"
+#include "learner/nn/kernels/strided.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -46,25 +47,9 @@ void library_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor&
     over_threads(a.size(0), std::max<std::int64_t>(14, kFlopsPerThread / work), rows);
 }
 
-std::int64_t rounded_up(std::int64_t value, std::int64_t step) {
-  return (value + step - 1) / step * step;
-}
-
-struct Right { // the right factor of a product, element (k, n) at data[k * row + n * column]
-  const float* data;
-  std::int64_t row;
-  std::int64_t column;
-};
-
-struct Left { // the left factor, element (m, k) at data[m * row + k * column]
-  const float* data;
-  std::int64_t row;
-  std::int64_t column;
-};
-
 /// c[m, n] = a * b on one thread. Packs as much of b at a time as stays in the second-level cache.
 /// k is divided where `multiply` divides it, so the bits equal those of one call.
-void product_by_blocks(const Left& a, const Right& b, const float* bias, at::Tensor& c,
+void product_by_blocks(const Strided& a, const Strided& b, const float* bias, at::Tensor& c,
                        std::int64_t k, Workspace& workspace) {
   constexpr std::int64_t kPackedFloats = 1 << 16;
   const KernelTable& kernels = kernel_table();
@@ -89,7 +74,7 @@ void product_by_blocks(const Left& a, const Right& b, const float* bias, at::Ten
 }
 
 /// c[m, n] = a * b. Splits the rows over threads if that pays.
-void product(const Left& a, const Right& b, const float* bias, at::Tensor& c, std::int64_t k,
+void product(const Strided& a, const Strided& b, const float* bias, at::Tensor& c, std::int64_t k,
              Workspace& workspace) {
   const KernelTable& kernels = kernel_table();
   const std::int64_t m = c.size(0);
@@ -167,11 +152,16 @@ const ProductChoice* use_products(const ProductChoice* choice) {
   return std::exchange(used_products, choice);
 }
 
-bool halves_are_faster(std::int64_t rows, std::int64_t inputs, std::int64_t outputs) {
+const ProductChoice* thread_products() {
+  return used_products;
+}
+
+bool rounding_is_faster(Rounding rounding, std::int64_t rows, std::int64_t inputs,
+                        std::int64_t outputs) {
   // Measured with layers 96 to 160 wide on Zen 4. Below it, LibTorch's overhead per call takes
   // longer.
   constexpr std::int64_t kLargeProduct = 2'500'000;
-  return used_products != nullptr ? used_products->prefers_halves(rows, inputs, outputs)
+  return used_products != nullptr ? used_products->prefers(rounding, rows, inputs, outputs)
                                   : rows * inputs * outputs >= kLargeProduct;
 }
 

@@ -36,14 +36,22 @@ AfterNorm after_norm(Activation activation);
 
 bool uses_kernels(const at::Tensor& tensor); // float32, CPU
 
+/// Returns the smallest multiple of `step` that is not below `value`.
+constexpr std::int64_t rounded_up(std::int64_t value, std::int64_t step) {
+  return (value + step - 1) / step * step;
+}
+
 /// Lets this thread's float32 products on the CPU go to LibTorch's library where `choice` prefers
 /// it. Null, the default, uses the kernels, whose results do not depend on the number of threads.
 /// `choice` must outlive its use. Returns the previous value.
 const ProductChoice* use_products(const ProductChoice* choice);
+/// What this thread uses.
+const ProductChoice* thread_products();
 
-/// Whether a CPU computes the three products of a layer faster in bfloat16: by the measurements of
-/// use_products(), or else by the number of multiplications.
-bool halves_are_faster(std::int64_t rows, std::int64_t inputs, std::int64_t outputs);
+/// Whether a CPU computes the three products of a layer faster with rounded factors: by the
+/// measurements of use_products(), or else by the number of multiplications.
+bool rounding_is_faster(Rounding rounding, std::int64_t rows, std::int64_t inputs,
+                        std::int64_t outputs);
 
 /// out[m, n] = x[m, k] * weight[k, n] + bias[n]
 void linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out,

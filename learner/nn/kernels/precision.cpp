@@ -5,6 +5,7 @@
 #include <ATen/autocast_mode.h>
 
 #include "learner/nn/kernels/product_choice.hpp"
+#include "learner/nn/kernels/rounded_product.hpp"
 
 namespace troupe::learner {
 
@@ -22,11 +23,19 @@ at::ScalarType choose_precision(const std::string& name, at::Device device, bool
                               + "\" must be \"float32\", \"bfloat16\", \"auto\" or \"float64\"");
 }
 
+Rounding choose_rounding(const std::string& precision, at::Device device, bool coarse) {
+  const bool automatic = precision == "auto";
+  if (precision == "bfloat16" || (automatic && coarse && multiplies_bfloat16(device)))
+    return Rounding::one_part;
+  const bool splits = device.is_cpu() && multiplies_rounded();
+  return splits && (automatic || precision == "bfloat16x3") ? Rounding::two_parts : Rounding::none;
+}
+
 bool multiplies_bfloat16(at::Device device) {
   constexpr std::int64_t kRows = 256, kWidth = 512;
   return !device.is_cpu()
          || (has_bfloat16_instructions()
-             && measured_products().prefers_halves(kRows, kWidth, kWidth));
+             && measured_products().prefers(Rounding::one_part, kRows, kWidth, kWidth));
 }
 
 bool has_bfloat16_instructions() {

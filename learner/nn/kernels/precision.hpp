@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "learner/nn/kernels/rounding.hpp"
+
 namespace troupe::learner {
 
 /// Returns the type in which a network computes: "float32", "bfloat16" (float32 parameters, layers
@@ -11,6 +13,11 @@ namespace troupe::learner {
 /// "float64" (everything, for tests). Throws std::invalid_argument naming `key` for another name.
 at::ScalarType choose_precision(const std::string& name, at::Device device, bool pays,
                                 const std::string& key);
+
+/// Returns how the linear layers of an agent multiply: "bfloat16": in one part; "bfloat16x3": in
+/// two where the device has AMX; "auto": in one if `coarse` and the device multiplies bfloat16
+/// faster, otherwise like "bfloat16x3"; others: none.
+Rounding choose_rounding(const std::string& precision, at::Device device, bool coarse = false);
 
 /// Whether wide products are faster in bfloat16 than in float32: on GPUs, and on processors where
 /// measured_products() found it.

@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "learner/nn/kernels/ops.hpp"
+#include "learner/nn/kernels/rounding.hpp"
 
 namespace troupe::learner {
 
@@ -23,15 +24,18 @@ bool use_amx(bool on);
 class Halves {
 public:
   Halves() = default; // none
-  explicit Halves(const at::Tensor& flat);
+  /// None for Rounding::none, and for two parts where !multiplies_rounded().
+  Halves(const at::Tensor& flat, Rounding rounding);
   /// Call it after the parameters changed. Does nothing if there are no copies.
   void refresh(const at::Tensor& flat);
   bool defined() const { return edition_ != nullptr; }
   /// The flat tensor in bfloat16. Undefined where RoundedWeight is used.
   const at::Tensor& flat() const { return flat_; }
   std::shared_ptr<const std::uint64_t> edition() const { return edition_; }
+  Rounding rounding() const { return rounding_; }
 
 private:
+  Rounding rounding_ = Rounding::none;
   at::Tensor flat_;
   std::shared_ptr<std::uint64_t> edition_;
 };
@@ -39,7 +43,10 @@ private:
 /// A weight [inputs, outputs], rounded and packed when it is first used in an edition. One thread.
 class RoundedWeight {
 public:
-  RoundedWeight(at::Tensor weight, std::shared_ptr<const std::uint64_t> edition);
+  RoundedWeight(at::Tensor weight, const Halves& halves);
+  /// Rounding::none where the layer's products are faster in float32.
+  Rounding rounding(std::int64_t rows) const;
+  int parts() const { return static_cast<int>(rounding_); }
   const std::uint16_t* forward() { return packed(forward_, false); }
   const std::uint16_t* transposed() { return packed(transposed_, true); }
 
@@ -51,15 +58,20 @@ private:
   const std::uint16_t* packed(Packed& one, bool transposed);
 
   at::Tensor weight_;
+  Rounding rounding_;
   std::shared_ptr<const std::uint64_t> edition_;
   Packed forward_, transposed_;
 };
+
+/// Whether the products of a weight may round: in two parts always, in one part unless it has few
+/// inputs or outputs or must be `exact`.
+bool may_round(const at::Tensor& weight, const Halves& halves, bool exact = false);
 
 /// The three products of a layer, as in ops.hpp. An input gradient may be that of the first inputs
 /// alone.
 void rounded_linear(const at::Tensor& x, RoundedWeight& weight, const at::Tensor& bias,
                     at::Tensor& out);
-void rounded_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
+void rounded_weight_gradient(const at::Tensor& x, const at::Tensor& gradient, Rounding rounding,
                              at::Tensor& weight_gradient, Workspace& workspace);
 void rounded_input_gradient(const at::Tensor& gradient, RoundedWeight& weight,
                             at::Tensor& input_gradient);

@@ -5,7 +5,7 @@
 #include "learner/agents/parts/deterministic_policy.hpp"
 #include "learner/agents/sac/sac.hpp"
 #include "learner/agents/td3/td3.hpp"
-#include "learner/nn/residual_layers.hpp"
+#include "learner/nn/mlp.hpp"
 #include "learner/policy_graph/policy_graph.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 

@@ -3,6 +3,7 @@
 #include <google/protobuf/descriptor.h>
 
 #include "learner/agents/learners/parameter_group.hpp"
+#include "learner/nn/kernels/precision.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 #include "tests/learner/agents/small_agent.hpp"
 
@@ -28,38 +29,44 @@ AgentPtr wide_agent(const AgentKind& kind, const std::string& precision) {
 
 } // namespace
 
-TEST_CASE(
-    "Learning with bfloat16 products stays close to float32 and continues from a checkpoint") {
+TEST_CASE("Learning with rounded products stays close to float32 and continues from a checkpoint") {
   int agents = 0;
-  for (const AgentKind& kind : agent_kinds()) {
-    CAPTURE(kind.name);
-    if (kind.options->FindFieldByName("critic_layers") == nullptr)
-      continue;
-    ++agents;
-    const auto spec = small_transitions(kind);
-    const auto learner = [&](const std::string& precision, ReplicaContext& context) {
-      auto replica = wide_agent(kind, precision)->make_replica(spec);
-      replica->build(context);
-      return replica;
-    };
-    ReplicaContext context(nullptr, 3), other(nullptr, 3), third(nullptr, 3);
-    const auto rounded = learner("bfloat16", context), exact = learner("float32", other);
-    for (std::uint64_t update = 0; update < 5; ++update) {
-      const TensorMap batch = random_batch(spec, kRows, update);
-      const Metrics ours = rounded->step_fn(context, batch);
-      const Metrics theirs = exact->step_fn(other, batch);
-      CHECK(ours.at("critic_loss") == doctest::Approx(theirs.at("critic_loss")).epsilon(0.05));
-      CHECK(ours.at("critic_loss") != theirs.at("critic_loss"));
+  for (const AgentKind& kind : agent_kinds())
+    for (const auto& [name, tolerance] :
+         {std::pair{std::string("bfloat16"), 0.05}, {"bfloat16x3", 3e-4}}) {
+      CAPTURE(kind.name);
+      CAPTURE(name);
+      if (kind.options->FindFieldByName("critic_layers") == nullptr)
+        continue;
+      ++agents;
+      const bool rounds = choose_rounding(name, at::kCPU) != Rounding::none;
+      const auto spec = small_transitions(kind);
+      const auto learner = [&](const std::string& precision, ReplicaContext& context) {
+        auto replica = wide_agent(kind, precision)->make_replica(spec);
+        replica->build(context);
+        return replica;
+      };
+      ReplicaContext context(nullptr, 3), other(nullptr, 3), third(nullptr, 3);
+      const auto rounded = learner(name, context), exact = learner("float32", other);
+      bool differs = false;
+      for (std::uint64_t update = 0; update < 5; ++update) {
+        const TensorMap batch = random_batch(spec, kRows, update);
+        const Metrics ours = rounded->step_fn(context, batch);
+        const Metrics theirs = exact->step_fn(other, batch);
+        CHECK(ours.at("critic_loss")
+              == doctest::Approx(theirs.at("critic_loss")).epsilon(tolerance));
+        differs = differs || ours.at("critic_loss") != theirs.at("critic_loss");
+      }
+      CHECK(differs == rounds);
+      const auto resumed = learner(name, third);
+      resumed->load(copied(rounded->parameters()), copied(rounded->optimizer_state()));
+      for (std::uint64_t update = 9; update < 12; ++update) {
+        const TensorMap batch = random_batch(spec, kRows, update);
+        CHECK(resumed->step_fn(third, batch) == rounded->step_fn(context, batch));
+      }
+      CHECK(at::equal(resumed->policy_parameters(), rounded->policy_parameters()));
     }
-    const auto resumed = learner("bfloat16", third);
-    resumed->load(copied(rounded->parameters()), copied(rounded->optimizer_state()));
-    for (std::uint64_t update = 9; update < 12; ++update) {
-      const TensorMap batch = random_batch(spec, kRows, update);
-      CHECK(resumed->step_fn(third, batch) == rounded->step_fn(context, batch));
-    }
-    CHECK(at::equal(resumed->policy_parameters(), rounded->policy_parameters()));
-  }
-  CHECK(agents >= 5);
+  CHECK(agents >= 10);
 }
 
 TEST_CASE("bfloat16 copies follow each step and each target average") {
@@ -71,7 +78,7 @@ TEST_CASE("bfloat16 copies follow each step and each target average") {
   group.build(context, at::linspace(-1, 1, 50), 0.1, 0);
   CHECK_FALSE(group.half().defined());
   const bool amx = use_amx(false); // whose products need no copies
-  group.keep_halves();
+  group.keep_halves(Rounding::one_part);
   use_amx(amx);
   const auto follows = [&] {
     return at::equal(group.half().flat(), group.flat().to(at::kBFloat16))

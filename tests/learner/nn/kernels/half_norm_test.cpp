@@ -73,7 +73,7 @@ TEST_CASE("A network that fuses products and norms equals one that does not, bit
   const at::Tensor flat = at::zeros({layout.count()});
   mlp.initialise(layout, flat, Mlp::Weights::xavier, generator);
   const bool amx = use_amx(false); // whose products do not need factors in bfloat16
-  const Halves halves(flat);
+  const Halves halves(flat, Rounding::one_part);
   use_amx(amx);
   const auto parameters = mlp.bind(layout, flat, halves);
   const at::Tensor gradient = at::zeros_like(flat), expected = at::zeros_like(flat);

@@ -10,7 +10,6 @@
 #include "learner/nn/kernels/fused_adam.hpp"
 #include "learner/nn/kernels/kernel_table.hpp"
 #include "learner/nn/mlp.hpp"
-#include "learner/nn/residual_layers.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 
 using namespace troupe::learner;
@@ -348,7 +347,7 @@ TEST_CASE("A network with bfloat16 products equals the float32 network within ro
   at::Generator generator = at::detail::createCPUGenerator(3);
   const at::Tensor flat = at::zeros({layout.count()});
   mlp.initialise(layout, flat, Mlp::Weights::xavier, generator);
-  const Halves halves(flat);
+  const Halves halves(flat, Rounding::one_part);
   struct Pass {
     at::Tensor output, gradient, input_gradient;
   };
@@ -380,7 +379,7 @@ TEST_CASE("An exact layer has no bfloat16 weights") {
   Mlp mlp(64, {{.name = "a", .outputs = 64, .exact = true}, {.name = "b", .outputs = 64}});
   mlp.declare(layout, "net");
   const at::Tensor flat = at::zeros({layout.count()});
-  const auto bound = mlp.bind(layout, flat, Halves(flat));
+  const auto bound = mlp.bind(layout, flat, Halves(flat, Rounding::one_part));
   const auto has_copy = [](const LayerTensors& layer) {
     return layer.half.defined() || layer.rounded != nullptr;
   };
