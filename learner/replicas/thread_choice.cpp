@@ -14,6 +14,7 @@ namespace {
 constexpr std::int64_t kFirstTrial = 4, kFirstPeriod = 16, kLongestPeriod = 2048; // steps
 constexpr std::size_t kTrialSteps = 5; // the first one wakes the threads and does not count
 constexpr double kTooSlow = 1.5;       // times the usual duration; ends a trial, or starts one
+constexpr double kTooSlowFirst = 4;    // times the usual duration; ends a trial at its first step
 constexpr double kFaster = 0.95;       // fraction of the usual duration that is worth a change
 constexpr double kUsualShare = 1. / 32, kRecentShare = 1. / 4; // weights of a new duration
 
@@ -69,7 +70,7 @@ void ThreadChoice::begin_trial() {
 
 void ThreadChoice::took_trial(double seconds) {
   trial_.push_back(seconds);
-  if (seconds > kTooSlow * recent_)
+  if (seconds > (trial_.size() == 1 ? kTooSlowFirst : kTooSlow) * recent_)
     return end_trial(false, seconds);
   if (trial_.size() < kTrialSteps)
     return;

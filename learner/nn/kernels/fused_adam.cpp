@@ -58,7 +58,7 @@ at::Tensor FusedAdam::step(LossClosure closure) {
         static_cast<float>(kBeta1), static_cast<float>(kBeta2), static_cast<float>(1 / correction2),
         static_cast<float>(kEpsilon));
   };
-  constexpr std::int64_t kGrain = 1 << 17;
+  constexpr std::int64_t kGrain = 1 << 15;
   if (at::get_num_threads() == 1 || parameter.numel() < 2 * kGrain)
     update(0, parameter.numel());
   else
