@@ -121,6 +121,11 @@ public:
 std::unique_ptr<Encoder> make_patch_encoder(const EncoderShape& shape);
 /// The same with products of factors in bfloat16, where multiplies_rounded().
 std::unique_ptr<Encoder> make_rounded_encoder(const EncoderShape& shape);
+/// Convolutions in bfloat16 that read activations in place, where multiplies_rounded(); only if
+/// has_direct_encoder().
+std::unique_ptr<Encoder> make_direct_encoder(const EncoderShape& shape);
+/// Whether all layers have ReLU and a multiple of 32 channels, and all but the first are 3x3/1.
+bool has_direct_encoder(const EncoderShape& shape);
 /// An encoder of LibTorch's convolutions, channels-last, in `type`; any device.
 std::unique_ptr<Encoder> make_torch_encoder(const EncoderShape& shape, at::ScalarType type);
 /// The fastest of these for "float32", "bfloat16", "float64" or "auto" (bfloat16 on GPUs, on

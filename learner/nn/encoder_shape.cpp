@@ -48,10 +48,14 @@ std::unique_ptr<Encoder> make_encoder(const EncoderShape& shape, const std::stri
     return make_torch_encoder(shape, at::kDouble);
   // Which encoders gain: measured in experiments/bench/RESULTS.md.
   const bool drq = shape.kind() == "drq";
-  const bool rounds = device.is_cpu() && multiplies_rounded() && !drq;
-  const bool gains = !device.is_cpu() || rounds || (drq && multiplies_bfloat16(device));
+  const bool has_amx = device.is_cpu() && multiplies_rounded();
+  const bool direct = has_amx && has_direct_encoder(shape);
+  const bool rounds = has_amx && !drq;
+  const bool gains = !device.is_cpu() || direct || rounds || (drq && multiplies_bfloat16(device));
   if (precision == "bfloat16" || (precision == "auto" && gains))
-    return rounds ? make_rounded_encoder(shape) : make_torch_encoder(shape, at::kBFloat16);
+    return direct   ? make_direct_encoder(shape)
+           : rounds ? make_rounded_encoder(shape)
+                    : make_torch_encoder(shape, at::kBFloat16);
   return device.is_cpu() ? make_patch_encoder(shape) : make_torch_encoder(shape, at::kFloat);
 }
 

@@ -10,7 +10,6 @@
 #include "learner/nn/kernels/kernel_table.hpp"
 #include "learner/nn/kernels/parallel.hpp"
 #include "learner/nn/patch_products.hpp"
-#include "learner/nn/patches.hpp"
 
 namespace troupe::learner {
 namespace {

@@ -1,4 +1,4 @@
-#include "learner/nn/patches.hpp"
+#include "learner/nn/patch_products.hpp"
 
 #include <cstring>
 

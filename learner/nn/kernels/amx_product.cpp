@@ -1,10 +1,7 @@
 #include "learner/nn/kernels/amx_product.hpp"
 
 #if defined(__AMX_BF16__)
-#include <immintrin.h>
-
-#define TROUPE_KERNELS kernels_amx
-#include "learner/nn/kernels/vector_math.hpp"
+#include "learner/nn/kernels/amx_tiles.hpp"
 #endif
 
 namespace troupe::learner {
@@ -13,19 +10,7 @@ namespace troupe::learner {
 
 namespace {
 
-using kernels_amx::Index;
-using kernels_amx::transpose;
-using kernels_amx::Vector;
-
-constexpr Index kTileRows = 16; // of a tile
-constexpr Index kDepth = 32;    // numbers of a row of a tile in bfloat16
-constexpr Index kColumns = 16;  // of a tile of sums
-constexpr Index kTile = kTileRows * kDepth;
-constexpr Index kSide = 32; // rows and columns of c that stay in tiles while k runs
-
-Index blocks(Index count, Index size) {
-  return (count + size - 1) / size;
-}
+using namespace kernels_amx;
 
 __mmask16 first(Index count) {
   return count >= 16 ? static_cast<__mmask16>(-1)
@@ -34,11 +19,6 @@ __mmask16 first(Index count) {
 
 __m512 load(const float* p, Index count) {
   return _mm512_maskz_loadu_ps(first(count), p);
-}
-
-/// 16 numbers of low, then 16 of high, in bfloat16.
-__m512i pairs(__m512 low, __m512 high) {
-  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
 }
 
 /// What pairs(low, high) leaves of the numbers.
@@ -147,19 +127,6 @@ void pack_right(const Strided& b, Index k, Index n, std::uint16_t* packed) {
                            packed + (j * depths + d) * kParts * kTile);
 }
 
-struct alignas(64) Configuration {
-  std::uint8_t palette = 1, start_row = 0;
-  std::uint8_t reserved[14]{};
-  std::uint16_t row_bytes[16]{};
-  std::uint8_t rows[16]{};
-  Configuration() {
-    for (int tile = 0; tile < 8; ++tile) {
-      row_bytes[tile] = 64;
-      rows[tile] = 16;
-    }
-  }
-};
-
 /// Fetches the part of c that a block of sums will overwrite.
 void fetch_block(const float* c, Index c_row, Index rows) {
   for (Index i = 0; i < (rows < kSide ? rows : kSide); ++i) {
@@ -180,12 +147,6 @@ void gather(const float* c, Index c_row, Index rows, Index columns, float* sums)
     for (Index j = 0; j < kSide; j += 16)
       _mm512_store_ps(sums + i * kSide + j,
                       i < rows ? load(c + i * c_row + j, columns - j) : __m512{});
-}
-
-/// Keeps what was written before from moving behind the loads of tiles, of which GCC does not know
-/// that they read memory.
-void finish_writes() {
-  asm volatile("" ::: "memory");
 }
 
 /// 32 rows of a left factor in bfloat16. A second part is a tile behind the first.
@@ -294,18 +255,6 @@ void multiply_rows(const Left& left, const AmxProduct& p, Index i) {
                            p.n - j);
   }
 }
-
-/// Holds the tiles' configuration. Without it, the system need not keep the tiles.
-class Tiles {
-public:
-  Tiles() {
-    static const Configuration configuration;
-    _tile_loadconfig(&configuration);
-  }
-  ~Tiles() { _tile_release(); }
-  Tiles(const Tiles&) = delete;
-  Tiles& operator=(const Tiles&) = delete;
-};
 
 template <int kParts>
 void multiply_packing(const Strided& a, const AmxProduct& p, std::uint16_t* scratch) {

@@ -145,6 +145,40 @@ TEST_CASE("With AMX, features and gradients are those of factors rounded to bflo
   }
 }
 
+TEST_CASE("Convolutions that read activations in place equal LibTorch's in bfloat16") {
+  if (!multiplies_rounded()) {
+    MESSAGE("skipped: no AMX here");
+    return;
+  }
+  for (const Rig& rig : {Rig("drq", {9, 84, 84}, 32, 5), Rig("drq", {3, 21, 24}, 64, 9),
+                         Rig("drq", {12, 33, 47}, 32, 2), Rig("drq", {1, 150, 17}, 32, 1)}) {
+    REQUIRE(has_direct_encoder(rig.shape));
+    const auto exact = rig.run(*make_torch_encoder(rig.shape, at::kDouble), at::kDouble);
+    const auto theirs = rig.run(*make_torch_encoder(rig.shape, at::kBFloat16), at::kFloat);
+    const auto direct = make_direct_encoder(rig.shape);
+    const auto ours = rig.run(*direct, at::kFloat);
+    const auto off = [&](const at::Tensor& found, const at::Tensor& wanted) {
+      return ((found - wanted).norm() / wanted.norm()).item<double>();
+    };
+    CHECK(off(ours.features, exact.features) > 1e-5);
+    CHECK(off(ours.features, exact.features) < 1.2 * off(theirs.features, exact.features));
+    CHECK(off(ours.gradient, exact.gradient) < 1.2 * off(theirs.gradient, exact.gradient));
+    const auto again = rig.run(*direct, at::kFloat); // with memory that was used
+    CHECK(at::equal(again.features, ours.features));
+    CHECK(at::equal(again.gradient, ours.gradient));
+    const int before = at::get_num_threads();
+    at::set_num_threads(3);
+    const auto three = rig.run(*make_direct_encoder(rig.shape), at::kFloat);
+    at::set_num_threads(before);
+    CHECK(at::equal(three.features, ours.features));
+    CHECK(at::allclose(three.gradient, ours.gradient, 1e-3,
+                       1e-3 * ours.gradient.abs().max().item<double>()));
+  }
+  CHECK_FALSE(has_direct_encoder(Rig("drq", {3, 21, 24}, 40, 1).shape));
+  CHECK_FALSE(has_direct_encoder(Rig("elu", {3, 40, 40}, 32, 1).shape));
+  CHECK_FALSE(has_direct_encoder(Rig("stride4", {3, 40, 40}, 32, 1).shape));
+}
+
 TEST_CASE("The gradient of the convolutions matches finite differences") {
   const Rig rig("stride4", {2, 32, 32}, 4, 2);
   const auto encoder = make_torch_encoder(rig.shape, at::kDouble);
