@@ -33,7 +33,19 @@ std::size_t parts_of(const std::vector<LayerTensors>& parameters, const Tape& ta
   return parts < 2 ? 0 : static_cast<std::size_t>(parts);
 }
 
-/// Adds rows [first, last) of one tensor to those of another.
+/// Gives the thread these products while it lives, also if a pass throws.
+class Borrowed {
+public:
+  explicit Borrowed(const ProductChoice* products) : before_(use_products(products)) {}
+  ~Borrowed() { use_products(before_); }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+
+private:
+  const ProductChoice* before_;
+};
+
+/// Adds one of `parts` shares of the rows of a tensor to those of another.
 void add_rows(const at::Tensor& to, const at::Tensor& from, std::size_t part, std::size_t parts) {
   if (!to.defined())
     return;
@@ -95,10 +107,9 @@ void over_parts(Tape& tape, const std::function<void(RowPart&)>& pass) {
   over_threads(static_cast<std::int64_t>(tape.used_parts), 1,
                [&](std::int64_t first, std::int64_t last) {
                  const at::NoGradGuard no_gradient;
-                 const ProductChoice* before = use_products(products);
+                 const Borrowed borrowed(products);
                  for (std::int64_t i = first; i < last; ++i)
                    pass(tape.parts[static_cast<std::size_t>(i)]);
-                 use_products(before);
                });
 }
 

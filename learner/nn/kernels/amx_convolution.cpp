@@ -12,20 +12,6 @@ namespace {
 
 using namespace kernels_amx;
 
-/// Places of 16-bit numbers in a pair of vectors.
-struct alignas(64) Places {
-  std::uint16_t at[32];
-};
-
-/// The number in bfloat16 as float32: 16 of the lower or upper half.
-__m512 widened(__m512i rounded, bool upper) {
-  static constexpr Places kUpperBits{{0, 0, 0, 1, 0, 2,  0, 3,  0, 4,  0, 5,  0, 6,  0, 7,
-                                      0, 8, 0, 9, 0, 10, 0, 11, 0, 12, 0, 13, 0, 14, 0, 15}};
-  const __m512i first = _mm512_load_si512(kUpperBits.at);
-  const __m512i places = upper ? _mm512_add_epi16(first, _mm512_set1_epi16(16)) : first;
-  return reinterpret_cast<__m512>(_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, places, rounded));
-}
-
 __mmask32 positive(__m512i rounded) {
   return _mm512_cmpgt_epi16_mask(rounded, __m512i{});
 }
@@ -97,18 +83,14 @@ void convolve_masked(const DirectConvolution& c, const std::uint16_t* y, std::ui
 
 void transpose_rounded(const std::uint16_t* rows, Index row, Index count, Index columns,
                        std::uint16_t* out, Index out_row) {
-  static constexpr Places kMix{{0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
-                                8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47}};
-  const __m512i lower = _mm512_load_si512(kMix.at);
-  const __m512i upper = _mm512_add_epi16(lower, _mm512_set1_epi16(16));
   for (Index p = 0; p < count; p += 32)
     for (Index c = 0; c < columns; c += 32) {
       Vector first[16], second[16]; // pairs of rows, of 16 columns each
       for (Index q = 0; q < 16; ++q) {
         const __m512i even = _mm512_loadu_si512(rows + (p + 2 * q) * row + c);
         const __m512i odd = _mm512_loadu_si512(rows + (p + 2 * q + 1) * row + c);
-        first[q] = reinterpret_cast<Vector>(_mm512_permutex2var_epi16(even, lower, odd));
-        second[q] = reinterpret_cast<Vector>(_mm512_permutex2var_epi16(even, upper, odd));
+        first[q] = reinterpret_cast<Vector>(interleaved(even, odd, false));
+        second[q] = reinterpret_cast<Vector>(interleaved(even, odd, true));
       }
       transpose(first);
       transpose(second);

@@ -23,16 +23,7 @@ __m512 load(const float* p, Index count) {
 
 /// What pairs(low, high) leaves of the numbers.
 __m512i rest(__m512 low, __m512 high, __m512i rounded) {
-  // A number in bfloat16 is the upper half of that in float32.
-  alignas(64) static constexpr std::uint16_t kUpper[32] = {0, 0,  0, 1,  0, 2,  0, 3,  0, 4, 0,
-                                                           5, 0,  6, 0,  7, 0,  8, 0,  9, 0, 10,
-                                                           0, 11, 0, 12, 0, 13, 0, 14, 0, 15};
-  const __m512i of_low = _mm512_load_si512(kUpper);
-  const __m512i of_high = _mm512_add_epi16(of_low, _mm512_set1_epi16(16));
-  const auto widened = [&](__m512i places) {
-    return reinterpret_cast<__m512>(_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, places, rounded));
-  };
-  return pairs(low - widened(of_low), high - widened(of_high));
+  return pairs(low - widened(rounded, false), high - widened(rounded, true));
 }
 
 /// A row of a tile of a; the second part is a tile behind the first.
@@ -287,11 +278,6 @@ void pack_amx(const Strided& b, Index k, Index n, int parts, std::uint16_t* pack
 }
 
 void pack_amx(const RoundedRows& b, Index k, Index n, std::uint16_t* packed) {
-  alignas(64) static constexpr std::uint16_t kMix[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
-                                                         37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
-                                                         11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
-  const __m512i lower = _mm512_load_si512(kMix);
-  const __m512i upper = _mm512_add_epi16(lower, _mm512_set1_epi16(16));
   const Index depths = blocks(k, kDepth);
   for (Index row = 0; row < depths * kDepth; row += 2) {
     const std::uint16_t* even = b.data + row * b.row;
@@ -299,9 +285,8 @@ void pack_amx(const RoundedRows& b, Index k, Index n, std::uint16_t* packed) {
     for (Index j = 0; j < blocks(n, kSide); ++j) {
       const __m512i low = row < k ? _mm512_loadu_si512(even + j * kSide) : __m512i{};
       const __m512i high = row + 1 < k ? _mm512_loadu_si512(even + b.row + j * kSide) : __m512i{};
-      _mm512_store_si512(out + 2 * j * depths * kTile, _mm512_permutex2var_epi16(low, lower, high));
-      _mm512_store_si512(out + (2 * j + 1) * depths * kTile,
-                         _mm512_permutex2var_epi16(low, upper, high));
+      _mm512_store_si512(out + 2 * j * depths * kTile, interleaved(low, high, false));
+      _mm512_store_si512(out + (2 * j + 1) * depths * kTile, interleaved(low, high, true));
     }
   }
 }
