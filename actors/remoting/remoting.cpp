@@ -1,7 +1,9 @@
 #include "actors/remoting/remoting.hpp"
 
+#include <mutex>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <caf/io/all.hpp>
 
@@ -19,6 +21,8 @@ struct Remoting::Middleman {
   std::shared_ptr<Refusals> refusals;         // only without keys
   std::shared_ptr<PendingHandshakes> pending; // only without keys
   std::shared_ptr<ReservedPorts> reserved = std::make_shared<ReservedPorts>();
+  std::mutex mutex;
+  std::vector<std::uint16_t> published{}; // ports
 };
 
 namespace {
@@ -55,6 +59,10 @@ Remoting::Remoting(caf::actor_system& system, RemotingOptions options)
 Remoting::~Remoting() {
   gate_.reset(); // its thread passes no more peers to the actor system
   const caf::scoped_actor self(system_, true);
+  // The system's broker would keep the ports until the system ends.
+  for (const std::uint16_t port : middleman_->published)
+    self->request(middleman_->handle, kListenDeadline, caf::close_atom_v, port)
+        .receive([] {}, [](const caf::error&) {});
   self->send_exit(middleman_->handle, caf::exit_reason::kill); // a lesser reason does not stop it
   self->wait_for(middleman_->handle);
 }
@@ -96,6 +104,8 @@ std::uint16_t Remoting::publish_at(const caf::strong_actor_ptr& whom,
   if (!problem.empty())
     throw std::runtime_error("cannot listen at " + address + ":" + std::to_string(port) + ": "
                              + problem);
+  const std::lock_guard lock(middleman_->mutex);
+  middleman_->published.push_back(listens);
   return listens;
 }
 

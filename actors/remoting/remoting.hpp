@@ -34,7 +34,7 @@ struct RemotingOptions {
 class Remoting {
 public:
   Remoting(caf::actor_system& system, RemotingOptions options = {});
-  ~Remoting();
+  ~Remoting(); // listens no more
   Remoting(const Remoting&) = delete;
   Remoting& operator=(const Remoting&) = delete;
 

@@ -8,7 +8,6 @@ namespace troupe::actors {
 
 namespace {
 constexpr double kFirstDelay = 0.2; // seconds; doubles with each death after the first
-constexpr double kLongestDelay = 10;
 } // namespace
 
 bool RestartBudget::die(double now, const Limits& limits) {
@@ -17,11 +16,11 @@ bool RestartBudget::die(double now, const Limits& limits) {
   return std::ssize(deaths_) <= limits.restarts;
 }
 
-double RestartBudget::delay_seconds() const {
+double RestartBudget::delay_seconds(double longest) const {
   double delay = deaths_.size() < 2 ? 0 : kFirstDelay;
-  for (std::size_t i = 1; i < deaths_.size() && delay < kLongestDelay; ++i)
+  for (std::size_t i = 1; i < deaths_.size() && delay < longest; ++i)
     delay *= 2;
-  return std::min(delay, kLongestDelay);
+  return std::min(delay, longest);
 }
 
 std::string RestartBudget::words(const Limits& limits) const {

@@ -16,7 +16,8 @@ public:
   };
   /// Counts a death at `now`, in seconds of any clock. Returns false if it exceeds the budget.
   bool die(double now, const Limits& limits);
-  double delay_seconds() const; // before the next restart
+  /// The delay before the next restart. `longest`: what waits for it allows.
+  double delay_seconds(double longest = 10) const;
   /// For example "death 3 within 10 minutes, actors.restarts allows 3".
   std::string words(const Limits& limits) const;
   /// Returns the number of deaths in the last `minutes`.

@@ -29,6 +29,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kRemains{10}; // until all processes of a dead head must be gone
 constexpr std::chrono::milliseconds kLook{100};
+constexpr double kShareOfPatience = 0.25;           // the next head needs the rest
 constexpr std::chrono::milliseconds kTogether{300}; // between deaths that have one cause
 
 bool has_one_thread() {
@@ -40,6 +41,7 @@ bool has_one_thread() {
 /// The message that a child sends when it calls begin().
 struct HeadBeginning {
   actors::RestartBudget::Limits limits;
+  double patience = 0; // seconds for which the run's processes wait for another head
   std::filesystem::path run;
 };
 
@@ -193,7 +195,7 @@ public:
     std::istringstream in(text);
     HeadBeginning said;
     std::string run;
-    if (!(in >> said.limits.restarts >> said.limits.minutes) || in.get() != ' '
+    if (!(in >> said.limits.restarts >> said.limits.minutes >> said.patience) || in.get() != ' '
         || !std::getline(in, run, '\0'))
       return std::nullopt;
     said.run = run;
@@ -276,13 +278,13 @@ std::string HeadLife::note() const {
                           : " starts a new run: " + run.string() + " has no complete checkpoint");
 }
 
-void HeadLife::begin(const std::filesystem::path& folder, int allowed_restarts,
-                     double minutes) const {
+void HeadLife::begin(const std::filesystem::path& folder, int allowed_restarts, double minutes,
+                     double patience) const {
   if (watch < 0)
     return;
   std::ostringstream out;
-  out << allowed_restarts << ' ' << minutes << ' ' << std::filesystem::absolute(folder).string()
-      << '\0';
+  out << allowed_restarts << ' ' << minutes << ' ' << patience << ' '
+      << std::filesystem::absolute(folder).string() << '\0';
   const std::string text = out.str();
   if (::write(watch, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     throw std::runtime_error("cannot pass the run's folder to the process that watches the head: "
@@ -334,7 +336,9 @@ int watch_head(const std::function<int(const HeadLife&)>& head,
     if (!life.takes_over())
       watch.clear_remains();
     std::fprintf(stderr, "troupe: %s, %s; restarting it\n", died.c_str(), allowance.c_str());
-    const std::chrono::duration<double> delay(deaths.delay_seconds());
+    const std::chrono::duration<double> delay(
+        life.takes_over() ? deaths.delay_seconds(kShareOfPatience * said->patience)
+                          : deaths.delay_seconds());
     if (!watch.sleep_for(std::chrono::duration_cast<Clock::duration>(delay)))
       throw give_up(died + ", and the run was stopped meanwhile; `troupe resume` continues from "
                     + life.run.string());

@@ -21,9 +21,10 @@ struct HeadLife {
   bool takes_over() const;
   /// What happened to the previous life, for the log; "" in the first life.
   std::string note() const;
-  /// Reports that this life works in `folder`, and how many restarts it allows within how many
-  /// minutes.
-  void begin(const std::filesystem::path& folder, int allowed_restarts, double minutes) const;
+  /// Reports that this life works in `folder`, how many restarts it allows within how many minutes,
+  /// and for how many seconds its processes wait for another head.
+  void begin(const std::filesystem::path& folder, int allowed_restarts, double minutes,
+             double patience) const;
 };
 
 /// Runs `head` in a child process. If a signal kills the child, runs it again in a new child with

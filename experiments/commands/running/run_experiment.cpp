@@ -207,7 +207,8 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
                    const std::filesystem::path& checkpoint, const RunOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   use_run_folder(config, folder.path(), options.processes || options.deployment);
-  options.life.begin(folder.path(), config.actors.restarts, config.supervision.restart_minutes);
+  options.life.begin(folder.path(), config.actors.restarts, config.supervision.restart_minutes,
+                     config.supervision.lost_seconds);
   std::atomic<bool> own_stop = false;
   std::atomic<bool>& stop = options.embedding ? options.embedding->stop : own_stop;
   std::optional<StopSignals> signals;

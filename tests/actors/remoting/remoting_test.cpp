@@ -296,6 +296,31 @@ TEST_CASE("A reserved port cannot be taken before an actor is published there") 
   }
 }
 
+TEST_CASE("A port is free once its remoting has ended, although the actor system lives on") {
+  for (const auto& keys : {std::shared_ptr<const ClusterKeys>(), keys_of()}) {
+    CAPTURE(keys != nullptr);
+    SystemConfig config(true);
+    caf::actor_system system(config);
+    std::atomic<int> heard = 0;
+    const auto actor = system.spawn(echo, &heard);
+    std::uint16_t port = 0;
+    std::string problem;
+    for (int round = 0; round < 20 && problem.empty(); ++round) {
+      Remoting remoting(system, {.keys = keys});
+      try {
+        port = remoting.publish(actor, "127.0.0.1", port);
+        Side other({.keys = keys});
+        CHECK_EQ(asked(other, other.remoting.connect<EchoActor>("127.0.0.1", port), "hello").bytes,
+                 "hello");
+      } catch (const std::runtime_error& error) {
+        problem = error.what();
+      }
+    }
+    CHECK_EQ(problem, "");
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  }
+}
+
 TEST_CASE("With keys, an actor can be published off the loopback interface") {
   const auto keys = keys_of();
   Side side({.keys = keys});

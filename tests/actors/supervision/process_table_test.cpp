@@ -49,6 +49,15 @@ TEST_CASE("Three restarts are allowed within a minute, each after a longer pause
   }
 }
 
+TEST_CASE("A pause before a restart is no longer than what waits for it allows") {
+  RestartBudget deaths;
+  for (const double pause : {0.0, 0.4, 0.8, 1.6, 2.0, 2.0, 2.0}) {
+    CHECK(deaths.die(1, {.restarts = 10, .minutes = 1}));
+    CHECK_EQ(deaths.delay_seconds(2), doctest::Approx(pause));
+  }
+  CHECK_EQ(deaths.delay_seconds(), doctest::Approx(10)); // the default
+}
+
 TEST_CASE("An exceeded restart budget is part of the reason") {
   auto processes = table();
   processes.spawn(kShard, 0, 0);

@@ -52,7 +52,7 @@ TEST_CASE("A head that dies together with the process that starts nodes is resta
         [&](const HeadLife& life) {
           if (life.watch < 0)
             return kUnwatched;
-          life.begin(run.path(), 5, 10);
+          life.begin(run.path(), 5, 10, 8);
           if (life.restarts > 0)
             return answers(life.starter, 0) ? life.restarts : kNoAnswer;
           std::ofstream(record) << "a record";
