@@ -11,17 +11,31 @@
 namespace troupe::learner {
 namespace {
 
-/// Whether the layer's products are LibTorch's in bfloat16.
-bool multiplies_halves(const LayerTensors& p, std::int64_t rows) {
-  return p.half.defined()
-         && (!p.weight.is_cpu()
-             || rounding_is_faster(Rounding::one_part, rows, p.weight.size(0), p.weight.size(1)));
+/// Whether the layer's products have factors in bfloat16. `rounding`: with AMX.
+bool multiplies_halves(const LayerTensors& p, Rounding rounding, std::int64_t rows) {
+  return rounding == Rounding::one_part
+         || (p.half.defined()
+             && (!p.weight.is_cpu()
+                 || rounding_is_faster(Rounding::one_part, rows, p.weight.size(0),
+                                       p.weight.size(1))));
+}
+
+HalfFactor forward_factor(const LayerTensors& p) {
+  return {p.half, p.rounded != nullptr ? p.rounded->forward() : nullptr, p.weight.size(1)};
+}
+
+/// The transposed weight of the first `inputs`.
+HalfFactor backward_factor(const LayerTensors& p, std::int64_t inputs) {
+  if (p.rounded != nullptr)
+    return {{}, p.rounded->transposed(), inputs};
+  return {p.half.narrow(0, 0, inputs).t(), nullptr, inputs};
 }
 
 void weight_gradient(const Tape::Layer& layer, LayerTensors& gradients, Workspace& workspace) {
   if (layer.half_input.defined())
-    half_weight_gradient(layer.half_input, layer.half_gradient, gradients.weight, workspace);
-  else if (layer.rounding != Rounding::none)
+    half_weight_gradient(layer.half_input, layer.half_gradient,
+                         layer.rounding == Rounding::one_part, gradients.weight, workspace);
+  else if (layer.rounding == Rounding::two_parts)
     rounded_weight_gradient(layer.input, layer.gradient, layer.rounding, gradients.weight,
                             workspace);
   else
@@ -32,8 +46,8 @@ void weight_gradient(const Tape::Layer& layer, LayerTensors& gradients, Workspac
 void product(const LayerTensors& p, const Tape::Layer& layer, at::Tensor& out,
              Workspace& workspace) {
   if (layer.half_input.defined())
-    half_linear(layer.half_input, p.half, p.bias, out, workspace);
-  else if (layer.rounding != Rounding::none)
+    half_linear(layer.half_input, forward_factor(p), p.bias, out, workspace);
+  else if (layer.rounding == Rounding::two_parts)
     rounded_linear(layer.input, *p.rounded, p.bias, out);
   else
     linear(layer.input, p.weight, p.bias, out, workspace);
@@ -43,12 +57,19 @@ void product(const LayerTensors& p, const Tape::Layer& layer, at::Tensor& out,
 void input_gradient(const LayerTensors& p, const Tape::Layer& layer, at::Tensor& before,
                     Workspace& workspace) {
   if (layer.half_gradient.defined())
-    half_input_gradient(layer.half_gradient, p.half.narrow(0, 0, before.size(1)), before,
-                        workspace);
-  else if (layer.rounding != Rounding::none)
+    half_linear(layer.half_gradient, backward_factor(p, before.size(1)), {}, before, workspace);
+  else if (layer.rounding == Rounding::two_parts)
     rounded_input_gradient(layer.gradient, *p.rounded, before);
   else
     linear_input_gradient(layer.gradient, p.weight.narrow(0, 0, before.size(1)), before, workspace);
+}
+
+/// The norm of a layer's rows from `first`. `y`: the output in float32; `half_y`: in bfloat16; one
+/// may be undefined.
+HalfNorm norm_of(Activation activation, const LayerTensors& p, const Tape::Layer& layer,
+                 const at::Tensor& y, const at::Tensor& half_y, std::int64_t first) {
+  return half_norm_at(activation, p.gain, p.shift, layer.normalised, layer.inverse, y, half_y,
+                      first);
 }
 
 } // namespace
@@ -165,12 +186,14 @@ void Mlp::prepare(const std::vector<LayerTensors>& parameters, const at::Tensor&
     layer.gradient = at::empty_like(layer.output);
     if (parameters[i].rounded != nullptr)
       layer.rounding = parameters[i].rounded->rounding(batch);
-    if (multiplies_halves(parameters[i], batch)) {
-      layer.half_input = at::empty({batch, layer_inputs(i)}, x.options().dtype(at::kBFloat16));
-      layer.half_gradient = at::empty_like(layer.output, at::kBFloat16);
+    if (multiplies_halves(parameters[i], layer.rounding, batch)) {
+      layer.half_input = make_halves(batch, layer_inputs(i), x.options());
+      layer.half_gradient = make_halves(batch, layers_[i].outputs, x.options());
     }
     if (has_norm(i)) {
       layer.normalised = at::empty_like(layers_[i].norm_input ? layer.input : layer.output);
+      if (joins_halves(tape, i))
+        layer.normalised = at::empty_like(layer.output, at::kBFloat16);
       layer.inverse = at::empty({batch}, x.options());
     }
   }
@@ -183,11 +206,13 @@ bool Mlp::joins_halves(const Tape& tape, std::size_t layer) const {
          && normalises(layers_[layer].activation);
 }
 
-/// Whether the layer's input is the output of the layer before, and nothing else.
-bool Mlp::takes_output(const Tape& tape, std::size_t layer) const {
-  return layer > 0 && layer < layers_.size() && static_cast<std::int64_t>(layer) != extra_layer_
-         && !layers_[layer].norm_input && !layers_[layer - 1].residual
-         && tape.layers[layer].half_input.defined();
+/// The next layer's input in bfloat16 if the norm of this layer writes it, else undefined.
+const at::Tensor& Mlp::next_input(const Tape& tape, std::size_t layer) const {
+  static const at::Tensor none;
+  const std::size_t next = layer + 1;
+  const bool takes_output = next < layers_.size() && static_cast<std::int64_t>(next) != extra_layer_
+                            && !layers_[next].norm_input && !layers_[layer].residual;
+  return takes_output && joins_halves(tape, layer) ? tape.layers[next].half_input : none;
 }
 
 at::Tensor& Mlp::forward(const std::vector<LayerTensors>& parameters, const at::Tensor& x,
@@ -224,14 +249,17 @@ void Mlp::pass_forward(const std::vector<LayerTensors>& parameters, const at::Te
       layer.input = before;
     }
     const LayerTensors& p = parameters[i];
-    const bool is_narrowed = i > 0 && joins_halves(tape, i - 1) && takes_output(tape, i);
+    const bool is_narrowed = i > 0 && next_input(tape, i - 1).defined();
     if (layer.half_input.defined() && !is_narrowed)
       narrow_into(layer.input, layer.half_input);
     if (joins_halves(tape, i)) {
-      at::Tensor none;
-      at::Tensor& next = takes_output(tape, i + 1) ? tape.layers[i + 1].half_input : none;
-      half_norm(layers_[i].activation, half_product(layer.half_input, p.half, workspace), p.bias,
-                p.gain, p.shift, layer.normalised, layer.output, next, layer.inverse);
+      const at::Tensor& next = next_input(tape, i);
+      const at::Tensor y = !next.defined() || probe != nullptr ? layer.output : at::Tensor();
+      each_rows(layer.half_input, forward_factor(p), p.bias, workspace,
+                [&](std::int64_t first, std::int64_t count, float* rows) {
+                  kernel_table().half_norm(norm_of(layers_[i].activation, p, layer, y, next, first),
+                                           rows, count, layers_[i].outputs);
+                });
     } else if (normalises(layers_[i].activation)) {
       product(p, layer, layer.normalised, workspace);
       norm(layers_[i].activation, layer.normalised, p.gain, p.shift, layer.output, layer.inverse);
@@ -248,37 +276,46 @@ void Mlp::pass_forward(const std::vector<LayerTensors>& parameters, const at::Te
   }
 }
 
-/// `half`: the gradient of the layer's output in bfloat16 if defined, else in layer.gradient.
+/// `is_left`: the product of undo_linear() is left to this.
 void Mlp::undo_activation(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
-                          Tape& tape, std::size_t index, const at::Tensor& half,
-                          Workspace& workspace) const {
+                          Tape& tape, std::size_t index, bool is_left, Workspace& workspace) const {
   Tape::Layer& layer = tape.layers[index];
-  if (half.defined())
-    return half_norm_backward(layers_[index].activation, layer.output, layer.normalised,
-                              layer.inverse, parameters[index].gain, half, layer.half_gradient,
-                              gradients.gain, gradients.shift, gradients.bias, workspace);
+  const LayerTensors& p = parameters[index];
+  if (joins_halves(tape, index)) {
+    const NormSums sums = zeroed(gradients.gain, gradients.shift, gradients.bias);
+    const at::Tensor& next = next_input(tape, index);
+    const std::int64_t n = layers_[index].outputs;
+    const auto undo = [&](std::int64_t first, std::int64_t count, float* rows) {
+      kernel_table().half_norm_backward(
+          norm_of(layers_[index].activation, p, layer, layer.output, next, first), rows,
+          halves_at(layer.half_gradient, first), layer.half_gradient.stride(0), sums, count, n);
+    };
+    if (is_left)
+      return each_rows(tape.layers[index + 1].half_gradient,
+                       backward_factor(parameters[index + 1], n), {}, workspace, undo);
+    return undo(0, layer.gradient.size(0), layer.gradient.mutable_data_ptr<float>());
+  }
   if (normalises(layers_[index].activation))
-    norm_backward(layers_[index].activation, layer.output, layer.normalised, layer.inverse,
-                  parameters[index].gain, layer.gradient, gradients.gain, gradients.shift,
-                  gradients.bias);
+    norm_backward(layers_[index].activation, layer.output, layer.normalised, layer.inverse, p.gain,
+                  layer.gradient, gradients.gain, gradients.shift, gradients.bias);
   else
     activate_backward(layers_[index].activation, layer.output, layer.gradient, gradients.bias);
   if (layer.half_gradient.defined())
     narrow_into(layer.gradient, layer.half_gradient);
 }
 
-/// Returns the gradient of the inputs of layer `index`, without the extra inputs, in bfloat16 if
-/// the norm of the layer before reads it. Otherwise writes it to `before` and returns nothing.
-at::Tensor Mlp::undo_linear(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
-                            Tape& tape, std::size_t index, at::Tensor& before,
-                            Workspace& workspace) const {
+/// Writes the gradient of the inputs of layer `index`, without the extra inputs, to `before`.
+/// Returns true if it leaves that to the norm of the layer before, which takes it by rows.
+bool Mlp::undo_linear(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
+                      Tape& tape, std::size_t index, at::Tensor& before,
+                      Workspace& workspace) const {
   const Tape::Layer& layer = tape.layers[index];
   const LayerTensors& p = parameters[index];
   const bool is_added = index + 1 < layers_.size() && layers_[index + 1].residual;
   if (layer.half_gradient.defined() && index > 0 && joins_halves(tape, index - 1)
       && !layers_[index].norm_input && static_cast<std::int64_t>(index) - 1 != extra_layer_
       && !is_added)
-    return half_product(layer.half_gradient, p.half.narrow(0, 0, before.size(1)).t(), workspace);
+    return true;
   input_gradient(p, layer, before, workspace);
   at::Tensor no_bias;
   if (layers_[index].norm_input)
@@ -286,7 +323,7 @@ at::Tensor Mlp::undo_linear(const std::vector<LayerTensors>& parameters, LayerTe
                   gradients.gain, gradients.shift, no_bias);
   if (is_added)
     before.add_(tape.layers[index + 1].gradient);
-  return {};
+  return false;
 }
 
 void Mlp::backward(const std::vector<LayerTensors>& parameters,
@@ -305,16 +342,16 @@ void Mlp::backward(const std::vector<LayerTensors>& parameters,
 void Mlp::pass_backward(const std::vector<LayerTensors>& parameters,
                         std::vector<LayerTensors>& gradients, Tape& tape, bool with_input,
                         Workspace& workspace, bool with_weights) const {
-  at::Tensor half;
+  bool is_left = false;
   for (std::size_t i = layers_.size(); i-- > 0;) {
     Tape::Layer& layer = tape.layers[i];
-    undo_activation(parameters, gradients[i], tape, i, half, workspace);
+    undo_activation(parameters, gradients[i], tape, i, is_left, workspace);
     if (with_weights)
       weight_gradient(layer, gradients[i], workspace);
     if (i == 0 && !with_input)
       return;
     at::Tensor& before = i == 0 ? tape.input_gradient : tape.layers[i - 1].gradient;
-    half = undo_linear(parameters, gradients[i], tape, i, before, workspace);
+    is_left = undo_linear(parameters, gradients[i], tape, i, before, workspace);
   }
 }
 
@@ -343,17 +380,17 @@ void Mlp::backward_to_extra(const std::vector<LayerTensors>& parameters, Tape& t
 void Mlp::pass_to_extra(const std::vector<LayerTensors>& parameters, Tape& tape,
                         Workspace& workspace) const {
   LayerTensors none;
-  at::Tensor half;
+  bool is_left = false;
   for (std::size_t i = layers_.size(); i-- > 0;) {
     Tape::Layer& layer = tape.layers[i];
-    undo_activation(parameters, none, tape, i, half, workspace);
+    undo_activation(parameters, none, tape, i, is_left, workspace);
     if (static_cast<std::int64_t>(i) == extra_layer_) {
       const at::Tensor rows =
           parameters[i].weight.narrow(0, parameters[i].weight.size(0) - extra_, extra_);
       linear_input_gradient(layer.gradient, rows, tape.extra_gradient, workspace);
       return;
     }
-    half = undo_linear(parameters, none, tape, i, tape.layers[i - 1].gradient, workspace);
+    is_left = undo_linear(parameters, none, tape, i, tape.layers[i - 1].gradient, workspace);
   }
 }
 

@@ -51,11 +51,11 @@ struct RowPart;
 struct Tape {
   struct Layer {
     at::Tensor input;      // [batch, inputs] of the linear layer
-    at::Tensor output;     // [batch, outputs]
-    at::Tensor normalised; // only with a LayerNorm
+    at::Tensor output;     // [batch, outputs]; not written if only the next half_input is used
+    at::Tensor normalised; // only with a LayerNorm; in bfloat16 if the products are
     at::Tensor inverse;
     at::Tensor gradient;                // of the output, then of the activation's input
-    at::Tensor half_input;              // only for products by LibTorch in bfloat16
+    at::Tensor half_input;              // only for products in bfloat16
     at::Tensor half_gradient;           // of the activation's input
     Rounding rounding = Rounding::none; // of products with AMX
   };
@@ -143,9 +143,9 @@ private:
                      Workspace& workspace) const;
 
   void prepare(const std::vector<LayerTensors>& parameters, const at::Tensor& x, Tape& tape) const;
-  /// Whether the layer's norm reads a product in bfloat16 and writes its output in both types.
+  /// Whether the layer's norm takes a product in bfloat16 by rows.
   bool joins_halves(const Tape& tape, std::size_t layer) const;
-  bool takes_output(const Tape& tape, std::size_t layer) const;
+  const at::Tensor& next_input(const Tape& tape, std::size_t layer) const;
   bool has_norm(std::size_t layer) const {
     return layers_[layer].norm_input || normalises(layers_[layer].activation);
   }
@@ -153,11 +153,9 @@ private:
     return layers_[layer].norm_input ? layer_inputs(layer) : layers_[layer].outputs;
   }
   void undo_activation(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
-                       Tape& tape, std::size_t layer, const at::Tensor& half,
-                       Workspace& workspace) const;
-  at::Tensor undo_linear(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
-                         Tape& tape, std::size_t layer, at::Tensor& before,
-                         Workspace& workspace) const;
+                       Tape& tape, std::size_t layer, bool is_left, Workspace& workspace) const;
+  bool undo_linear(const std::vector<LayerTensors>& parameters, LayerTensors& gradients, Tape& tape,
+                   std::size_t layer, at::Tensor& before, Workspace& workspace) const;
 
   std::int64_t inputs_ = 0;
   std::vector<LayerSpec> layers_;

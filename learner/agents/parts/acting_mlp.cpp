@@ -53,9 +53,8 @@ const float* ActingMlp::forward(const float* x, std::int64_t batch) {
       kept_.assign(x, x + inputs);
     if (layer.norm_input) {
       std::copy_n(x, inputs, raw_.data());
-      kernels.norm(AfterNorm::none, nullptr, nullptr, raw_.data(), layer.gain.data(),
-                   layer.shift.data(), normal_.data(), nullptr, inverse_.data(), batch,
-                   layer.inputs);
+      kernels.norm(AfterNorm::none, raw_.data(), layer.gain.data(), layer.shift.data(),
+                   normal_.data(), inverse_.data(), batch, layer.inputs);
       x = normal_.data();
     }
     const bool normalised = normalises(layer.activation);
@@ -63,9 +62,8 @@ const float* ActingMlp::forward(const float* x, std::int64_t batch) {
     kernels.multiply(x, layer.inputs, 1, layer.weight.data(), layer.bias.data(), false, product,
                      layer.outputs, batch, layer.outputs, layer.inputs);
     if (normalised)
-      kernels.norm(after_norm(layer.activation), nullptr, nullptr, product, layer.gain.data(),
-                   layer.shift.data(), after_.data(), nullptr, inverse_.data(), batch,
-                   layer.outputs);
+      kernels.norm(after_norm(layer.activation), product, layer.gain.data(), layer.shift.data(),
+                   after_.data(), inverse_.data(), batch, layer.outputs);
     else if (layer.activation == Activation::elu)
       kernels.elu(product, batch * layer.outputs);
     else if (layer.activation == Activation::relu)

@@ -12,6 +12,8 @@ namespace {
 
 using namespace kernels_amx;
 
+constexpr Index kGroup = 128; // columns of a that multiply_transposed_amx() packs at a time
+
 __mmask16 first(Index count) {
   return count >= 16 ? static_cast<__mmask16>(-1)
                      : static_cast<__mmask16>(count <= 0 ? 0 : (1u << count) - 1);
@@ -233,18 +235,23 @@ void multiply_block(const Left& left, const std::uint16_t* right, Index depths, 
     spread(sums, c, c_row, rows < kSide ? rows : kSide, columns < kSide ? columns : kSide);
 }
 
+/// Rows [i, i + 32) and columns [j, j + 32) of c.
+template <int kParts>
+void multiply_columns(const Left& left, const AmxProduct& p, Index i, Index j) {
+  const Index depths = blocks(p.k, kDepth);
+  float* c = p.c + i * p.c_row + j;
+  fetch_block(c, p.c_row, p.m - i);
+  multiply_block<kParts>(left, p.packed + j / kColumns * depths * kParts * kTile, depths,
+                         {p.bias == nullptr ? nullptr : p.bias + j, p.adds}, c, p.c_row, p.m - i,
+                         p.n - j);
+}
+
 /// Rows [i, i + 32) of c.
 template <int kParts>
 void multiply_rows(const Left& left, const AmxProduct& p, Index i) {
   finish_writes();
-  const Index depths = blocks(p.k, kDepth);
-  for (Index j = 0; j < p.n; j += kSide) {
-    float* c = p.c + i * p.c_row + j;
-    fetch_block(c, p.c_row, p.m - i);
-    multiply_block<kParts>(left, p.packed + j / kColumns * depths * kParts * kTile, depths,
-                           {p.bias == nullptr ? nullptr : p.bias + j, p.adds}, c, p.c_row, p.m - i,
-                           p.n - j);
-  }
+  for (Index j = 0; j < p.n; j += kSide)
+    multiply_columns<kParts>(left, p, i, j);
 }
 
 template <int kParts>
@@ -263,6 +270,31 @@ void multiply_packing(const Strided& a, const AmxProduct& p, std::uint16_t* scra
   }
 }
 
+/// Columns of a from column `i` as rows, as many as `out` has room for; zero beyond the k rows of
+/// a. Goes along the rows of a.
+void pack_transposed(const RoundedRows& a, Index i, Index columns, Index k, std::uint16_t* out) {
+  const Index depths = blocks(k, kDepth);
+  for (Index d = 0; d < depths; ++d)
+    for (Index j = 0; j < columns; j += kSide) {
+      Vector low[kTileRows], high[kTileRows]; // pairs of rows of a, by columns
+      for (Index pair = 0; pair < kTileRows; ++pair) {
+        const Index row = d * kDepth + 2 * pair;
+        const std::uint16_t* even = a.data + row * a.row + i + j;
+        const __m512i one = row < k ? _mm512_loadu_si512(even) : __m512i{};
+        const __m512i two = row + 1 < k ? _mm512_loadu_si512(even + a.row) : __m512i{};
+        low[pair] = reinterpret_cast<Vector>(interleaved(one, two, false));
+        high[pair] = reinterpret_cast<Vector>(interleaved(one, two, true));
+      }
+      transpose(low);
+      transpose(high);
+      std::uint16_t* tile = out + (j / kTileRows * depths + d) * kTile;
+      for (Index r = 0; r < kTileRows; ++r) {
+        _mm512_store_si512(tile + r * kDepth, reinterpret_cast<__m512i>(low[r]));
+        _mm512_store_si512(tile + depths * kTile + r * kDepth, reinterpret_cast<__m512i>(high[r]));
+      }
+    }
+}
+
 } // namespace
 
 Index amx_packed_size(Index k, Index n) {
@@ -271,6 +303,10 @@ Index amx_packed_size(Index k, Index n) {
 
 Index amx_scratch_size(Index k) {
   return 2 * blocks(k, kDepth) * kTile;
+}
+
+Index amx_transposed_size(Index m, Index k) {
+  return 2 * blocks(m < kGroup ? m : kGroup, kSide) * blocks(k, kDepth) * kTile;
 }
 
 void pack_amx(const Strided& b, Index k, Index n, int parts, std::uint16_t* packed) {
@@ -303,6 +339,21 @@ void multiply_amx(const RoundedRows& a, const AmxProduct& p) {
   }
 }
 
+void multiply_transposed_amx(const RoundedRows& a, const AmxProduct& p, std::uint16_t* scratch) {
+  const Tiles tiles;
+  const Index depths = blocks(p.k, kDepth);
+  for (Index i = 0; i < p.m; i += kGroup) {
+    const Index rows = p.m - i < kGroup ? p.m - i : kGroup;
+    pack_transposed(a, i, rows, p.k, scratch);
+    finish_writes();
+    for (Index j = 0; j < p.n; j += kSide)
+      for (Index r = 0; r < rows; r += kSide) {
+        const std::uint16_t* upper = scratch + r / kTileRows * depths * kTile;
+        multiply_columns<1>({upper, upper + depths * kTile, kTile, 64}, p, i + r, j);
+      }
+  }
+}
+
 #else // other processors, on which nothing calls these
 
 std::int64_t amx_packed_size(std::int64_t, std::int64_t) {
@@ -311,10 +362,14 @@ std::int64_t amx_packed_size(std::int64_t, std::int64_t) {
 std::int64_t amx_scratch_size(std::int64_t) {
   return 0;
 }
+std::int64_t amx_transposed_size(std::int64_t, std::int64_t) {
+  return 0;
+}
 void pack_amx(const Strided&, std::int64_t, std::int64_t, int, std::uint16_t*) {}
 void pack_amx(const RoundedRows&, std::int64_t, std::int64_t, std::uint16_t*) {}
 void multiply_amx(const Strided&, const AmxProduct&, std::uint16_t*) {}
 void multiply_amx(const RoundedRows&, const AmxProduct&) {}
+void multiply_transposed_amx(const RoundedRows&, const AmxProduct&, std::uint16_t*) {}
 
 #endif
 

@@ -47,5 +47,10 @@ void multiply_amx(const Strided& a, const AmxProduct& product, std::uint16_t* sc
 std::int64_t amx_scratch_size(std::int64_t k);
 /// In one part.
 void multiply_amx(const RoundedRows& a, const AmxProduct& product);
+/// c[m, n] = a[k, m]^T * packed[k, n], in one part. scratch: amx_transposed_size(m, k) numbers,
+/// aligned to 64 bytes.
+void multiply_transposed_amx(const RoundedRows& a, const AmxProduct& product,
+                             std::uint16_t* scratch);
+std::int64_t amx_transposed_size(std::int64_t m, std::int64_t k);
 
 } // namespace troupe::learner

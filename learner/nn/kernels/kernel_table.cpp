@@ -18,6 +18,10 @@ namespace kernels_avx512 {
 extern const KernelTable table;
 extern const NormKernels norms;
 } // namespace kernels_avx512
+namespace kernels_avx512bf16 {
+extern const KernelTable table;
+extern const NormKernels norms;
+} // namespace kernels_avx512bf16
 #endif
 
 const KernelTable* kernel_table(const char* name) {
@@ -27,9 +31,13 @@ const KernelTable* kernel_table(const char* name) {
 #ifdef TROUPE_X86_KERNELS
   if (wanted == "avx2" && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     return &kernels_avx2::table;
-  if (wanted == "avx512" && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
-      && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+  const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
+                          && __builtin_cpu_supports("avx512vl")
+                          && __builtin_cpu_supports("avx512bw");
+  if (wanted == "avx512" && has_avx512)
     return &kernels_avx512::table;
+  if (wanted == "avx512bf16" && has_avx512 && __builtin_cpu_supports("avx512bf16"))
+    return &kernels_avx512bf16::table;
 #endif
   return nullptr;
 }
@@ -41,6 +49,8 @@ const NormKernels* norm_kernels(const char* name) {
     return &kernels_avx2::norms;
   if (same == &kernels_avx512::table)
     return &kernels_avx512::norms;
+  if (same == &kernels_avx512bf16::table)
+    return &kernels_avx512bf16::norms;
 #endif
   return same ? &kernels_baseline::norms : nullptr;
 }
@@ -50,7 +60,7 @@ const NormKernels& norm_kernels() {
 }
 
 const KernelTable& kernel_table() {
-  for (const char* name : {"avx512", "avx2"})
+  for (const char* name : {"avx512bf16", "avx512", "avx2"})
     if (const KernelTable* table = kernel_table(name))
       return *table;
   return kernels_baseline::table;

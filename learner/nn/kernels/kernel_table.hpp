@@ -11,10 +11,24 @@ constexpr std::int64_t kProductBlock = 256;
 /// The activation after a LayerNorm.
 enum class AfterNorm : std::uint8_t { none, elu, relu, tanh };
 
-/// The gradient of a norm's output and that of its input in bfloat16, both [m, n].
-struct HalfGradients {
-  const std::uint16_t* of_y = nullptr;
-  std::uint16_t* of_x = nullptr;
+/// Where the column sums of a norm's gradients are added, [n] each. gain and shift may both be
+/// null, and bias, for the gradient of x.
+struct NormSums {
+  float* gain = nullptr;
+  float* shift = nullptr;
+  float* bias = nullptr;
+};
+
+/// A norm whose results are kept in bfloat16: y = after(layer_norm(x) * gain + shift).
+struct HalfNorm {
+  AfterNorm after;
+  const float* gain;
+  const float* shift;
+  std::uint16_t* kept;   // [m, n], the normalised x
+  float* inverse;        // [m], 1 / sigma
+  float* y;              // [m, n], or null
+  std::uint16_t* half_y; // rows are half_row elements apart; null if y is not
+  std::int64_t half_row;
 };
 
 /// Float32 arithmetic for small networks on one thread. It is compiled once per instruction set,
@@ -22,7 +36,7 @@ struct HalfGradients {
 /// stride is passed. No function allocates, throws or treats NaN specially: NaN inputs give NaN
 /// outputs.
 struct KernelTable {
-  const char* name; // "avx512", "avx2", "baseline"
+  const char* name; // "avx512bf16", "avx512", "avx2", "baseline"
   std::int64_t panel_columns;
 
   /// Packs b[k, n] (element strides b_row, b_column) into panels for `multiply`;
@@ -45,19 +59,18 @@ struct KernelTable {
                         std::int64_t n);
   void (*column_sums)(const float* x, float* sums, std::int64_t m, std::int64_t n);
   /// y = after(layer_norm(x) * gain + shift); x becomes the normalised x; inverse[m] = 1 / sigma.
-  /// If `product`, in bfloat16, is not null, x is not read: it is product + bias[n]. half_y
-  /// receives y in bfloat16 unless null.
-  void (*norm)(AfterNorm after, const std::uint16_t* product, const float* bias, float* x,
-               const float* gain, const float* shift, float* y, std::uint16_t* half_y,
+  void (*norm)(AfterNorm after, float* x, const float* gain, const float* shift, float* y,
                float* inverse, std::int64_t m, std::int64_t n);
-  /// gradient[m, n] is that of y on input, and that of x on output. If halves.of_y is not null, the
-  /// gradients are in `halves`, and `gradient` is scratch memory of n floats. gain_gradient and
-  /// shift_gradient [n] are written unless both are null. bias_gradient [n], the column sums of the
-  /// gradient of x, is written unless null.
+  /// gradient[m, n] is that of y on input, and that of x on output.
   void (*norm_backward)(AfterNorm after, const float* y, const float* normalised,
-                        const float* inverse, const float* gain, float* gradient,
-                        HalfGradients halves, float* gain_gradient, float* shift_gradient,
-                        float* bias_gradient, std::int64_t m, std::int64_t n);
+                        const float* inverse, const float* gain, float* gradient, NormSums sums,
+                        std::int64_t m, std::int64_t n);
+  /// Writes y, half_y or both. Rounds what norm() computes.
+  void (*half_norm)(const HalfNorm& norm, const float* x, std::int64_t m, std::int64_t n);
+  /// Reads half_y unless it is null. `half` receives the gradient of x too; its rows are half_row
+  /// elements apart.
+  void (*half_norm_backward)(const HalfNorm& norm, float* gradient, std::uint16_t* half,
+                             std::int64_t half_row, NormSums sums, std::int64_t m, std::int64_t n);
 
   /// Categorical critic loss: writes gradient[m, atoms] of the mean cross entropy between the
   /// projected target distribution and softmax(logits). Row i has weight[i] (null: 1). Its
@@ -116,7 +129,7 @@ struct KernelTable {
 
 /// Returns the fastest table that this processor can run.
 const KernelTable& kernel_table();
-/// Returns the table "avx512", "avx2" or "baseline", or null if this build or processor lacks it.
+/// Returns the table of this name, or null if this build or processor lacks it.
 const KernelTable* kernel_table(const char* name);
 
 } // namespace troupe::learner

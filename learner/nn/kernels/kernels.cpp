@@ -10,11 +10,7 @@ namespace troupe::learner::TROUPE_KERNELS {
 namespace {
 
 void elu(float* x, Index count) {
-  each(count, [=](Index i, Index part) {
-    const Vector v = get(x + i, part);
-    const Vector low = v > 0.0f ? Vector{} : v;
-    put(x + i, v > 0.0f ? v : exponential(low) - 1.0f, part);
-  });
+  each(count, [=](Index i, Index part) { put(x + i, elu_of(get(x + i, part)), part); });
 }
 
 void relu(float* x, Index count) {
@@ -167,6 +163,8 @@ const KernelTable table = {TROUPE_TEXT(TROUPE_KERNELS) + sizeof("kernels_") - 1,
                            column_sums,
                            norm,
                            norm_backward,
+                           half_norm,
+                           half_norm_backward,
                            categorical_loss,
                            expected_value,
                            squared_error,

@@ -7,11 +7,6 @@
 
 namespace troupe::learner::TROUPE_KERNELS {
 
-static inline void zero(float* x, Index count) {
-  for (Index i = 0; i < count; ++i)
-    x[i] = 0;
-}
-
 /// The sum of value(j, count) over the vectors of a row. Two sums hide half of the latency.
 template <class F>
 static inline float sum_of(Index n, F&& value) {
@@ -26,18 +21,13 @@ static inline float sum_of(Index n, F&& value) {
   return sum(even + odd);
 }
 
-template <class After>
-static void norm_with(const std::uint16_t* product, const float* bias, float* x, const float* gain,
-                      const float* shift, float* y, std::uint16_t* half_y, float* inverse, Index m,
-                      Index n, After after) {
+/// kept: normalised x, float or bfloat16; may be x. y and half_y: null if not wanted.
+template <class Kept, class After>
+static void norm_with(const float* x, Kept* kept, const float* gain, const float* shift, float* y,
+                      std::uint16_t* half_y, Index half_row, float* inverse, Index m, Index n,
+                      After after) {
   for (Index i = 0; i < m; ++i) {
-    const float total = sum_of(n, [=](Index j, Index part) {
-      if (product == nullptr)
-        return get(x + j, part);
-      const Vector v = get(product + j, part) + get(bias + j, part);
-      put(x + j, v, part);
-      return v;
-    });
+    const float total = sum_of(n, [=](Index j, Index part) { return get(x + j, part); });
     const float mean = total / static_cast<float>(n);
     const float squares = sum_of(n, [=](Index j, Index part) {
       const Vector d = get(x + j, part, mean) - mean;
@@ -48,33 +38,28 @@ static void norm_with(const std::uint16_t* product, const float* bias, float* x,
     each(n, [=](Index j, Index part) {
       const Vector v = (get(x + j, part) - mean) * scale;
       const Vector out = after(v * get(gain + j, part) + get(shift + j, part));
-      put(x + j, v, part);
-      put(y + j, out, part);
+      put(kept + j, v, part);
+      if (y != nullptr)
+        put(y + j, out, part);
       if (half_y != nullptr)
         put(half_y + j, out, part);
     });
-    product += product == nullptr ? 0 : n;
     x += n;
-    y += n;
-    half_y += half_y == nullptr ? 0 : n;
+    kept += n;
+    y += y == nullptr ? 0 : n;
+    half_y += half_y == nullptr ? 0 : half_row;
     inverse[i] = scale;
   }
 }
 
-static void norm(AfterNorm after, const std::uint16_t* product, const float* bias, float* x,
-                 const float* gain, const float* shift, float* y, std::uint16_t* half_y,
-                 float* inverse, Index m, Index n) {
-  const auto with = [=](auto function) {
-    norm_with(product, bias, x, gain, shift, y, half_y, inverse, m, n, function);
-  };
+/// Calls with(function) for the activation.
+template <class With>
+static void with_activation(AfterNorm after, With&& with) {
   switch (after) {
   case AfterNorm::none:
     return with([](Vector v) { return v; });
   case AfterNorm::elu:
-    return with([](Vector v) {
-      const Vector low = v > 0.0f ? Vector{} : v;
-      return v > 0.0f ? v : exponential(low) - 1.0f;
-    });
+    return with([](Vector v) { return elu_of(v); });
   case AfterNorm::relu:
     return with([](Vector v) { return v < 0.0f ? Vector{} : v; });
   case AfterNorm::tanh:
@@ -82,32 +67,35 @@ static void norm(AfterNorm after, const std::uint16_t* product, const float* bia
   }
 }
 
-template <class Slope>
-static void norm_backward_with(const float* y, const float* normalised, const float* inverse,
-                               const float* gain, float* gradient, HalfGradients halves,
-                               float* gain_gradient, float* shift_gradient, float* bias_gradient,
-                               Index m, Index n, Slope slope) {
-  const bool with_parameters = gain_gradient != nullptr;
-  if (with_parameters) {
-    zero(gain_gradient, n);
-    zero(shift_gradient, n);
-  }
-  if (bias_gradient != nullptr)
-    zero(bias_gradient, n);
+static void norm(AfterNorm after, float* x, const float* gain, const float* shift, float* y,
+                 float* inverse, Index m, Index n) {
+  with_activation(after, [=](auto function) {
+    norm_with<float>(x, x, gain, shift, y, nullptr, 0, inverse, m, n, function);
+  });
+}
+
+static void half_norm(const HalfNorm& h, const float* x, Index m, Index n) {
+  with_activation(h.after, [=](auto function) {
+    norm_with(x, h.kept, h.gain, h.shift, h.y, h.half_y, h.half_row, h.inverse, m, n, function);
+  });
+}
+
+/// half: receives the gradient of x too, unless null.
+template <class Y, class Kept, class Slope>
+static void norm_backward_with(const Y* y, Index y_row, const Kept* normalised,
+                               const float* inverse, const float* gain, float* gradient,
+                               std::uint16_t* half, Index half_row, NormSums sums, Index m, Index n,
+                               Slope slope) {
   const float share = 1.0f / static_cast<float>(n);
-  for (Index i = 0; i < m; ++i, y += n, normalised += n) {
-    if (halves.of_y != nullptr) {
-      each(n, [&](Index j, Index part) { put(gradient + j, get(halves.of_y + j, part), part); });
-      halves.of_y += n;
-    }
+  for (Index i = 0; i < m; ++i, y += y_row, normalised += n, gradient += n) {
     Vector mean = {};
     Vector projection = {};
     each(n, [&](Index j, Index part) {
       const Vector x = get(normalised + j, part);
       const Vector d = get(gradient + j, part) * slope(get(y + j, part));
-      if (with_parameters) {
-        put(gain_gradient + j, get(gain_gradient + j, part) + d * x, part);
-        put(shift_gradient + j, get(shift_gradient + j, part) + d, part);
+      if (sums.gain != nullptr) {
+        put(sums.gain + j, get(sums.gain + j, part) + d * x, part);
+        put(sums.shift + j, get(sums.shift + j, part) + d, part);
       }
       const Vector scaled = d * get(gain + j, part);
       put(gradient + j, scaled, part);
@@ -119,28 +107,19 @@ static void norm_backward_with(const float* y, const float* normalised, const fl
     each(n, [&](Index j, Index part) {
       const Vector x = get(normalised + j, part);
       const Vector d = (get(gradient + j, part) - a - x * b) * inverse[i];
-      if (halves.of_x != nullptr)
-        put(halves.of_x + j, d, part);
-      else
-        put(gradient + j, d, part);
-      if (bias_gradient != nullptr)
-        put(bias_gradient + j, get(bias_gradient + j, part) + d, part);
+      put(gradient + j, d, part);
+      if (half != nullptr)
+        put(half + j, d, part);
+      if (sums.bias != nullptr)
+        put(sums.bias + j, get(sums.bias + j, part) + d, part);
     });
-    if (halves.of_x != nullptr)
-      halves.of_x += n;
-    else
-      gradient += n;
+    half += half == nullptr ? 0 : half_row;
   }
 }
 
-static void norm_backward(AfterNorm after, const float* y, const float* normalised,
-                          const float* inverse, const float* gain, float* gradient,
-                          HalfGradients halves, float* gain_gradient, float* shift_gradient,
-                          float* bias_gradient, Index m, Index n) {
-  const auto with = [=](auto slope) {
-    norm_backward_with(y, normalised, inverse, gain, gradient, halves, gain_gradient,
-                       shift_gradient, bias_gradient, m, n, slope);
-  };
+/// Calls with(function) for the activation's derivative, of its output.
+template <class With>
+static void with_slope(AfterNorm after, With&& with) {
   switch (after) {
   case AfterNorm::none:
     return with([](Vector) { return Vector{} + 1.0f; });
@@ -151,6 +130,26 @@ static void norm_backward(AfterNorm after, const float* y, const float* normalis
   case AfterNorm::tanh:
     return with([](Vector v) { return 1.0f - v * v; });
   }
+}
+
+static void norm_backward(AfterNorm after, const float* y, const float* normalised,
+                          const float* inverse, const float* gain, float* gradient, NormSums sums,
+                          Index m, Index n) {
+  with_slope(after, [=](auto slope) {
+    norm_backward_with(y, n, normalised, inverse, gain, gradient, nullptr, 0, sums, m, n, slope);
+  });
+}
+
+static void half_norm_backward(const HalfNorm& h, float* gradient, std::uint16_t* half,
+                               Index half_row, NormSums sums, Index m, Index n) {
+  with_slope(h.after, [=](auto slope) {
+    if (h.half_y != nullptr)
+      norm_backward_with(h.half_y, h.half_row, h.kept, h.inverse, h.gain, gradient, half, half_row,
+                         sums, m, n, slope);
+    else
+      norm_backward_with(h.y, n, h.kept, h.inverse, h.gain, gradient, half, half_row, sums, m, n,
+                         slope);
+  });
 }
 
 } // namespace troupe::learner::TROUPE_KERNELS

@@ -36,7 +36,8 @@ static double categorical_loss(const float* target_logits, const float* reward,
   for (Index i = 0; i < m; ++i, target_logits += atoms, logits += atoms, gradient += atoms) {
     float most = 0;
     const float inverse = 1.0f / exponentials(target_logits, weights, atoms, &most);
-    zero(projected, atoms + 1);
+    for (Index j = 0; j <= atoms; ++j)
+      projected[j] = 0;
     const float start = (reward[i] * reward_scale - minimum) / spacing;
     const float last = static_cast<float>(atoms - 1);
     for (Index j = 0; j < atoms; ++j) {

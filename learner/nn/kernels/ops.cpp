@@ -206,10 +206,15 @@ void linear_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
 }
 
 void narrow_into(const at::Tensor& x, at::Tensor& out) {
-  if (uses_kernels(x) && x.is_contiguous())
-    kernel_table().narrow(data(x), halves_of(out), x.numel());
-  else
+  if (!uses_kernels(x) || !x.is_contiguous()) {
     out.copy_(x);
+    return;
+  }
+  const auto narrow = kernel_table().narrow;
+  if (out.is_contiguous())
+    return narrow(data(x), halves_of(out), x.numel());
+  for (std::int64_t i = 0; i < x.size(0); ++i)
+    narrow(data(x) + i * x.size(1), halves_of(out) + i * out.stride(0), x.size(1));
 }
 
 at::Tensor half_product(const at::Tensor& a, const at::Tensor& b, Workspace& workspace) {
@@ -287,11 +292,18 @@ AfterNorm after_norm(Activation activation) {
   }
 }
 
+NormSums zeroed(at::Tensor& gain, at::Tensor& shift, at::Tensor& bias) {
+  for (at::Tensor* tensor : {&gain, &shift, &bias})
+    if (tensor->defined())
+      tensor->zero_();
+  return {data_or_null(gain), data_or_null(shift), data_or_null(bias)};
+}
+
 void norm(Activation activation, at::Tensor& x, const at::Tensor& gain, const at::Tensor& shift,
           at::Tensor& y, at::Tensor& inverse) {
   if (uses_kernels(x)) {
-    kernel_table().norm(after_norm(activation), nullptr, nullptr, data(x), data(gain), data(shift),
-                        data(y), nullptr, data(inverse), x.size(0), x.size(1));
+    kernel_table().norm(after_norm(activation), data(x), data(gain), data(shift), data(y),
+                        data(inverse), x.size(0), x.size(1));
     return;
   }
   const auto [z, mean, deviation] =
@@ -314,36 +326,14 @@ void norm(Activation activation, at::Tensor& x, const at::Tensor& gain, const at
   }
 }
 
-void half_norm(Activation activation, const at::Tensor& product, const at::Tensor& bias,
-               const at::Tensor& gain, const at::Tensor& shift, at::Tensor& kept, at::Tensor& y,
-               at::Tensor& half_y, at::Tensor& inverse) {
-  kernel_table().norm(after_norm(activation), halves_of(product), data(bias), data(kept),
-                      data(gain), data(shift), data(y),
-                      half_y.defined() ? halves_of(half_y) : nullptr, data(inverse),
-                      product.size(0), product.size(1));
-}
-
-void half_norm_backward(Activation activation, const at::Tensor& y, const at::Tensor& kept,
-                        const at::Tensor& inverse, const at::Tensor& gain,
-                        const at::Tensor& y_gradient, at::Tensor& x_gradient,
-                        at::Tensor& gain_gradient, at::Tensor& shift_gradient,
-                        at::Tensor& bias_gradient, Workspace& workspace) {
-  kernel_table().norm_backward(after_norm(activation), data(y), data(kept), data(inverse),
-                               data(gain), workspace.floats(y.size(1)),
-                               {halves_of(y_gradient), halves_of(x_gradient)},
-                               data_or_null(gain_gradient), data_or_null(shift_gradient),
-                               data_or_null(bias_gradient), y.size(0), y.size(1));
-}
-
 void norm_backward(Activation activation, const at::Tensor& y, const at::Tensor& kept,
                    const at::Tensor& inverse, const at::Tensor& gain, at::Tensor& gradient,
                    at::Tensor& gain_gradient, at::Tensor& shift_gradient,
                    at::Tensor& bias_gradient) {
   if (uses_kernels(y)) {
-    kernel_table().norm_backward(after_norm(activation), data(y), data(kept), data(inverse),
-                                 data(gain), data(gradient), {}, data_or_null(gain_gradient),
-                                 data_or_null(shift_gradient), data_or_null(bias_gradient),
-                                 y.size(0), y.size(1));
+    kernel_table().norm_backward(
+        after_norm(activation), data(y), data(kept), data(inverse), data(gain), data(gradient),
+        zeroed(gain_gradient, shift_gradient, bias_gradient), y.size(0), y.size(1));
     return;
   }
   undo_on_device(activation, y, gradient);

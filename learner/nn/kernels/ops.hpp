@@ -64,7 +64,7 @@ void linear_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
 void linear_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
                            at::Tensor& input_gradient, Workspace& workspace);
 
-/// out = x, converted to bfloat16; both have the same shape.
+/// out = x, converted to bfloat16; both have the same shape. Rows of `out` may be further apart.
 void narrow_into(const at::Tensor& x, at::Tensor& out);
 /// a * b with bfloat16 factors, by LibTorch, which adds in float32 and rounds the sum to bfloat16.
 /// The result is in the workspace's halves().
@@ -96,17 +96,8 @@ void norm_backward(Activation activation, const at::Tensor& y, const at::Tensor&
                    at::Tensor& gain_gradient, at::Tensor& shift_gradient,
                    at::Tensor& bias_gradient);
 
-/// norm() on the CPU for x = product + bias, where `product` is bfloat16. half_y receives y in
-/// bfloat16 if defined. The results have the bits of half_linear(), norm() and narrow_into().
-void half_norm(Activation activation, const at::Tensor& product, const at::Tensor& bias,
-               const at::Tensor& gain, const at::Tensor& shift, at::Tensor& kept, at::Tensor& y,
-               at::Tensor& half_y, at::Tensor& inverse);
-/// norm_backward() on the CPU with gradients of y and x in bfloat16.
-void half_norm_backward(Activation activation, const at::Tensor& y, const at::Tensor& kept,
-                        const at::Tensor& inverse, const at::Tensor& gain,
-                        const at::Tensor& y_gradient, at::Tensor& x_gradient,
-                        at::Tensor& gain_gradient, at::Tensor& shift_gradient,
-                        at::Tensor& bias_gradient, Workspace& workspace);
+/// Sets the gradients that are defined to zero, for sums by blocks of rows.
+NormSums zeroed(at::Tensor& gain, at::Tensor& shift, at::Tensor& bias);
 
 at::Tensor tanh_of(const at::Tensor& x); // x must be dense
 /// target += weight * (source - target), both flat.

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/FunctionRef.h>
 
 #include "learner/nn/kernels/ops.hpp"
 #include "learner/nn/kernels/rounding.hpp"
@@ -67,13 +68,42 @@ private:
 /// inputs or outputs or must be `exact`.
 bool may_round(const at::Tensor& weight, const Halves& halves, bool exact = false);
 
-/// The three products of a layer, as in ops.hpp. An input gradient may be that of the first inputs
-/// alone.
+/// The three products of a layer, as in ops.hpp, whose factors are rounded while they are packed.
+/// An input gradient may be that of the first inputs alone.
 void rounded_linear(const at::Tensor& x, RoundedWeight& weight, const at::Tensor& bias,
                     at::Tensor& out);
 void rounded_weight_gradient(const at::Tensor& x, const at::Tensor& gradient, Rounding rounding,
                              at::Tensor& weight_gradient, Workspace& workspace);
 void rounded_input_gradient(const at::Tensor& gradient, RoundedWeight& weight,
                             at::Tensor& input_gradient);
+
+/// Returns [rows, columns] of bfloat16, a view with room around it for tiles of AMX, which is 0.
+at::Tensor make_halves(std::int64_t rows, std::int64_t columns, const at::TensorOptions& options);
+
+/// The right factor [k, columns] of a product in bfloat16: for LibTorch, or else packed for AMX.
+struct HalfFactor {
+  at::Tensor matrix;
+  const std::uint16_t* packed = nullptr;
+  std::int64_t columns;
+};
+
+/// out = x * factor + bias, where x is from make_halves() and `bias` may be undefined.
+void half_linear(const at::Tensor& x, const HalfFactor& factor, const at::Tensor& bias,
+                 at::Tensor& out, Workspace& workspace);
+/// The same by blocks of rows: calls use(first, count, rows) while they are in the cache. `rows`
+/// may be changed. On the CPU only, and on this thread.
+using UseRows = c10::function_ref<void(std::int64_t first, std::int64_t count, float* rows)>;
+void each_rows(const at::Tensor& x, const HalfFactor& factor, const at::Tensor& bias,
+               Workspace& workspace, UseRows use);
+/// weight_gradient = x^T * gradient, both from make_halves().
+void half_weight_gradient(const at::Tensor& x, const at::Tensor& gradient, bool with_amx,
+                          at::Tensor& weight_gradient, Workspace& workspace);
+
+std::uint16_t* halves_at(const at::Tensor& halves, std::int64_t row);
+/// The rows from `first` of a norm that keeps its results in bfloat16. y or half_y may be
+/// undefined.
+HalfNorm half_norm_at(Activation activation, const at::Tensor& gain, const at::Tensor& shift,
+                      const at::Tensor& kept, const at::Tensor& inverse, const at::Tensor& y,
+                      const at::Tensor& half_y, std::int64_t first);
 
 } // namespace troupe::learner

@@ -86,12 +86,16 @@ static inline Vector widened(Narrow bits) {
   return reinterpret_cast<Vector>(whole << 16);
 }
 
-/// Rounds to nearest, ties to even. NaN stays NaN.
+/// Rounds to nearest, ties to even. NaN stays NaN. With AVX512_BF16, numbers below 1e-38 become 0.
 static inline Narrow narrowed(Vector v) {
+#if defined(__AVX512BF16__)
+  return reinterpret_cast<Narrow>(__builtin_ia32_cvtneps2bf16_v16sf(v));
+#else
   const Bits bits = reinterpret_cast<Bits>(v);
   const Bits rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   const Bits quiet = Bits{} + 0x7fc0u;
   return __builtin_convertvector(v == v ? rounded : quiet, Narrow);
+#endif
 }
 
 /// Lane i receives lane i + shift of v, wrapping around at the end.
@@ -146,13 +150,10 @@ static inline void transpose(Vector (&rows)[kWidth]) {
   }
 }
 
-/// exp within 2 units in the last place. Arguments below -87 give about 1e-38, arguments above 88
-/// about 1.6e38.
-static inline Vector exponential(Vector x) {
+/// exponential() for arguments of at most 88.
+static inline Vector bounded_exponential(Vector x) {
   const Vector low = Vector{} - 87.0f;
-  const Vector high = Vector{} + 88.0f;
   x = x < low ? low : x;
-  x = x > high ? high : x;
   const Vector magic = Vector{} + 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
   const Vector shifted = x * 1.44269504f + magic;
   const Vector n = shifted - magic;
@@ -167,6 +168,18 @@ static inline Vector exponential(Vector x) {
   p = p * r * r + r + 1.0f;
   const Integers exponent = (reinterpret_cast<Integers>(shifted) + 127) << 23;
   return p * reinterpret_cast<Vector>(exponent);
+}
+
+/// exp within 2 units in the last place. Arguments below -87 give about 1e-38, arguments above 88
+/// about 1.6e38.
+static inline Vector exponential(Vector x) {
+  const Vector high = Vector{} + 88.0f;
+  return bounded_exponential(x > high ? high : x);
+}
+
+/// NaN stays NaN.
+static inline Vector elu_of(Vector v) {
+  return v > 0.0f ? v : bounded_exponential(v > 0.0f ? Vector{} : v) - 1.0f;
 }
 
 static inline Vector hyperbolic_tangent(Vector x) {

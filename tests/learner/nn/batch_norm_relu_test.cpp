@@ -162,7 +162,7 @@ TEST_CASE("pointwise_convolution equals LibTorch's convolution, forward and back
 }
 
 TEST_CASE("Every instruction set computes the sums and rounds bfloat16 to the nearest") {
-  for (const char* name : {"baseline", "avx2", "avx512"}) {
+  for (const char* name : {"baseline", "avx2", "avx512", "avx512bf16"}) {
     const NormKernels* kernels = norm_kernels(name);
     if (!kernels)
       continue;

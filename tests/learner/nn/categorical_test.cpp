@@ -143,7 +143,7 @@ TEST_CASE("Every kernel table gives the same loss and expected value") {
   std::vector<double> values;
   at::Tensor scratch = at::empty({200});
   at::Tensor gradient = at::empty_like(p.logits);
-  for (const char* name : {"baseline", "avx2", "avx512"})
+  for (const char* name : {"baseline", "avx2", "avx512", "avx512bf16"})
     if (const KernelTable* table = kernel_table(name)) {
       losses.push_back(table->categorical_loss(
           p.target.const_data_ptr<float>(), p.reward.const_data_ptr<float>(),

@@ -19,7 +19,7 @@ namespace {
 
 std::vector<const KernelTable*> tables() {
   std::vector<const KernelTable*> found;
-  for (const char* name : {"baseline", "avx2", "avx512"})
+  for (const char* name : {"baseline", "avx2", "avx512", "avx512bf16"})
     if (const KernelTable* table = kernel_table(name))
       found.push_back(table);
   return found;

@@ -21,7 +21,7 @@ std::uint16_t* bits_of(const at::Tensor& tensor) {
 /// Calls check(table, n) for each kernel table of this processor and several lengths of a row.
 template <class F>
 void for_tables(F&& check) {
-  for (const char* name : {"avx512", "avx2", "baseline"})
+  for (const char* name : {"avx512bf16", "avx512", "avx2", "baseline"})
     for (const std::int64_t n : {1, 6, 16, 53})
       if (const KernelTable* table = kernel_table(name)) {
         CAPTURE(name);
