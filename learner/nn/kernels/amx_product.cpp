@@ -150,25 +150,26 @@ struct Left {
   Index row_bytes; // from one row to the next
 };
 
-/// Adds the products of one depth to the tiles 0 to 3. `one` and `two`: tiles of b.
+/// Adds the products of one depth to the tiles 0 to 3. `one` and `two`: tiles of b, which would
+/// drive the left factor from the first-level cache if they were not loaded as a stream.
 template <int kParts>
 void add_depth(const std::uint16_t* upper, const std::uint16_t* lower, Index row_bytes,
                const std::uint16_t* one, const std::uint16_t* two) {
   _tile_loadd(4, upper, row_bytes);
-  _tile_loadd(6, one, 64);
+  _tile_stream_loadd(6, one, 64);
   _tile_dpbf16ps(0, 4, 6);
   if constexpr (kParts == 1)
-    _tile_loadd(7, two, 64);
+    _tile_stream_loadd(7, two, 64);
   _tile_loadd(5, lower, row_bytes);
   _tile_dpbf16ps(2, 5, 6);
   if constexpr (kParts == 2) {
-    _tile_loadd(7, one + kTile, 64); // what is left of b
+    _tile_stream_loadd(7, one + kTile, 64); // what is left of b
     _tile_dpbf16ps(0, 4, 7);
     _tile_dpbf16ps(2, 5, 7);
-    _tile_loadd(7, two + kTile, 64);
+    _tile_stream_loadd(7, two + kTile, 64);
     _tile_dpbf16ps(1, 4, 7);
     _tile_dpbf16ps(3, 5, 7);
-    _tile_loadd(7, two, 64);
+    _tile_stream_loadd(7, two, 64);
   }
   _tile_dpbf16ps(1, 4, 7);
   _tile_dpbf16ps(3, 5, 7);
