@@ -150,7 +150,7 @@ std::string waiting(const EnvironmentState& state) {
                               : "has made all steps that the head granted";
   const std::size_t insertions = in_flight(state);
   if (insertions == 0)
-    return "waits for the learner's parameters"
+    return "waiting for the learner's parameters"
            + std::string(awaits_newer_policy(state) ? ", newer than those of its last sequences"
                                                     : "");
   std::set<std::size_t> waited_for(state.unacknowledged.begin(), state.unacknowledged.end());
@@ -160,7 +160,7 @@ std::string waiting(const EnvironmentState& state) {
   std::string shards;
   for (const std::size_t shard : waited_for)
     shards += (shards.empty() ? "" : ", ") + std::to_string(shard);
-  return "waits until replay " + shards + " takes " + std::to_string(insertions) + " insertions";
+  return "waiting until replay " + shards + " takes " + std::to_string(insertions) + " insertions";
 }
 
 /// Waits a moment for insertions in flight to shards in other processes, then checks again.

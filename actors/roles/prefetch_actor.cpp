@@ -163,14 +163,14 @@ void ask(PrefetchSelf self) {
 
 std::string waiting(const PrefetchState& state) {
   if (state.pending.empty())
-    return state.unacknowledged > 0 ? "waits until replay accepts priorities" : "";
+    return state.unacknowledged > 0 ? "waiting until replay accepts priorities" : "";
   if (state.client)
-    return "waits for samples from replay"
+    return "waiting for samples from replay"
            + (state.silence.empty() ? state.silence : ": " + state.silence);
   std::string shards;
   for (const std::size_t shard : state.pending.front().shards)
     shards += (shards.empty() ? "" : ", ") + std::to_string(shard);
-  return "waits for samples from replay " + shards;
+  return "waiting for samples from replay " + shards;
 }
 
 /// Buffers that are neither free nor being filled.

@@ -106,7 +106,7 @@ void add_reports(const Roles& roles, int seconds, MetricsSum& sum) {
     report.set_agent_steps(100 * seconds);
     report.set_environment_steps(100 * seconds);
     report.set_insertions(i % 3);
-    report.set_waiting(i % 10 == 0 ? "waits until replay 0 takes 2 insertions" : "");
+    report.set_waiting(i % 10 == 0 ? "waiting until replay 0 takes 2 insertions" : "");
     for (const std::string& stage : {step, wait, insert, inference})
       (*report.mutable_seconds())[stage] = 0.25 * seconds;
     sum.add(report);

@@ -167,8 +167,8 @@ kill -CONT "$shard"
 shards=$(pgrep -f "actor --role replay .*$scratch/runs")
 kill -STOP $shards
 until_true 'the standstill told' logged 'warning nothing has moved for [0-9]+ s; .*replay [01].* has not answered'
-logged 'learner [01](, 1)?: waits for samples from replay' || fail 'not told that learners wait'
-is 'any("waits until replay" in w for w in s["waits"])' True || fail 'status does not tell for whom environments wait'
+logged 'learner [01](, 1)?: waiting for samples from replay' || fail 'not told that learners wait'
+is 'any("waiting until replay" in w for w in s["waits"])' True || fail 'status does not tell for whom environments wait'
 updates=$(status 's["counters"]["updates"]')
 kill -CONT $shards
 until_true 'updates after the standstill' is "s['counters']['updates'] > $updates" True

@@ -30,6 +30,15 @@ function axis(name, values) {
   };
 }
 
+/** Leaves out ticks whose texts would overlap those of earlier ones. */
+function spaced(ticks) {
+  const kept = [];
+  for (const mark of ticks) {
+    if (kept.every((other) => Math.abs(other.at - mark.at) * kHeight >= 12)) kept.push(mark);
+  }
+  return kept;
+}
+
 export class CompareView {
   constructor() {
     this.element = document.getElementById('view-compare');
@@ -103,7 +112,7 @@ export class CompareView {
     axes.forEach((one, i) => {
       picture.append(svg('line', {x1: at(i), x2: at(i), y1: kTop, y2: kTop + kHeight, class: 'parallel-axis'}));
       picture.append(svg('text', {x: at(i), y: 18 + (i % 2) * 12, 'text-anchor': 'middle', class: 'parallel-name'}, one.name.slice(-30)));
-      for (const mark of one.ticks.slice(0, 12)) {
+      for (const mark of spaced(one.ticks.slice(0, 12))) {
         picture.append(svg('text', {x: at(i) + 6, y: y(mark.at) + 4, class: 'parallel-tick'}, mark.text));
       }
     });

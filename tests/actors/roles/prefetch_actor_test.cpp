@@ -41,7 +41,7 @@ TEST_CASE_FIXTURE(tests::ActorFixture,
     deliver_all();
   }
   look();
-  CHECK(waiting == "waits for samples from replay 0");
+  CHECK(waiting == "waiting for samples from replay 0");
   CHECK(batches == 0);
 
   auto writer = replay::transition_writer(kNumbers, 1);
@@ -109,7 +109,7 @@ TEST_CASE_FIXTURE(tests::ActorFixture,
   auto report = self->request(prefetch, caf::infinite, report_atom_v);
   deliver_all();
   report.receive([&](const std::string& words,
-                     std::int64_t) { CHECK(words == "waits for samples from replay 0"); },
+                     std::int64_t) { CHECK(words == "waiting for samples from replay 0"); },
                  [&](caf::error& error) { FAIL(explain(system, error)); });
   caf::anon_send_exit(prefetch, caf::exit_reason::user_shutdown);
   caf::anon_send_exit(shard, caf::exit_reason::user_shutdown);

@@ -152,7 +152,7 @@ TEST_CASE_FIXTURE(
   auto update = std::make_shared<Update>();
   update->progress.updates = 12;
   update->progress.episode_return = std::nan("");
-  update->progress.waits = {"learner 0: waits for samples from replay 1"};
+  update->progress.waits = {"learner 0: waiting for samples from replay 1"};
   self->send(control, update_atom_v, UpdatePtr(update));
   wire::ControlRequest request;
   request.set_folder("/runs/a");
@@ -169,7 +169,7 @@ TEST_CASE_FIXTURE(
   REQUIRE(status.waits_size() == 3);
   CHECK(status.waits(0) == "head: waiting for a learner");
   CHECK(status.waits(1) == "environment 3: it waits for a node: environment 3 needs 2 cores");
-  CHECK(status.waits(2) == "learner 0: waits for samples from replay 1");
+  CHECK(status.waits(2) == "learner 0: waiting for samples from replay 1");
 }
 
 TEST_CASE_FIXTURE(ControlFixture,

@@ -277,15 +277,15 @@ TEST_CASE("Waiting reports group identical actors and use each actor's newest in
     sum.add(report);
   };
   CHECK(sum.waits().empty());
-  add(0, 0, "waits until replay 1 takes 2 insertions");
+  add(0, 0, "waiting until replay 1 takes 2 insertions");
   add(0, 1, "");
-  add(1, 0, "waits for the learner's parameters");
-  add(2, 3, "waits for the learner's parameters");
-  add(3, 0, "waits for the learner's parameters");
+  add(1, 0, "waiting for the learner's parameters");
+  add(2, 3, "waiting for the learner's parameters");
+  add(3, 0, "waiting for the learner's parameters");
   sum.gone(3);
   wire::LearnerReport learner;
   learner.set_replica(1);
-  learner.set_waiting("waits for samples from replay 2");
+  learner.set_waiting("waiting for samples from replay 2");
   sum.add(learner);
   wire::ShardReport shard;
   shard.set_shard(2);
@@ -294,8 +294,8 @@ TEST_CASE("Waiting reports group identical actors and use each actor's newest in
   shard.mutable_stats()->set_sampled(64);
   sum.add(shard);
   CHECK(sum.waits()
-        == std::vector<std::string>{"environment 1, 2: waits for the learner's parameters",
-                                    "learner 1: waits for samples from replay 2",
+        == std::vector<std::string>{"environment 1, 2: waiting for the learner's parameters",
+                                    "learner 1: waiting for samples from replay 2",
                                     "replay 2: 1 samples of 32 wait"});
   const Progress progress = sum.progress(1, true);
   REQUIRE(progress.shards.size() == 1);

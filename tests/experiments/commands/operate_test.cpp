@@ -224,13 +224,13 @@ TEST_CASE("A status is printed as a table and as one JSON object") {
   process.set_process(4711);
   process.set_state("up");
   process.set_restarts(2);
-  status.add_waits("learner 0: waits for samples from replay 2");
+  status.add_waits("learner 0: waiting for samples from replay 2");
   const auto text = status_text(place("2026-11-21T10:00:00Z"), status);
   for (const char* part :
        {"/runs/a/1", "nothing has moved for 31 s", "10.0.0.1:4242, TLS",
         "restarted 2 times, took over 5 processes of 6", "12 updates", "7 failed spills",
         "3 not copied to checkpoint.store", "environment/3  n-0   4711  up", "2 of 3",
-        "learner 0: waits for samples from replay 2", "1 min 05 s ago: replay actor 0 died"}) {
+        "learner 0: waiting for samples from replay 2", "1 min 05 s ago: replay actor 0 died"}) {
     CAPTURE(part);
     CAPTURE(text);
     CHECK(has(text, part));
@@ -241,7 +241,7 @@ TEST_CASE("A status is printed as a table and as one JSON object") {
   CHECK(told["counters"]["episode_return"].is_null());
   CHECK(told["counters"]["replay_failed_spills"] == 7);
   CHECK(told["checkpoint"]["failed_copies"] == 3);
-  CHECK(told["waits"][0] == "learner 0: waits for samples from replay 2");
+  CHECK(told["waits"][0] == "learner 0: waiting for samples from replay 2");
   CHECK(told["failures"][0]["seconds_ago"] == 65);
   CHECK(told["head"]["restarts"] == 2);
   CHECK(told["head"]["took_over"] == 5);

@@ -353,7 +353,7 @@ TEST_CASE(
   progress.insertions_in_flight = 12;
   progress.ready_batches = 2;
   progress.shards = {{.index = 1, .waiting = "a \"sample\" waits"}};
-  progress.waits = {"learner 0: waits for samples from replay 1"};
+  progress.waits = {"learner 0: waiting for samples from replay 1"};
   REQUIRE(live.write(progress, kNow));
   const std::string text = read_live_file(folder.path()).value();
   CHECK(text.find("\"updates\":4") != std::string::npos);
@@ -365,7 +365,7 @@ TEST_CASE(
   CHECK(text.find("\"ready_batches\":2") != std::string::npos);
   CHECK(text.find("\"seconds\":{\"learner.update\":1.5}") != std::string::npos);
   CHECK(text.find("\"waiting\":\"a \\\"sample\\\" waits\"") != std::string::npos);
-  CHECK(text.find("waits for samples from replay 1") != std::string::npos);
+  CHECK(text.find("waiting for samples from replay 1") != std::string::npos);
   CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1); // nothing is left beside it
   CHECK_FALSE(LiveFile(folder.path() / "none").write(progress, kNow));
 }
