@@ -17,6 +17,7 @@ bool RestartBudget::die(double now, const Limits& limits) {
 }
 
 double RestartBudget::delay_seconds(double longest) const {
+  longest = std::min(longest, kLongestDelay);
   double delay = deaths_.size() < 2 ? 0 : kFirstDelay;
   for (std::size_t i = 1; i < deaths_.size() && delay < longest; ++i)
     delay *= 2;

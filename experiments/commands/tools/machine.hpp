@@ -21,7 +21,7 @@ struct Machine {
   int cores = 0;      // allowed by affinity and control group
   int host_cores = 0; // cores of the host
   std::string features = {};
-  std::string kernels = {}; // kernels for networks: "avx512", "avx2", "baseline"
+  std::string kernels = {}; // kernels for networks (KernelTable::name)
   std::string caster = {};  // "ray caster, AVX3 vectors"
   bool bfloat16 = false;
   double load = 0;              // running programs on the host, mean over one minute

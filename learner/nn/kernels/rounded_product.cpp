@@ -16,10 +16,6 @@ namespace {
 
 thread_local bool uses_amx = true;
 
-std::uint16_t* bits(at::Tensor& halves) {
-  return static_cast<std::uint16_t*>(halves.mutable_data_ptr());
-}
-
 /// Splits m rows of a product over threads if that pays. `parts`: of the factors.
 template <class Rows>
 void split_rows(std::int64_t m, std::int64_t n, std::int64_t k, int parts, Rows&& rows) {
@@ -113,9 +109,10 @@ const std::uint16_t* RoundedWeight::packed(Packed& one, bool transposed) {
   if (!one.memory.defined())
     one.memory = at::empty({parts() * amx_packed_size(k, n)}, at::kBFloat16);
   if (one.edition != *edition_)
-    pack_amx(transposed ? by_columns(weight_) : by_rows(weight_), k, n, parts(), bits(one.memory));
+    pack_amx(transposed ? by_columns(weight_) : by_rows(weight_), k, n, parts(),
+             halves_at(one.memory, 0));
   one.edition = *edition_;
-  return bits(one.memory);
+  return halves_at(one.memory, 0);
 }
 
 bool may_round(const at::Tensor& weight, const Halves& halves, bool exact) {

@@ -55,7 +55,8 @@ TEST_CASE("A pause before a restart is no longer than what waits for it allows")
     CHECK(deaths.die(1, {.restarts = 10, .minutes = 1}));
     CHECK_EQ(deaths.delay_seconds(2), doctest::Approx(pause));
   }
-  CHECK_EQ(deaths.delay_seconds(), doctest::Approx(10)); // the default
+  CHECK_EQ(deaths.delay_seconds(), doctest::Approx(10));
+  CHECK_EQ(deaths.delay_seconds(30), doctest::Approx(10)); // patience does not make it longer
 }
 
 TEST_CASE("An exceeded restart budget is part of the reason") {
