@@ -108,6 +108,17 @@ std::vector<Problem> problems(const std::string& precision) {
   sac.other = learner::make_sac_agent(
       in_precision(learner::SacConfig{.policy_layers = {256, 256}, .critic_layers = {256, 256}}));
   sac.agent = "SAC";
+  Problem small_td3 = td3; // RLtools' sizes for Pendulum-v1
+  small_td3.name = "3 states, 1 action, TD3 64-64";
+  small_td3.spec = states(3, 1);
+  small_td3.batch = 100;
+  small_td3.other = learner::make_td3_agent(
+      in_precision(learner::Td3Config{.policy_layers = {64, 64}, .critic_layers = {64, 64}}));
+  Problem small_sac = small_td3;
+  small_sac.name = "3 states, 1 action, SAC 64-64";
+  small_sac.other = learner::make_sac_agent(
+      in_precision(learner::SacConfig{.policy_layers = {64, 64}, .critic_layers = {64, 64}}));
+  small_sac.agent = "SAC";
   Problem spherical = cheetah;
   spherical.name = "17 states, 6 actions, SimbaV2";
   spherical.other = learner::make_sac_agent(in_precision(learner::SacConfig{
@@ -116,7 +127,8 @@ std::vector<Problem> problems(const std::string& precision) {
       .blocks = {.policy_blocks = 1, .critic_blocks = 2, .normalise_observations = true},
       .spherical = true}));
   spherical.agent = "SimbaV2";
-  return {peer, cheetah, deep, pixels, drq, drqv2, small, mrq, narrow, td3, sac, spherical};
+  return {peer, cheetah, deep, pixels, drq,       drqv2,     small,
+          mrq,  narrow,  td3,  sac,    small_td3, small_sac, spherical};
 }
 
 /// The entries whose name contains one of options.tasks; all if options.tasks is empty.

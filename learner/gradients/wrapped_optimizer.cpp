@@ -272,11 +272,11 @@ std::string WrappedOptimizer::measure_and_clip(const std::vector<at::Tensor>& gr
   gradient_norm_ = 0;
   if (gradients.empty())
     return "";
-  std::vector<at::Tensor> norms;
-  for (const auto& norm : at::_foreach_norm(gradients, 2))
-    norms.push_back(norm.to(at::kDouble));
-  const auto each = at::stack(norms).cpu();
-  gradient_norm_ = each.norm().item<double>();
+  std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2);
+  for (at::Tensor& norm : norms)
+    norm = norm.to(at::kDouble);
+  const at::Tensor all = norms.size() == 1 ? norms.front() : at::stack(norms).norm();
+  gradient_norm_ = all.item<double>();
   if (!std::isfinite(gradient_norm_))
     return not_finite_in_all(parameters_, options_.names,
                              communicator_ ? communicator_->size() : 1);

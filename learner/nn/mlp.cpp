@@ -31,6 +31,10 @@ HalfFactor backward_factor(const LayerTensors& p, std::int64_t inputs) {
   return {p.half.narrow(0, 0, inputs).t(), nullptr, inputs};
 }
 
+at::Tensor first_rows(const at::Tensor& weight, std::int64_t count) {
+  return weight.size(0) == count ? weight : weight.narrow(0, 0, count);
+}
+
 void weight_gradient(const Tape::Layer& layer, LayerTensors& gradients, Workspace& workspace) {
   if (layer.half_input.defined())
     half_weight_gradient(layer.half_input, layer.half_gradient,
@@ -61,7 +65,7 @@ void input_gradient(const LayerTensors& p, const Tape::Layer& layer, at::Tensor&
   else if (layer.rounding == Rounding::two_parts)
     rounded_input_gradient(layer.gradient, *p.rounded, before);
   else
-    linear_input_gradient(layer.gradient, p.weight.narrow(0, 0, before.size(1)), before, workspace);
+    linear_input_gradient(layer.gradient, first_rows(p.weight, before.size(1)), before, workspace);
 }
 
 /// The norm of a layer's rows from `first`. `y`: the output in float32; `half_y`: in bfloat16; one
@@ -238,9 +242,7 @@ void Mlp::pass_forward(const std::vector<LayerTensors>& parameters, const at::Te
     Tape::Layer& layer = tape.layers[i];
     const at::Tensor& before = i == 0 ? x : tape.layers[i - 1].output;
     if (static_cast<std::int64_t>(i) == extra_layer_) {
-      const std::int64_t width = before.size(1);
-      layer.input.narrow(1, 0, width).copy_(before);
-      layer.input.narrow(1, width, extra_).copy_(extra);
+      join_columns(before, extra, layer.input);
     } else if (layers_[i].norm_input) {
       layer.normalised.copy_(before);
       norm(Activation::norm, layer.normalised, parameters[i].gain, parameters[i].shift, layer.input,

@@ -106,7 +106,7 @@ void over_parts(Tape& tape, const std::function<void(RowPart&)>& pass) {
   const ProductChoice* const products = thread_products();
   over_threads(static_cast<std::int64_t>(tape.used_parts), 1,
                [&](std::int64_t first, std::int64_t last) {
-                 const at::NoGradGuard no_gradient;
+                 const WithoutAutograd without;
                  const Borrowed borrowed(products);
                  for (std::int64_t i = first; i < last; ++i)
                    pass(tape.parts[static_cast<std::size_t>(i)]);
@@ -132,7 +132,7 @@ std::vector<LayerTensors> gradients_of(RowPart& part, const std::vector<LayerTen
 void add_gradients(const Tape& tape, std::vector<LayerTensors>& gradients, bool with_weights) {
   const std::size_t parts = tape.used_parts;
   over_threads(static_cast<std::int64_t>(parts), 1, [&](std::int64_t first, std::int64_t last) {
-    const at::NoGradGuard no_gradient;
+    const WithoutAutograd without;
     for (auto share = static_cast<std::size_t>(first); share < static_cast<std::size_t>(last);
          ++share)
       for (std::size_t p = 1; p < parts; ++p)

@@ -5,6 +5,8 @@
 
 #include <torch/types.h>
 
+#include "learner/nn/kernels/ops.hpp"
+
 namespace troupe::learner {
 namespace {
 
@@ -19,9 +21,21 @@ at::Tensor gaussian_logarithms(const at::Tensor& raw) {
   return raw.narrow(1, raw.size(1) / 2, raw.size(1) / 2);
 }
 
+bool takes_kernels(const at::Tensor& raw, const at::Tensor& noise) {
+  return uses_kernels(raw) && raw.is_contiguous() && noise.is_contiguous();
+}
+
 } // namespace
 
 SquashedSample squashed_sample(const at::Tensor& raw, const at::Tensor& noise) {
+  if (takes_kernels(raw, noise)) {
+    SquashedSample made{at::empty_like(noise), at::empty({raw.size(0)}, raw.options())};
+    kernel_table().squashed_sample(raw.const_data_ptr<float>(), noise.const_data_ptr<float>(),
+                                   made.action.mutable_data_ptr<float>(),
+                                   made.log_probability.mutable_data_ptr<float>(), noise.size(0),
+                                   noise.size(1));
+    return made;
+  }
   const at::Tensor log_deviation =
       gaussian_logarithms(raw).clamp(kLeastLogDeviation, kMostLogDeviation);
   const at::Tensor before = gaussian_means(raw) + log_deviation.exp() * noise;
@@ -35,6 +49,15 @@ SquashedSample squashed_sample(const at::Tensor& raw, const at::Tensor& noise) {
 at::Tensor squashed_gradient(const at::Tensor& raw, const at::Tensor& noise,
                              const at::Tensor& action, const at::Tensor& action_gradient,
                              const at::Tensor& temperature, double share) {
+  if (takes_kernels(raw, noise) && action.is_contiguous() && action_gradient.is_contiguous()) {
+    at::Tensor gradient = at::empty_like(raw);
+    kernel_table().squashed_gradient(
+        raw.const_data_ptr<float>(), noise.const_data_ptr<float>(), action.const_data_ptr<float>(),
+        action_gradient.const_data_ptr<float>(),
+        static_cast<float>(temperature.item<double>() * share), gradient.mutable_data_ptr<float>(),
+        noise.size(0), noise.size(1));
+    return gradient;
+  }
   const at::Tensor unclamped = gaussian_logarithms(raw);
   const at::Tensor moves =
       (unclamped >= kLeastLogDeviation).logical_and(unclamped <= kMostLogDeviation);

@@ -253,7 +253,7 @@ void D4pg::learn_policy(const Inputs& in) {
 }
 
 Metrics D4pg::step_fn(ReplicaContext& context, const TensorMap& batch) {
-  at::NoGradGuard no_gradient;
+  const WithoutAutograd without;
   const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
   Metrics metrics = make_update(used, 0, [&](const TensorMap& on_device) {
     auto targets = span("targets");

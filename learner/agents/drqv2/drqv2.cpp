@@ -209,7 +209,7 @@ void Drqv2::learn(const TensorMap& batch) {
 }
 
 Metrics Drqv2::step_fn(ReplicaContext&, const TensorMap& batch) {
-  at::NoGradGuard no_gradient;
+  const WithoutAutograd without;
   const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
   Metrics metrics = make_update(used, deviation() == 0 ? 0 : 1,
                                 [&](const TensorMap& on_device) { learn(on_device); });

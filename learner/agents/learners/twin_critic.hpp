@@ -53,7 +53,7 @@ public:
   /// Makes no step. `state_gradient`, [batch, state size], receives the gradient of the state.
   at::Tensor backward(const at::Tensor& state, const at::Tensor& action, const at::Tensor& target,
                       const at::Tensor& weight, double scale, at::Tensor* state_gradient = nullptr);
-  /// [batch] the mean of both absolute errors in the last batch.
+  /// [batch] the mean of both absolute errors in the last batch. Undefined if it had no weights.
   const at::Tensor& errors() const { return errors_; }
 
   struct Value {

@@ -241,7 +241,7 @@ void Mrq::load(const TensorMap& parameters, const TensorMap& optimizer_state) {
 }
 
 Metrics Mrq::step_fn(ReplicaContext& context, const TensorMap& batch) {
-  at::NoGradGuard no_gradient;
+  const WithoutAutograd without;
   const TensorMap used = checked_sequences(batch, transitions_, updates() + 1);
   scale_.see(context, used, transitions_.sequence_steps);
   Metrics metrics = make_update(used, 0, [&](const TensorMap& on_device) { learn(on_device); });

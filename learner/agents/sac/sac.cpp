@@ -123,7 +123,7 @@ void Sac::learn(const Transitions& batch) {
 }
 
 Metrics Sac::step_fn(ReplicaContext& context, const TensorMap& batch) {
-  at::NoGradGuard no_gradient;
+  const WithoutAutograd without;
   const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
   Metrics metrics =
       make_update(used, 0, [&](const TensorMap& on_device) { learn(take(context, on_device)); });

@@ -164,7 +164,7 @@ void SphericalSac::learn(ReplicaContext& context, const TensorMap& batch) {
 }
 
 Metrics SphericalSac::step_fn(ReplicaContext& context, const TensorMap& batch) {
-  at::NoGradGuard no_gradient;
+  const WithoutAutograd without;
   const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
   scale_.observe(context, used.at("reward"), used.at("discount"));
   Metrics metrics =

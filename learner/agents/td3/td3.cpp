@@ -47,8 +47,7 @@ void Td3::build(ReplicaContext& context) {
 
 /// The target policy's action with clipped noise.
 at::Tensor Td3::next_action(const at::Tensor& next_state) {
-  at::Tensor action =
-      at::tanh(network_.forward(targets_, next_state, {}, target_tape_, workspace_));
+  at::Tensor action = tanh_of(network_.forward(targets_, next_state, {}, target_tape_, workspace_));
   if (config_.target_noise == 0)
     return action;
   return action
@@ -61,7 +60,7 @@ at::Tensor Td3::next_action(const at::Tensor& next_state) {
 /// to units of their mean size, and the loss includes the squared distance to replay's actions.
 void Td3::learn_policy(const at::Tensor& state, const at::Tensor& taken) {
   const auto policy = span("policy");
-  const at::Tensor action = at::tanh(network_.forward(parameters_, state, {}, tape_, workspace_));
+  const at::Tensor action = tanh_of(network_.forward(parameters_, state, {}, tape_, workspace_));
   const TwinCritic::Value value = critic_.value(state, action, false);
   at::Tensor gradient = -value.action_gradient;
   at::Tensor loss = -value.mean;
@@ -71,7 +70,7 @@ void Td3::learn_policy(const at::Tensor& state, const at::Tensor& taken) {
     gradient = gradient * scale + distance * (2.0 / static_cast<double>(distance.numel()));
     loss = loss * scale + distance.square().mean();
   }
-  tape_.gradient().copy_((1 - action * action) * gradient);
+  at::tanh_backward_out(tape_.gradient(), gradient, action);
   network_.backward(parameters_, gradients_, tape_, false, workspace_);
   in_update().step(policy_, "policy_loss", loss);
   in_update().tell("policy_loss", loss);
@@ -88,7 +87,7 @@ void Td3::learn(const Transitions& batch, bool policy) {
 }
 
 Metrics Td3::step_fn(ReplicaContext& context, const TensorMap& batch) {
-  at::NoGradGuard no_gradient;
+  const WithoutAutograd without;
   const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
   const bool policy = ++steps_ % config_.policy_period == 0;
   Metrics metrics = make_update(used, policy ? 1 : 0, [&](const TensorMap& on_device) {

@@ -49,6 +49,13 @@ struct KernelTable {
                    const float* bias, bool accumulate, float* c, std::int64_t c_row, std::int64_t m,
                    std::int64_t n, std::int64_t k);
 
+  /// out[m] = a[m, k] * b[k] + bias[0]
+  void (*column_product)(const float* a, const float* b, const float* bias, float* out,
+                         std::int64_t m, std::int64_t k);
+  /// sums[k] = sum over the rows of a[m, k], times weight[m]
+  void (*weighted_sum)(const float* a, const float* weight, float* sums, std::int64_t m,
+                       std::int64_t k);
+
   void (*elu)(float* x, std::int64_t count);
   void (*relu)(float* x, std::int64_t count);
   void (*tanh)(const float* x, float* y, std::int64_t count);
@@ -109,6 +116,14 @@ struct KernelTable {
   void (*unit_rows_backward)(const std::uint16_t* of_half, const float* x, std::int64_t x_row,
                              const float* lengths, float* gradient, std::int64_t gradient_row,
                              std::int64_t m, std::int64_t n);
+
+  /// squashed_sample() and squashed_gradient() of squashed_gaussian.hpp; raw and gradient: [m, 2
+  /// n].
+  void (*squashed_sample)(const float* raw, const float* noise, float* action,
+                          float* log_probability, std::int64_t m, std::int64_t n);
+  void (*squashed_gradient)(const float* raw, const float* noise, const float* action,
+                            const float* action_gradient, float weight, float* gradient,
+                            std::int64_t m, std::int64_t n);
 
   /// Multiplies the parameters by `decay` before the step.
   void (*adam)(float* parameter, const float* gradient, float* mean, float* square,

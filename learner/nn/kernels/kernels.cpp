@@ -9,6 +9,22 @@
 namespace troupe::learner::TROUPE_KERNELS {
 namespace {
 
+void column_product(const float* a, const float* b, const float* bias, float* out, Index m,
+                    Index k) {
+  for (Index i = 0; i < m; ++i, a += k)
+    out[i] = bias[0]
+             + sum_of(k, [=](Index j, Index part) { return get(a + j, part) * get(b + j, part); });
+}
+
+void weighted_sum(const float* a, const float* weight, float* sums, Index m, Index k) {
+  each(k, [=](Index j, Index part) {
+    Vector total = {};
+    for (Index i = 0; i < m; ++i)
+      total += get(a + i * k + j, part) * weight[i];
+    put(sums + j, total, part);
+  });
+}
+
 void elu(float* x, Index count) {
   each(count, [=](Index i, Index part) { put(x + i, elu_of(get(x + i, part)), part); });
 }
@@ -155,6 +171,8 @@ const KernelTable table = {TROUPE_TEXT(TROUPE_KERNELS) + sizeof("kernels_") - 1,
                            kPanel,
                            pack,
                            multiply,
+                           column_product,
+                           weighted_sum,
                            elu,
                            relu,
                            tanh,
@@ -172,6 +190,8 @@ const KernelTable table = {TROUPE_TEXT(TROUPE_KERNELS) + sizeof("kernels_") - 1,
                            unit_rows,
                            contrast,
                            unit_rows_backward,
+                           squashed_sample,
+                           squashed_gradient,
                            adam,
                            lerp,
                            sum_of_squares,

@@ -172,4 +172,59 @@ static void unit_rows_backward(const std::uint16_t* of_half, const float* x, Ind
   }
 }
 
+// Squashed Gaussians: see squashed_gaussian.hpp.
+constexpr float kLeastLogDeviation = -20.0f;
+constexpr float kMostLogDeviation = 2.0f;
+
+/// log(1 + x) for x between 0 and 1, as twice the inverse hyperbolic tangent of x / (x + 2).
+static inline Vector log_of_one_plus(Vector x) {
+  const Vector s = x / (x + 2.0f);
+  const Vector square = s * s;
+  Vector series = Vector{} + 2.0f / 15.0f;
+  for (int term = 13; term > 0; term -= 2)
+    series = series * square + 2.0f / static_cast<float>(term);
+  return s * series;
+}
+
+static inline Vector within_limits(Vector log_deviation) {
+  const Vector high = Vector{} + kMostLogDeviation;
+  const Vector v = larger(Vector{} + kLeastLogDeviation, log_deviation);
+  return v > high ? high : v;
+}
+
+static void squashed_sample(const float* raw, const float* noise, float* action,
+                            float* log_probability, Index m, Index n) {
+  constexpr float kLogOfTwo = 0.69314718f, kLogNormaliser = 0.91893853f; // log(sqrt(2 pi))
+  for (Index i = 0; i < m; ++i, raw += 2 * n, noise += n, action += n)
+    log_probability[i] =
+        -static_cast<float>(n) * kLogNormaliser + sum_of(n, [=](Index j, Index part) {
+          const Vector e = get(noise + j, part);
+          const Vector log_deviation = within_limits(get(raw + n + j, part));
+          const Vector x = get(raw + j, part) + exponential(log_deviation) * e;
+          put(action + j, hyperbolic_tangent(x), part);
+          // log(1 - tanh(x)^2) = 2 (log 2 - |x| - log(1 + exp(-2 |x|)))
+          const Vector size = x < 0.0f ? -x : x;
+          const Vector log_slope =
+              2.0f * (kLogOfTwo - size - log_of_one_plus(exponential(-2.0f * size)));
+          return -0.5f * e * e - log_deviation - log_slope;
+        });
+}
+
+static void squashed_gradient(const float* raw, const float* noise, const float* action,
+                              const float* action_gradient, float weight, float* gradient, Index m,
+                              Index n) {
+  for (Index i = 0; i < m;
+       ++i, raw += 2 * n, noise += n, action += n, action_gradient += n, gradient += 2 * n)
+    each(n, [=](Index j, Index part) {
+      const Vector a = get(action + j, part);
+      const Vector of_mean = 2.0f * weight * a - get(action_gradient + j, part) * (1.0f - a * a);
+      put(gradient + j, of_mean, part);
+      const Vector log_deviation = get(raw + n + j, part);
+      const Vector moved =
+          of_mean * exponential(within_limits(log_deviation)) * get(noise + j, part) - weight;
+      const Vector above = log_deviation < kLeastLogDeviation ? Vector{} : moved;
+      put(gradient + n + j, log_deviation > kMostLogDeviation ? Vector{} : above, part);
+    });
+}
+
 } // namespace troupe::learner::TROUPE_KERNELS

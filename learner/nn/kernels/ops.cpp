@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <ATen/Parallel.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 
 #include "learner/nn/kernels/kernel_table.hpp"
 #include "learner/nn/kernels/parallel.hpp"
@@ -176,6 +175,9 @@ void linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bia
     return;
   }
   const std::int64_t n = weight.size(1);
+  if (n == 1)
+    return kernel_table().column_product(data(x), data(weight), data(bias), data(out), x.size(0),
+                                         x.size(1));
   if (goes_to_library(Product::forward, x.size(0), x.size(1), n))
     return library_product(x, weight, bias, out);
   product({data(x), x.size(1), 1}, {data(weight), n, 1}, data(bias), out, x.size(1), workspace);
@@ -187,6 +189,9 @@ void linear_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
     at::mm_out(weight_gradient, x.t(), gradient);
     return;
   }
+  if (gradient.size(1) == 1)
+    return kernel_table().weighted_sum(data(x), data(gradient), data(weight_gradient), x.size(0),
+                                       x.size(1));
   if (goes_to_library(Product::weight_gradient, x.size(0), x.size(1), gradient.size(1)))
     return library_product(x.t(), gradient, {}, weight_gradient);
   product({data(x), 1, x.size(1)}, {data(gradient), gradient.size(1), 1}, nullptr, weight_gradient,
@@ -203,6 +208,20 @@ void linear_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
   if (goes_to_library(Product::input_gradient, gradient.size(0), weight.size(0), n))
     return library_product(gradient, weight.t(), {}, input_gradient);
   product({data(gradient), n, 1}, {data(weight), 1, n}, nullptr, input_gradient, n, workspace);
+}
+
+void join_columns(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) {
+  const std::int64_t n = a.size(1), k = b.size(1);
+  if (!uses_kernels(a) || !a.is_contiguous() || !b.is_contiguous()) {
+    out.narrow(1, 0, n).copy_(a);
+    out.narrow(1, n, k).copy_(b);
+    return;
+  }
+  const float* left = data(a);
+  const float* right = data(b);
+  float* to = data(out);
+  for (std::int64_t i = 0; i < a.size(0); ++i, left += n, right += k)
+    to = std::copy_n(right, k, std::copy_n(left, n, to));
 }
 
 void narrow_into(const at::Tensor& x, at::Tensor& out) {

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 
 #include "learner/nn/kernels/kernel_table.hpp"
 #include "learner/nn/kernels/product_choice.hpp"
@@ -13,6 +15,14 @@ namespace troupe::learner {
 /// kernels of kernel_table.hpp for float32 on the CPU, and LibTorch's operators for every other
 /// type and device. Tensors are dense, row-major and sized by the caller; results are overwritten.
 /// One thread per Workspace.
+
+/// While it lives, this thread's LibTorch operators leave out what they do for autograd, which
+/// takes as long as their arithmetic on a small tensor. No tensor may require a gradient meanwhile.
+class WithoutAutograd {
+private:
+  at::NoGradGuard no_gradient_;
+  at::AutoDispatchBelowADInplaceOrView below_;
+};
 
 /// Scratch memory that grows to the largest size used.
 class Workspace {
@@ -64,6 +74,8 @@ void linear_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
 void linear_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
                            at::Tensor& input_gradient, Workspace& workspace);
 
+/// out[m, n + k] = the rows of a[m, n], each with those of b[m, k] after it.
+void join_columns(const at::Tensor& a, const at::Tensor& b, at::Tensor& out);
 /// out = x, converted to bfloat16; both have the same shape. Rows of `out` may be further apart.
 void narrow_into(const at::Tensor& x, at::Tensor& out);
 /// a * b with bfloat16 factors, by LibTorch, which adds in float32 and rounds the sum to bfloat16.

@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kRevision = 3; // of our kernels; raise it when they take another time
+constexpr int kRevision = 4; // of our kernels; raise it when they take another time
 constexpr const char* kNames[] = {"forward", "weight_gradient", "input_gradient"};
 constexpr std::int64_t kMeasuredRows[] = {1, 16, 256};
 constexpr std::pair<std::int64_t, std::int64_t> kMeasuredLayers[] = {

@@ -15,18 +15,27 @@ using namespace troupe::tests;
 namespace {
 
 struct Fixture {
+  at::ScalarType type;
   ReplicaContext context{nullptr, 1};
   TwinCritic critic{4, 2, {8, 6}};
-  at::Tensor state = uniform({5, 4}, 1).to(at::kDouble);
-  at::Tensor action = uniform({5, 2}, 2).to(at::kDouble);
-  at::Tensor target = uniform({5}, 3).to(at::kDouble);
-  at::Tensor weight = uniform({5}, 4, 0.2, 2).to(at::kDouble);
+  at::Tensor state = uniform({5, 4}, 1).to(type);
+  at::Tensor action = uniform({5, 2}, 2).to(type);
+  at::Tensor target = uniform({5}, 3).to(type);
+  at::Tensor weight = uniform({5}, 4, 0.2, 2).to(type);
 
-  Fixture() {
+  explicit Fixture(at::ScalarType of = at::kDouble) : type(of) {
     at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(7);
     critic.build(context, at::TensorOptions(at::kDouble), generator, {.learning_rate = 1e-3});
+    if (type != at::kDouble) { // the same parameters, rounded
+      const at::Tensor parameters = critic.group().flat().to(type);
+      critic.build(context, parameters, {.learning_rate = 1e-3});
+    }
   }
 };
+
+bool is_near(const at::Tensor& single, const at::Tensor& exact) {
+  return at::allclose(single.to(at::kDouble), exact, 1e-4, 1e-6);
+}
 
 } // namespace
 
@@ -91,4 +100,33 @@ TEST_CASE("The target value is the smaller critic's value, and the errors are av
     const double other = std::sqrt(std::max(0.0, squares - one * one));
     CHECK(errors[row].item<double>() == doctest::Approx((one + other) / 2).epsilon(1e-6));
   }
+}
+
+TEST_CASE("In float32 losses, errors and gradients are those of float64") {
+  Fixture exact, single(at::kFloat);
+  for (const bool weighted : {false, true}) {
+    CAPTURE(weighted);
+    const auto loss = [&](Fixture& f) {
+      return f.critic.backward(f.state, f.action, f.target, weighted ? f.weight : at::Tensor(),
+                               0.5);
+    };
+    CHECK(is_near(loss(single), loss(exact)));
+    CHECK(is_near(single.critic.group().gradient(), exact.critic.group().gradient()));
+    CHECK(single.critic.errors().defined() == weighted);
+    if (weighted)
+      CHECK(is_near(single.critic.errors(), exact.critic.errors()));
+  }
+  for (const bool smaller : {false, true}) {
+    CAPTURE(smaller);
+    const auto mine = single.critic.value(single.state, single.action, smaller);
+    const auto value = exact.critic.value(exact.state, exact.action, smaller);
+    CHECK(is_near(mine.mean, value.mean));
+    CHECK(is_near(mine.action_gradient, value.action_gradient));
+  }
+}
+
+TEST_CASE("A value that is not a number makes the mean of the smaller values so") {
+  Fixture f(at::kFloat);
+  f.critic.group().flat().narrow(0, 0, 1).fill_(std::nanf(""));
+  CHECK(std::isnan(f.critic.value(f.state, f.action, true).mean.item<float>()));
 }

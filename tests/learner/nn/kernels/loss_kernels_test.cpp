@@ -1,6 +1,7 @@
 #include "tests/doctest_torch.hpp"
 
 #include "learner/nn/kernels/kernel_table.hpp"
+#include "learner/nn/squashed_gaussian.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 
 using namespace troupe::learner;
@@ -102,5 +103,45 @@ TEST_CASE("Every kernel table contrasts the right column with the others") {
                    kLossRows, n);
     CHECK(is_near(losses, -(logarithms * wanted).sum(1), 1e-4));
     CHECK(is_near(logits, (logarithms.exp() - wanted) * weight.unsqueeze(1), 8e-3));
+  });
+}
+
+TEST_CASE("Every kernel table samples squashed Gaussians and returns the gradient as in float64") {
+  for_tables([](const KernelTable& table, std::int64_t n) {
+    const at::Tensor raw = uniform({kLossRows, 2 * n}, 1, -4, 4);
+    raw[1].narrow(0, n, n).fill_(2.5); // above the bound of the log standard deviation
+    raw[2].narrow(0, n, n).fill_(-30); // below
+    raw[3].narrow(0, 0, n).fill_(-40); // tanh saturates
+    const at::Tensor noise = uniform({kLossRows, n}, 2, -3, 3);
+    const at::Tensor slope = uniform({kLossRows, n}, 3);
+    const at::Tensor action = at::empty({kLossRows, n}), log_probability = at::empty({kLossRows});
+    table.squashed_sample(first_of(raw), first_of(noise), first_of(action),
+                          first_of(log_probability), kLossRows, n);
+    const auto exact = squashed_sample(raw.to(at::kDouble), noise.to(at::kDouble));
+    CHECK(is_near(action, exact.action, 1e-6));
+    CHECK(is_near(log_probability, exact.log_probability, 1e-5));
+
+    const at::Tensor gradient = at::empty_like(raw);
+    table.squashed_gradient(first_of(raw), first_of(noise), first_of(action), first_of(slope),
+                            0.05F, first_of(gradient), kLossRows, n);
+    CHECK(is_near(gradient,
+                  squashed_gradient(raw.to(at::kDouble), noise.to(at::kDouble),
+                                    action.to(at::kDouble), slope.to(at::kDouble),
+                                    at::scalar_tensor(0.1, at::kDouble), 0.5),
+                  1e-5));
+  });
+}
+
+TEST_CASE("Every kernel table multiplies a matrix by a column from both sides") {
+  for_tables([](const KernelTable& table, std::int64_t n) {
+    const at::Tensor x = uniform({kLossRows, n}, 1), column = uniform({n}, 2),
+                     bias = uniform({1}, 3), weight = uniform({kLossRows}, 4);
+    const at::Tensor product = at::empty({kLossRows}), sums = at::empty({n});
+    table.column_product(first_of(x), first_of(column), first_of(bias), first_of(product),
+                         kLossRows, n);
+    table.weighted_sum(first_of(x), first_of(weight), first_of(sums), kLossRows, n);
+    const at::Tensor exact = x.to(at::kDouble);
+    CHECK(is_near(product, exact.mv(column.to(at::kDouble)) + bias.to(at::kDouble), 1e-5));
+    CHECK(is_near(sums, exact.t().mv(weight.to(at::kDouble)), 1e-5));
   });
 }
