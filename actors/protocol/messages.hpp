@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -199,13 +200,17 @@ using PrefetchActor = caf::typed_actor<
     // what it waits for, or ""; number of full batches that the learner has not returned
     caf::replies_to<report_atom>::with<std::string, std::int64_t>>;
 
+/// For a flush of a learner: all updates that it was granted.
+constexpr std::int64_t kAllGranted = std::numeric_limits<std::int64_t>::max();
+
 /// Runs one replica.
 using LearnerActor = caf::typed_actor<
     caf::reacts_to<grant_atom, std::int64_t>,              // total number of updates it may make
     caf::reacts_to<batch_atom, BatchPtr>,                  // a full buffer from its prefetcher
     caf::reacts_to<wire_atom, std::uint32_t, std::string>, // passed on to its prefetcher
-    // answered with their number when all granted updates are made and published
-    caf::replies_to<flush_atom>::with<std::int64_t>,
+    // lowers the grant to this number of updates, if it has not made more; answered with their
+    // number when all granted updates are made and published
+    caf::replies_to<flush_atom, std::int64_t>::with<std::int64_t>,
     // returns the LearnerEvaluation of its replica, computed together with all other replicas
     caf::replies_to<evaluate_atom>::with<ProtoBytes>,
     // ReturnPoints -> LearnerEvaluation, which compares the critic with the returns

@@ -201,6 +201,36 @@ void update(LearnerSelf self, BatchPtr& batch) {
   answer_flushes(self);
 }
 
+/// Ends the actor with an error and aborts the waits of other replicas for it. If the collective
+/// failed, the actor stays for a while, so that restarting learners can use its state.
+void fail(LearnerSelf self, const std::exception& e, bool may_stay = true) {
+  auto& state = self->state;
+  if (state.strategy)
+    state.strategy->abort("replica " + std::to_string(state.options.replica) + ": " + e.what());
+  if (dynamic_cast<const collectives::CollectiveError*>(&e) == nullptr)
+    return self->quit(failure(e));
+  state.stranded = e.what();
+  if (!may_stay || state.options.snapshot_folder.empty())
+    return self->quit(caf::make_error(Fault::lost, state.stranded));
+  self->delayed_send(
+      self, std::chrono::duration_cast<std::chrono::milliseconds>(state.options.stranded_period),
+      lost_atom_v);
+}
+
+/// Makes the granted updates for which there are batches.
+void use_batches(LearnerSelf self) {
+  auto& state = self->state;
+  while (!state.batches.empty() && state.updates < state.granted && state.stranded.empty()) {
+    BatchPtr batch = std::move(state.batches.front());
+    state.batches.pop_front();
+    try {
+      update(self, batch);
+    } catch (const std::exception& e) {
+      fail(self, e);
+    }
+  }
+}
+
 /// Opens the input at the position after the updates already made, also in a resumed run.
 void open_input(LearnerState& state) {
   const auto& context = *state.context;
@@ -232,22 +262,6 @@ void start_data(LearnerSelf self) {
   } else if (state.updates < state.granted && !std::exchange(state.stepping, true)) {
     self->send(self, step_atom_v);
   }
-}
-
-/// Ends the actor with an error and aborts the waits of other replicas for it. If the collective
-/// failed, the actor stays for a while, so that restarting learners can use its state.
-void fail(LearnerSelf self, const std::exception& e, bool may_stay = true) {
-  auto& state = self->state;
-  if (state.strategy)
-    state.strategy->abort("replica " + std::to_string(state.options.replica) + ": " + e.what());
-  if (dynamic_cast<const collectives::CollectiveError*>(&e) == nullptr)
-    return self->quit(failure(e));
-  state.stranded = e.what();
-  if (!may_stay || state.options.snapshot_folder.empty())
-    return self->quit(caf::make_error(Fault::lost, state.stranded));
-  self->delayed_send(
-      self, std::chrono::duration_cast<std::chrono::milliseconds>(state.options.stranded_period),
-      lost_atom_v);
 }
 
 /// A learner waits for what its prefetcher waits for.
@@ -310,15 +324,11 @@ LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions optio
         self->state.granted = std::max(self->state.granted, updates);
         start_data(self);
         publish(self);
+        use_batches(self);
       },
       [self](batch_atom, BatchPtr& batch) {
-        if (!self->state.stranded.empty())
-          return;
-        try {
-          update(self, batch);
-        } catch (const std::exception& e) {
-          fail(self, e);
-        }
+        self->state.batches.push_back(std::move(batch));
+        use_batches(self);
       },
       [self](wire_atom, std::uint32_t shard, const std::string& endpoint) {
         self->state.options.remote.endpoints.at(shard) = endpoint;
@@ -364,9 +374,13 @@ LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions optio
           return failure(e);
         }
       },
-      [self](flush_atom) -> caf::result<std::int64_t> {
+      [self](flush_atom, std::int64_t most) -> caf::result<std::int64_t> {
         auto promise = self->make_response_promise<std::int64_t>();
-        self->state.flushing.push_back(promise);
+        auto& state = self->state;
+        state.granted = std::min(state.granted, std::max(state.updates, most));
+        if (state.prefetch)
+          self->send(*state.prefetch, grant_atom_v, state.granted);
+        state.flushing.push_back(promise);
         answer_flushes(self);
         return promise;
       },

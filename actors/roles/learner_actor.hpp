@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -73,9 +74,10 @@ struct LearnerState {
   std::int64_t granted = 0;
   std::int64_t updates = 0;
   std::int64_t published = -1;
-  learner::Input input;  // the replica's own
-  bool stepping = false; // a step_atom is on its way
-  std::int64_t rows = 0; // of the replica's own data, learned from since the start
+  std::deque<BatchPtr> batches; // that arrived when all granted updates were made
+  learner::Input input;         // the replica's own
+  bool stepping = false;        // a step_atom is on its way
+  std::int64_t rows = 0;        // of the replica's own data, learned from since the start
   learner::Metrics metrics;
   std::vector<caf::typed_response_promise<std::int64_t>> flushing;
   Stopwatch watch{spans.timeline()};

@@ -116,10 +116,10 @@ void Head::grant_learners() {
     actors_.send(learner, grant_atom_v, schedule_.updates());
 }
 
-/// Waits until all granted updates are made.
-void Head::wait_for_learners() {
+/// Waits until all granted updates are made, but not more than `most` of them.
+void Head::wait_for_learners(std::int64_t most) {
   actors_.ask_all<std::int64_t>(actors_.all(Role::learner), RunActors::Wait::patient,
-                                kRequestDeadline, "waiting for a learner", flush_atom_v);
+                                kRequestDeadline, "waiting for a learner", flush_atom_v, most);
 }
 
 void Head::grant_environments() {
@@ -166,7 +166,8 @@ void Head::pause() {
         key.second,
         actors_.ask_all<std::int64_t>({actors_.at(key)}, RunActors::Wait::patient, kRequestDeadline,
                                       "waiting for an environment actor", flush_atom_v)[0]);
-  wait_for_learners();
+  refresh(); // counts the items that have arrived
+  wait_for_learners(schedule_.updates_before_pause(progress_));
   end_training();
 }
 

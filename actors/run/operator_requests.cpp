@@ -181,7 +181,8 @@ void OperatorRequests::write_snapshot(const ActorKey& key) {
     actors_.ask<done_atom>(who, kWriteDeadline, what, written_atom_v);
   } else if (role == Role::learner && !folder.empty() && actors_.is_up({role, 0})) {
     const auto who = actors_.at({role, 0});
-    actors_.ask<std::int64_t>(who, kRequestDeadline, "waiting for a learner", flush_atom_v);
+    actors_.ask<std::int64_t>(who, kRequestDeadline, "waiting for a learner", flush_atom_v,
+                              kAllGranted);
     actors_.ask<std::int64_t>(who, kWriteDeadline, what, save_atom_v);
   } else if (role == Role::parameter_server && !servers.empty()) {
     actors_.ask<done_atom>(actors_.at(key), kWriteDeadline, what, save_atom_v, servers.string());

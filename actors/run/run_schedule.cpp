@@ -121,19 +121,25 @@ std::int64_t RunSchedule::finish_round(const Progress& now) {
     return extend_updates(now);
   if (!config_.plays())
     return grant(now.updates + kRoundUpdates);
-  const auto grant_for = [&](std::int64_t items) {
-    const auto ready = std::max<std::int64_t>(0, items - config_.replay.minimum_items);
-    return grant(
-        static_cast<std::int64_t>(static_cast<double>(ready) * config_.replay.samples_per_insert
-                                  / static_cast<double>(config_.agent->batch_size())));
-  };
   if (counts_items())
-    return grant_for(now.inserts);
+    return grant(updates_due(now.inserts));
   const learner::Storage storage = config_.agent->storage();
   const bool sequences = storage.sequence_steps > 0;
   const std::int64_t length = sequences ? storage.sequence_steps : config_.replay.n_step;
   const std::int64_t period = sequences ? storage.sequence_period : 1;
-  return grant_for(lanes() * (std::max<std::int64_t>(0, lane_steps_ - length) / period));
+  return grant(updates_due(lanes() * (std::max<std::int64_t>(0, lane_steps_ - length) / period)));
+}
+
+std::int64_t RunSchedule::updates_due(std::int64_t items) const {
+  const double ratio = ratio_ ? ratio_->samples_per_insert : config_.replay.samples_per_insert;
+  const auto ready = std::max<std::int64_t>(0, items - config_.replay.minimum_items);
+  return static_cast<std::int64_t>(static_cast<double>(ready) * ratio
+                                   / static_cast<double>(config_.agent->batch_size()));
+}
+
+std::int64_t RunSchedule::updates_before_pause(const Progress& now) const {
+  const bool by_items = config_.plays() && !config_.workload && !config_.on_policy();
+  return by_items && count(Role::learner) == 1 ? updates_due(now.inserts) : updates_;
 }
 
 std::int64_t RunSchedule::steps(std::int32_t environment_actor, const Progress& now) const {

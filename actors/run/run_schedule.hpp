@@ -55,6 +55,10 @@ public:
   /// Grants updates a little ahead of the updates made. A workload gets none beyond its next
   /// evaluation; an on-policy agent gets as many as there are items for. Never lowers updates().
   std::int64_t extend_updates(const Progress& now);
+  /// The total number of updates after which learners stop for a pause, unless they have made more:
+  /// as many as the items are worth. Several replicas make all that were granted, so that their
+  /// numbers agree.
+  std::int64_t updates_before_pause(const Progress& now) const;
   /// Called when the learners have come back with an earlier state and stand still.
   void learners_came_back(const Progress& now);
 
@@ -83,6 +87,7 @@ public:
 
 private:
   std::int64_t evaluation_clock(const Progress& now) const;
+  std::int64_t updates_due(std::int64_t items) const; // by samples_per_insert
   std::int64_t grant(std::int64_t updates);
   double pace(const Progress& now);
 

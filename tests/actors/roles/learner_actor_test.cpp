@@ -120,6 +120,20 @@ TEST_CASE("A learner that lost its group keeps its state for the restart") {
     place.self->send_exit(one, caf::exit_reason::user_shutdown);
 }
 
+TEST_CASE("A flush lowers a learner's grant to the given number, and a later grant raises it") {
+  constexpr std::int64_t kMany = 1'000'000'000'000;
+  ProcessTopology place;
+  const auto learner = place.system.spawn<caf::detached>(learner_actor, place.options(kMany));
+  place.self->send(learner, grant_atom_v, kMany);
+  const auto made = place.ask<std::int64_t>(learner, flush_atom_v, std::int64_t{50});
+  CHECK(made >= 50);
+  CHECK(made < kMany);
+  CHECK(place.updates(learner) == made);
+  place.self->send(learner, grant_atom_v, made + 10);
+  CHECK(place.ask<std::int64_t>(learner, flush_atom_v, kAllGranted) == made + 10);
+  place.self->send_exit(learner, caf::exit_reason::user_shutdown);
+}
+
 TEST_CASE("A learner that lost its group ends as lost after the stranded period") {
   for (const bool with_folder : {true, false}) {
     ProcessTopology place;

@@ -233,6 +233,26 @@ TEST_CASE("With hindsight, rounds grant updates for the items that exist") {
   CHECK(schedule.finish_round(now) == 20); // 8/32 of the items beyond the first 100
 }
 
+TEST_CASE("For a pause one learner stops after the updates that the items are worth") {
+  auto config = schedule_config();
+  Progress now;
+  now.inserts = 180;
+  now.updates = 7;
+  now.updates_per_second = 1000;
+  RunSchedule schedule(config, {});
+  schedule.begin_training(now);
+  schedule.extend_updates(now);
+  CHECK(schedule.updates() > 1000);
+  CHECK(schedule.updates_before_pause(now) == 20); // 8/32 of the items beyond the first 100
+  schedule.ratio() = RunSchedule::Ratio{.samples_per_insert = 16, .error_buffer = 100};
+  CHECK(schedule.updates_before_pause(now) == 40);
+
+  config.learner.replicas = 2;
+  RunSchedule several(config, {});
+  several.begin_training(now);
+  CHECK(several.extend_updates(now) == several.updates_before_pause(now));
+}
+
 TEST_CASE("Evaluations occur at multiples of their period, and steps or minutes end a run") {
   auto config = schedule_config();
   config.stop.minutes = 2;
