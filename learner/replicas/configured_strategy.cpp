@@ -87,6 +87,7 @@ void ConfiguredStrategy::check() const {
 ConfiguredStrategy::ConfiguredStrategy(const StrategyOptions& options, const ProcessTopology& place)
     : options_(options), place_(place), met_(static_cast<std::size_t>(options.replicas)) {
   check();
+  options_.communicator = collectives::with_trust(options_.communicator, place_);
   groups_ = options_.kind == StrategyKind::sync_groups        ? options_.sync_groups
             : options_.kind == StrategyKind::parameter_server ? num_replicas()
                                                               : 1;
@@ -122,7 +123,7 @@ std::unique_ptr<Communicator> ConfiguredStrategy::meet(int group, int rank,
     return nullptr;
   if (options_.backend == "mpi" && options_.replicas == 1 && groups_ == 1)
     return collectives::make_communicator("mpi", place_, options_.communicator);
-  auto communicator = collectives::with_trust(options_.communicator, place_);
+  auto communicator = options_.communicator;
   communicator.trust.private_store = communicator.trust.private_store || options_.rendezvous;
   const auto tensors = options_.devices.empty() || options_.devices[0].empty()
                            ? at::kCPU
