@@ -155,6 +155,11 @@ void FlatBackend::set_splits(const at::Tensor& output, const at::Tensor& input,
   };
   fill(output, output_splits, out_splits_);
   fill(input, input_splits, in_splits_);
+  const auto own = static_cast<std::size_t>(getRank());
+  require(in_splits_[own] == out_splits_[own], Kind::all_to_all,
+          "the input has " + std::to_string(in_splits_[own]) + " bytes for this rank itself, the "
+              + "output " + std::to_string(out_splits_[own])
+              + "; make both tensors equally large, or their splits for this rank equal");
 }
 
 FlatBackend::Work FlatBackend::alltoall_base(at::Tensor& output, at::Tensor& input,

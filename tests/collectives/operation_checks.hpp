@@ -223,6 +223,19 @@ inline void check_mismatches(Means means) {
         },
         {"collective #1: rank 0 all_reduce sum float32 [3], rank 1 barrier"});
   }
+  SUBCASE("an exchange into an output of another size") {
+    const auto exchange = [](std::int64_t rows) {
+      return [=](Communicator& communicator) {
+        auto input = torch::ones({2 * communicator.size()});
+        auto output = torch::zeros({rows * communicator.size()});
+        std::vector<std::int64_t> equal_in, equal_out;
+        communicator.process_group()->alltoall_base(output, input, equal_out, equal_in)->wait();
+      };
+    };
+    check_named(means, 2, exchange(2), exchange(4),
+                {"rank 1 called all_to_all wrongly: the input "
+                 "has 8 bytes for this rank itself, the output 16;"});
+  }
   SUBCASE("a call that is wrong on its own") {
     check_named(means, 2, reduce(at::kLong, {3}, ReduceOp::sum),
                 reduce(at::kLong, {3}, ReduceOp::mean), {"rank 1", "mean of int64"});
