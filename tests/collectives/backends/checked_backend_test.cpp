@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
@@ -37,6 +38,22 @@ private:
   bool at_once_;
 };
 
+/// A LibTorch backend that counts its exchanges.
+class CountingBackend : public c10d::Backend {
+public:
+  CountingBackend() : Backend(0, 2) {}
+
+  const std::string getBackendName() const override { return "counting"; }
+  c10::intrusive_ptr<c10d::Work> alltoall_base(at::Tensor& output, at::Tensor&,
+                                               std::vector<int64_t>&, std::vector<int64_t>&,
+                                               const c10d::AllToAllOptions&) override {
+    ++exchanges;
+    return done_work({output});
+  }
+
+  int exchanges = 0;
+};
+
 } // namespace
 
 TEST_CASE("A failure of LibTorch's backend is reported with its call on every rank") {
@@ -67,6 +84,26 @@ TEST_CASE("A failure of LibTorch's backend is reported with its call on every ra
                  + (at_once ? "no memory" : "the wire broke"));
     CHECK(peer.get() == error);
   }
+}
+
+TEST_CASE("A rank that receives nothing in an uneven exchange still sends its rows") {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  auto peer = std::async(std::launch::async, [&] {
+    ControlMesh mesh(*store, 1, 2, kMeshOptions);
+    auto call = fingerprint_of(Kind::all_to_all, at::ones({3}));
+    call.dimensions = Fingerprint::kNoShape;
+    call.shape = {};
+    mesh.agree(call);
+  });
+  const auto inner = c10::make_intrusive<CountingBackend>();
+  CheckedBackend backend(inner, std::make_shared<ControlMesh>(*store, 0, 2, kMeshOptions),
+                         {.name = "counting"});
+  auto input = at::ones({3});
+  auto output = at::empty({0});
+  std::vector<int64_t> takes{0, 0}, gives{0, 3};
+  backend.alltoall_base(output, input, takes, gives, {})->wait();
+  peer.get();
+  CHECK(inner->exchanges == 1);
 }
 
 } // namespace troupe::collectives
