@@ -72,6 +72,17 @@ int CheckedBackend::root_of(std::int64_t root, Kind kind) {
 }
 
 template <class Start>
+CheckedBackend::Work CheckedBackend::checked(const Fingerprint& agreed, Start start) {
+  Work inner;
+  try {
+    inner = start();
+  } catch (const std::exception& error) {
+    mesh_->data_failed(agreed, first_line(error));
+  }
+  return c10::make_intrusive<CheckedWork>(std::move(inner), mesh_, agreed);
+}
+
+template <class Start>
 CheckedBackend::Work CheckedBackend::start(Fingerprint call, std::vector<at::Tensor> result,
                                            const at::Tensor& mean_of, Start start) {
   const auto agreed = mesh_->agree(call);
@@ -80,13 +91,7 @@ CheckedBackend::Work CheckedBackend::start(Fingerprint call, std::vector<at::Ten
   if (!uneven
       && std::all_of(result.begin(), result.end(), [](const auto& t) { return t.numel() == 0; }))
     return done_work(std::move(result));
-  Work inner;
-  try {
-    inner = start();
-  } catch (const std::exception& error) {
-    mesh_->data_failed(agreed, first_line(error));
-  }
-  auto work = c10::make_intrusive<CheckedWork>(inner, mesh_, agreed);
+  auto work = checked(agreed, start);
   if (!mean_of.defined())
     return work;
   work->wait(kNoTimeout);
@@ -206,7 +211,7 @@ CheckedBackend::Work CheckedBackend::barrier(const c10d::BarrierOptions& options
   const auto agreed = mesh_->agree(Fingerprint{});
   if (!options_.inner_barrier)
     return done_work({});
-  return c10::make_intrusive<CheckedWork>(inner_->barrier(options), mesh_, agreed);
+  return checked(agreed, [&] { return inner_->barrier(options); });
 }
 
 } // namespace troupe::collectives

@@ -46,6 +46,9 @@ public:
   Work barrier(const c10d::BarrierOptions& options) override;
 
 private:
+  /// Returns the inner work that `start` makes. A failure in it is reported to all ranks.
+  template <class Start>
+  Work checked(const Fingerprint& agreed, Start start);
   /// Starts the inner collective once the ranks agree. If `mean_of` is defined, it is divided by
   /// the number of ranks afterwards.
   template <class Start>

@@ -209,7 +209,8 @@ bool ControlMesh::someone_left() {
 void ControlMesh::data_failed(const Fingerprint& call, const std::string& error) {
   check();
   answer_failure();
-  const auto name = call_name(call) + " (" + describe(call, false) + ")";
+  const auto details = describe(call, false); // a barrier has none
+  const auto name = call_name(call) + (details.empty() ? "" : " (" + details + ")");
   const auto deadline = Clock::now() + std::min(timeout_, kDiagnosis);
   std::vector<char> ignored(peers_.size());
   ignored[static_cast<std::size_t>(rank_)] = 1;

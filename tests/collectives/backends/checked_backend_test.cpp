@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 const ControlMesh::Options kMeshOptions{
     .host = "127.0.0.1", .timeout = 20s, .connect_timeout = 20s};
 
-/// A LibTorch backend whose all-reduce fails, either at once or during the wait.
+/// A LibTorch backend whose all-reduce and barrier fail, either at once or during the wait.
 class FailingBackend : public c10d::Backend {
 public:
   explicit FailingBackend(bool at_once) : Backend(0, 2), at_once_(at_once) {}
@@ -24,12 +24,16 @@ public:
   const std::string getBackendName() const override { return "failing"; }
   c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>&,
                                            const c10d::AllreduceOptions&) override {
+    return fail();
+  }
+  c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions&) override { return fail(); }
+
+private:
+  c10::intrusive_ptr<c10d::Work> fail() const {
     if (at_once_)
       throw std::runtime_error("no memory\nwith a page of stack");
     return c10::make_intrusive<FailingWork>();
   }
-
-private:
   struct FailingWork : c10d::Work {
     bool wait(std::chrono::milliseconds) override {
       throw std::runtime_error("the wire broke\nwith a page of stack");
@@ -57,33 +61,36 @@ public:
 } // namespace
 
 TEST_CASE("A failure of LibTorch's backend is reported with its call on every rank") {
-  for (const bool at_once : {true, false}) {
-    const auto store = c10::make_intrusive<c10d::HashStore>();
-    auto peer = std::async(std::launch::async, [&]() -> std::string {
-      ControlMesh mesh(*store, 1, 2, kMeshOptions);
-      mesh.agree(fingerprint_of(Kind::all_reduce, at::ones({3}), static_cast<int>(ReduceOp::sum)));
+  for (const bool at_once : {true, false})
+    for (const bool barrier : {false, true}) {
+      const auto store = c10::make_intrusive<c10d::HashStore>();
+      auto peer = std::async(std::launch::async, [&]() -> std::string {
+        ControlMesh mesh(*store, 1, 2, kMeshOptions);
+        mesh.agree(barrier ? Fingerprint{}
+                           : fingerprint_of(Kind::all_reduce, at::ones({3}),
+                                            static_cast<int>(ReduceOp::sum)));
+        try {
+          mesh.agree({}); // answers, so as not to be considered dead
+        } catch (const CollectiveError& error) {
+          return error.what();
+        }
+        return "agreed";
+      });
+      CheckedBackend backend(c10::make_intrusive<FailingBackend>(at_once),
+                             std::make_shared<ControlMesh>(*store, 0, 2, kMeshOptions),
+                             {.name = "failing", .inner_barrier = true});
+      std::vector<at::Tensor> tensors{at::ones({3})};
+      std::string error;
       try {
-        mesh.agree({}); // answers, so as not to be considered dead
-      } catch (const CollectiveError& error) {
-        return error.what();
+        (barrier ? backend.barrier({}) : backend.allreduce(tensors, {}))->wait();
+      } catch (const CollectiveError& thrown) {
+        error = thrown.what();
       }
-      return "agreed";
-    });
-    CheckedBackend backend(c10::make_intrusive<FailingBackend>(at_once),
-                           std::make_shared<ControlMesh>(*store, 0, 2, kMeshOptions),
-                           {.name = "failing"});
-    std::vector<at::Tensor> tensors{at::ones({3})};
-    std::string error;
-    try {
-      backend.allreduce(tensors, {})->wait();
-    } catch (const CollectiveError& thrown) {
-      error = thrown.what();
+      CHECK(error
+            == std::string(barrier ? "barrier #0" : "all_reduce #0 (sum float32 [3])")
+                   + " failed on rank 0: " + (at_once ? "no memory" : "the wire broke"));
+      CHECK(peer.get() == error);
     }
-    CHECK(error
-          == std::string("all_reduce #0 (sum float32 [3]) failed on rank 0: ")
-                 + (at_once ? "no memory" : "the wire broke"));
-    CHECK(peer.get() == error);
-  }
 }
 
 TEST_CASE("A rank that receives nothing in an uneven exchange still sends its rows") {
