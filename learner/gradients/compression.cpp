@@ -9,6 +9,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
 namespace troupe::learner {
@@ -154,8 +155,8 @@ void orthonormalise(at::Tensor& matrix) {
 }
 
 /// Sends the matrix M of a parameter as P = M Q and Q = M' P. P is made orthonormal; Q starts from
-/// the previous step's (Vogels et al., "PowerSGD"). Vectors and small matrices are sent
-/// uncompressed.
+/// the previous step's (Vogels et al., "PowerSGD"), except that columns without any gradient keep
+/// their values. Vectors and small matrices are sent uncompressed.
 class PowerSgdReduction : public WithFeedback {
 public:
   PowerSgdReduction(BucketMemory memory, collectives::Communicator& communicator, ReduceOp op,
@@ -169,7 +170,7 @@ public:
       if (rows == 0 || view.numel() < options_.min_elements
           || rank * (rows + columns) >= view.numel())
         continue;
-      matrices_.push_back({i, rows, columns, rank, {}, {}, {}});
+      matrices_.push_back({i, rows, columns, rank, {}, {}, {}, {}});
     }
     const auto generator = at::make_generator<at::CPUGeneratorImpl>(kSeed);
     for (auto& matrix : matrices_) // equal on all replicas
@@ -216,8 +217,8 @@ public:
                      .clone();
       begin += matrix.p.numel();
       orthonormalise(matrix.p);
-      matrix.q = at::matmul(matrix.m.t(), matrix.p); // of this replica
-      parts.push_back(matrix.q.reshape({-1}));
+      matrix.own = at::matmul(matrix.m.t(), matrix.p);
+      parts.push_back(matrix.own.reshape({-1}));
     }
     at::Tensor factors;
     if (!parts.empty()) {
@@ -228,11 +229,12 @@ public:
     second_.wait();
     begin = 0;
     for (auto& matrix : matrices_) {
-      matrix.q = factors.narrow(0, begin, matrix.columns * matrix.rank)
-                     .view({matrix.columns, matrix.rank})
-                     .clone();
-      begin += matrix.q.numel();
-      put(memory_.data, matrix, matrix.q);
+      const auto q = factors.narrow(0, begin, matrix.columns * matrix.rank)
+                         .view({matrix.columns, matrix.rank});
+      begin += q.numel();
+      put(memory_.data, matrix, q);
+      // The next P of a zero column would be zero, and so would all later ones.
+      matrix.q = at::where(q.ne(0).any(0, true), q, matrix.q);
     }
   }
 
@@ -241,9 +243,10 @@ private:
   struct Matrix {
     std::size_t member;
     std::int64_t rows, columns, rank;
-    at::Tensor m; // [rows, columns] this step's gradient
-    at::Tensor p; // [rows, rank]
-    at::Tensor q; // [columns, rank]
+    at::Tensor m;   // [rows, columns] this step's gradient
+    at::Tensor p;   // [rows, rank]
+    at::Tensor own; // [columns, rank] M' P of this replica
+    at::Tensor q;   // [columns, rank] of all replicas, from an earlier step
   };
 
   std::vector<std::size_t> whole() const {
@@ -266,7 +269,7 @@ private:
       residual_.zero_();
       for (const auto& matrix : matrices_) {
         auto view = slice(residual_, matrix.member);
-        view.copy_((matrix.m - at::matmul(matrix.p, matrix.q.t())).view(view.sizes()));
+        view.copy_((matrix.m - at::matmul(matrix.p, matrix.own.t())).view(view.sizes()));
       }
     }
     for (const auto i : whole()) {

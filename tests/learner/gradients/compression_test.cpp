@@ -138,6 +138,26 @@ TEST_CASE("Gradients that a compression represents exactly arrive exactly") {
     }
 }
 
+TEST_CASE("After a step without a gradient, PowerSGD sends the next gradients") {
+  for (const bool feedback : {true, false}) {
+    CAPTURE(feedback);
+    const auto errors = on_ranks(Means::threads, 2, [&](Communicator& communicator) {
+      auto weights = torch::zeros({12, 10}, at::kFloat).requires_grad_();
+      WrappedOptimizer optimizer(sgd_of({weights}, 1, 0), &communicator,
+                                 compressed(CompressionKind::power_sgd, feedback));
+      const auto rows = torch::arange(12, at::kFloat).view({12, 1});
+      const auto columns = torch::arange(10, at::kFloat).view({1, 10});
+      for (const int factor : {0, 2}) {
+        optimizer.zero_grad();
+        (weights * rows * columns * factor).sum().backward(); // a matrix of rank 1
+        optimizer.step();
+        CHECK(torch::allclose(weights.grad(), rows * columns * factor, 1e-4, 1e-4));
+      }
+    });
+    CHECK(errors == std::vector<std::string>(2));
+  }
+}
+
 TEST_CASE("Residuals of the compression are saved per replica and used when a run resumes") {
   for (const auto kind : kAll) {
     CAPTURE(static_cast<int>(kind));
