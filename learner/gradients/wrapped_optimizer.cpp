@@ -192,12 +192,12 @@ bool WrappedOptimizer::update(double scale, bool stepping) {
   if (!buckets_)
     stepping_ = {0};
   const auto replicas = buckets_ ? static_cast<std::size_t>(communicator_->size()) : 1;
-  if (!buckets_ && scale != 1)
-    at::_foreach_mul_(gradients, scale);
-  else if (stepping_.size() < replicas && options_.operation == GradientOperation::mean
-           && !options_.join_mean_over_all)
-    at::_foreach_mul_(gradients,
-                      static_cast<double>(replicas) / static_cast<double>(stepping_.size()));
+  double factor = buckets_ ? 1 : scale; // reduce() has applied the scale
+  if (stepping_.size() < replicas && options_.operation == GradientOperation::mean
+      && !options_.join_mean_over_all)
+    factor = static_cast<double>(replicas) / static_cast<double>(stepping_.size());
+  if (factor != 1 && !gradients.empty())
+    at::_foreach_mul_(gradients, factor);
   if (const auto problem = measure_and_clip(gradients); !problem.empty()) {
     leave_out(problem);
     return true;

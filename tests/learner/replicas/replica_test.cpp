@@ -140,6 +140,21 @@ TEST_CASE("A parameter with a gradient on only one replica counts as zero on the
   }
 }
 
+TEST_CASE("Micro-batches without any gradient leave the parameters unchanged") {
+  for (const int replicas : {1, 2}) {
+    const auto errors = on_ranks(Means::threads, replicas, [&](Communicator& communicator) {
+      auto weights = leaf(1);
+      WrappedOptimizerOptions options;
+      options.accumulate = 2;
+      WrappedOptimizer optimizer(sgd({weights}, 0.5), &communicator, options);
+      CHECK_FALSE(optimizer.step());
+      CHECK(optimizer.step());
+      CHECK(weights.eq(1).all().item<bool>());
+    });
+    CHECK(errors == std::vector<std::string>(static_cast<std::size_t>(replicas)));
+  }
+}
+
 TEST_CASE("Clipping limits the norm of the averaged gradient") {
   for (const int replicas : {1, 2}) {
     std::vector<at::Tensor> weights(2);
