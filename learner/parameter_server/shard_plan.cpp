@@ -53,10 +53,14 @@ ShardPlan plan_shards(const std::vector<ParameterSize>& parameters, int shards) 
                                 + std::to_string(shards)
                                 + " shards; there must be at least one shard, and an element for "
                                   "each. Use fewer shards");
-  const std::int64_t share = (total + shards - 1) / shards;
   std::vector<Segment> pieces;
-  for (std::size_t i = 0; i < parameters.size(); ++i)
-    cut(pieces, parameters[i], static_cast<std::int64_t>(i), share);
+  // The share is rounded up, unless that leaves fewer pieces than shards.
+  for (std::int64_t share = (total + shards - 1) / shards;
+       pieces.size() < static_cast<std::size_t>(shards); --share) {
+    pieces.clear();
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      cut(pieces, parameters[i], static_cast<std::int64_t>(i), share);
+  }
   std::stable_sort(pieces.begin(), pieces.end(),
                    [](const Segment& a, const Segment& b) { return a.count > b.count; });
   ShardPlan plan(static_cast<std::size_t>(shards));

@@ -52,6 +52,16 @@ TEST_CASE("A single parameter is divided equally among the shards") {
   CHECK_THROWS_AS(plan_shards({{.elements = 2, .group = 0}}, 3), std::invalid_argument);
 }
 
+TEST_CASE("Every shard gets elements, also of parameters with few") {
+  for (std::int64_t elements = 1; elements <= 12; ++elements)
+    for (int shards = 1; shards <= elements; ++shards) {
+      CAPTURE(elements);
+      CAPTURE(shards);
+      for (const auto& segments : plan_shards({{.elements = elements, .group = 0}}, shards))
+        CHECK_FALSE(segments.empty());
+    }
+}
+
 TEST_CASE("Parameters of any layout survive a round trip through a flat tensor") {
   const auto image = torch::randn({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast);
   const std::vector<at::Tensor> parameters{image.clone(), torch::randn({7}),
