@@ -92,6 +92,11 @@ ConfiguredStrategy::ConfiguredStrategy(const StrategyOptions& options, const Pro
             : options_.kind == StrategyKind::parameter_server ? num_replicas()
                                                               : 1;
   group_size_ = num_replicas() / groups_;
+  if (options_.backend == "mpi" && place_.size > 1 && (options_.replicas > 1 || groups_ > 1)
+      && group_size_ > 1 && waits())
+    throw std::invalid_argument("strategy " + strategy_name(options_.kind)
+                                + ": backend mpi connects one replica of each process in one "
+                                  "group; use replicas=1 in one group, or another backend");
   if (place_.size == 1 && group_size_ > 1 && waits())
     for (int group = 0; group < groups_; ++group)
       threads_.push_back(
@@ -121,7 +126,7 @@ std::unique_ptr<Communicator> ConfiguredStrategy::meet(int group, int rank,
                                                        c10::intrusive_ptr<c10d::Store>& store) {
   if (group_size_ == 1 || !waits())
     return nullptr;
-  if (options_.backend == "mpi" && options_.replicas == 1 && groups_ == 1)
+  if (options_.backend == "mpi")
     return collectives::make_communicator("mpi", place_, options_.communicator);
   auto communicator = options_.communicator;
   communicator.trust.private_store = communicator.trust.private_store || options_.rendezvous;

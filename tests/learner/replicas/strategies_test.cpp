@@ -8,6 +8,7 @@
 #include "learner/gradients/wrapped_optimizer.hpp"
 #include "learner/replicas/replicator.hpp"
 #include "learner/replicas/strategy_options.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -151,9 +152,11 @@ TEST_CASE("No text is parsed to a strategy with values out of range") {
 }
 
 TEST_CASE("An invalid configuration is refused, and the error names the valid choices") {
-  const auto said = [](const std::string& text) -> std::string {
+  const auto said = [](const std::string& text, int processes = 1) -> std::string {
+    collectives::ProcessTopology place;
+    place.size = processes;
     try {
-      make_strategy(parse_strategy(text));
+      make_strategy(parse_strategy(text), place);
     } catch (const std::invalid_argument& error) {
       return error.what();
     }
@@ -175,6 +178,10 @@ TEST_CASE("An invalid configuration is refused, and the error names the valid ch
         == "strategy backup_workers: backup_workers 2 must be fewer than the replicas, 2");
   CHECK(said("parameter_server staleness_rate=fast")
         == "strategy: staleness_rate \"fast\" is none of constant, inverse, inverse_plus_one");
+  for (const std::string text :
+       {"multi_worker replicas=2 backend=mpi", "sync_groups sync_groups=2 backend=mpi"})
+    CHECK(has(said(text, 4), "backend mpi connects one replica of each process in one group; use "
+                             "replicas=1 in one group, or another backend"));
 }
 
 } // namespace troupe::learner
