@@ -57,7 +57,8 @@ std::string call_name(const Fingerprint& fingerprint);
 /// called: "all_reduce #17: rank 0 sum float32 [3, 4], rank 1 mean float32 [3]; …".
 std::string describe_mismatch(std::span<const Fingerprint> fingerprints);
 
-/// Returns e.g. "all_reduce #17 (sum float32 [3]): rank 1 did not arrive within 0.1 s; …".
+/// Returns e.g. "all_reduce #17: rank 1 did not arrive within 0.1 s to what rank 0 all_reduce sum
+/// float32 [3] called; …".
 /// arrived[rank] says whether fingerprints[rank] is valid.
 std::string describe_late(std::span<const Fingerprint> fingerprints, std::span<const char> arrived,
                           std::chrono::milliseconds timeout);
