@@ -83,7 +83,7 @@ std::int64_t elements_of(const std::vector<Segment>& segments) {
 }
 
 FlatParameters::FlatParameters(std::vector<at::Tensor> parameters, ShardPlan plan)
-    : parameters_(std::move(parameters)), plan_(std::move(plan)), offsets_{0} {
+    : parameters_(std::move(parameters)), plan_(std::move(plan)) {
   for (const at::Tensor& parameter : parameters_)
     if (const auto type = parameter.scalar_type();
         type != parameters_.front().scalar_type()
@@ -94,11 +94,11 @@ FlatParameters::FlatParameters(std::vector<at::Tensor> parameters, ShardPlan pla
                                   + c10::str(parameters_.front().scalar_type()) + ", another "
                                   + c10::str(type) + ". Wrap an optimizer for each type");
   for (const auto& segments : plan_)
-    offsets_.push_back(offsets_.back() + elements_of(segments));
+    elements_ += elements_of(segments);
 }
 
 at::Tensor FlatParameters::make_flat() const {
-  return at::empty({offsets_.back()}, at::TensorOptions(parameters_.front().scalar_type()));
+  return at::empty({elements_}, at::TensorOptions(parameters_.front().scalar_type()));
 }
 
 void FlatParameters::read(at::Tensor& flat) const {

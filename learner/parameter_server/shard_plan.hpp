@@ -43,8 +43,6 @@ public:
   /// Makes an uninitialized flat tensor on the CPU, [elements].
   at::Tensor make_flat() const;
   const ShardPlan& plan() const { return plan_; }
-  /// The number of elements before each shard, [shard], followed by the total.
-  const std::vector<std::int64_t>& offsets() const { return offsets_; }
 
   void read(at::Tensor& flat) const;        // parameters -> flat
   void write(const at::Tensor& flat) const; // flat -> parameters
@@ -55,7 +53,7 @@ public:
 private:
   std::vector<at::Tensor> parameters_;
   ShardPlan plan_;
-  std::vector<std::int64_t> offsets_;
+  std::int64_t elements_ = 0; // in all shards
 };
 
 } // namespace troupe::learner
