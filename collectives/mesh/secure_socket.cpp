@@ -252,13 +252,12 @@ std::optional<std::size_t> SecureSocket::receive(std::span<std::byte> to) {
   return std::nullopt;
 }
 
-std::optional<std::size_t> SecureSocket::send(std::span<const std::byte> from, bool more) {
+std::optional<std::size_t> SecureSocket::send(std::span<const std::byte> from) {
   if (!flush() || from.empty())
     return 0;
   if (state_->left)
     return std::nullopt;
   if (state_->in_the_clear) {
-    state_->more = more;
     const auto taken = state_->push(from);
     return taken == 0 && state_->left ? std::nullopt : std::optional(taken);
   }
@@ -268,7 +267,7 @@ std::optional<std::size_t> SecureSocket::send(std::span<const std::byte> from, b
     state_->sent = 0;
   }
   const auto bytes = std::min(from.size(), kRecord);
-  state_->more = more || bytes < from.size();
+  state_->more = bytes < from.size();
   std::size_t sent = 0;
   const int result = SSL_write_ex(state_->ssl.get(), from.data(), bytes, &sent);
   state_->more = false;

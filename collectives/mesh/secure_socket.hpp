@@ -52,9 +52,8 @@ public:
   std::optional<std::size_t> receive(std::span<std::byte> to);
 
   /// Accepts bytes to send and returns their number, or 0 if the connection is full until flush()
-  /// returns true. `more` means that another call follows immediately. Returns nothing if the peer
-  /// has left.
-  std::optional<std::size_t> send(std::span<const std::byte> from, bool more = false);
+  /// returns true. Returns nothing if the peer has left.
+  std::optional<std::size_t> send(std::span<const std::byte> from);
 
   /// Passes pending bytes to the system. Returns whether the system has accepted all bytes given to
   /// send().
