@@ -73,17 +73,27 @@ at::Tensor bytes_of(const std::string& text) {
   return tensor;
 }
 
+/// Gathers every rank's tensor through memory of the device. The results are on the CPU.
+std::vector<at::Tensor> gather_through(Communicator& communicator, const at::Tensor& mine,
+                                       c10::Device device) {
+  auto all = communicator.all_gather(mine.to(device));
+  for (auto& one : all)
+    one = one.cpu();
+  return all;
+}
+
 /// Gathers every rank's text. For transport, texts are padded to the length of the longest.
-std::vector<std::string> gather_texts(Communicator& communicator, const std::string& mine) {
+std::vector<std::string> gather_texts(Communicator& communicator, const std::string& mine,
+                                      c10::Device device) {
   auto length = at::empty({1}, at::kLong);
   *length.mutable_data_ptr<std::int64_t>() = static_cast<std::int64_t>(mine.size());
   std::vector<std::int64_t> lengths;
-  for (const auto& one : communicator.all_gather(length))
+  for (const auto& one : gather_through(communicator, length, device))
     lengths.push_back(*one.const_data_ptr<std::int64_t>());
   auto padded = at::zeros({*std::max_element(lengths.begin(), lengths.end())}, at::kByte);
   padded.narrow(0, 0, lengths[static_cast<std::size_t>(communicator.rank())]).copy_(bytes_of(mine));
   std::vector<std::string> texts;
-  for (const auto& one : communicator.all_gather(padded))
+  for (const auto& one : gather_through(communicator, padded, device))
     texts.emplace_back(static_cast<const char*>(one.const_data_ptr()),
                        static_cast<std::size_t>(lengths[texts.size()]));
   return texts;
@@ -150,7 +160,8 @@ std::uint64_t Timeline::dropped() const {
   return dropped_;
 }
 
-std::vector<ClockOffset> measure_clock_offsets(Communicator& communicator, int rounds) {
+std::vector<ClockOffset> measure_clock_offsets(Communicator& communicator, int rounds,
+                                               c10::Device device) {
   if (rounds < 1)
     throw std::invalid_argument("timeline: rounds " + std::to_string(rounds)
                                 + " must be at least 1");
@@ -161,7 +172,7 @@ std::vector<ClockOffset> measure_clock_offsets(Communicator& communicator, int r
     communicator.barrier();
     mine[2 * round + 1] = nanoseconds(Timeline::Clock::now());
   }
-  const auto all = communicator.all_gather(times);
+  const auto all = gather_through(communicator, times, device);
   const auto* first = all[0].const_data_ptr<std::int64_t>();
   std::vector<ClockOffset> offsets(all.size());
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
@@ -179,23 +190,27 @@ std::vector<ClockOffset> measure_clock_offsets(Communicator& communicator, int r
 }
 
 void write_timeline(const std::vector<const Timeline*>& timelines, Communicator* communicator,
-                    const std::filesystem::path& path) {
+                    const std::filesystem::path& path, c10::Device device) {
   std::int64_t ahead = 0;
-  if (communicator)
-    ahead = measure_clock_offsets(*communicator)[static_cast<std::size_t>(communicator->rank())]
-                .ahead.count();
+  if (communicator) {
+    const auto offsets = measure_clock_offsets(*communicator, kClockBarriers, device);
+    ahead = offsets[static_cast<std::size_t>(communicator->rank())].ahead.count();
+  }
   auto origin = at::full({1}, kNever, at::kLong); // the earliest span, by rank 0's clock
   auto& first = *origin.mutable_data_ptr<std::int64_t>();
   for (const auto* timeline : timelines)
     for (const auto& event : timeline->events())
       first = std::min(first, nanoseconds(event.begin) - ahead);
-  if (communicator)
-    communicator->all_reduce(origin, ReduceOp::min);
+  if (communicator) {
+    auto there = origin.to(device);
+    communicator->all_reduce(there, ReduceOp::min);
+    origin.copy_(there);
+  }
   std::string mine;
   for (const auto* timeline : timelines)
     mine += (mine.empty() ? "" : ",\n") + trace_of(*timeline, first, ahead);
   const auto parts =
-      communicator ? gather_texts(*communicator, mine) : std::vector<std::string>{mine};
+      communicator ? gather_texts(*communicator, mine, device) : std::vector<std::string>{mine};
   if (!communicator || communicator->rank() == 0)
     write_file(path, parts);
 }

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <c10/core/Device.h>
+
 namespace troupe::collectives {
 
 class Communicator;
@@ -96,16 +98,20 @@ struct ClockOffset {
   std::chrono::nanoseconds error{0}; // bound on the error of `ahead`
 };
 
+constexpr int kClockBarriers = 32;
+
 /// Returns the offsets of all ranks' steady clocks, [rank], on every rank. All ranks must call it.
 /// It measures `rounds` barriers: no rank leaves a barrier before the last one has arrived, which
-/// bounds the offset from both sides.
-std::vector<ClockOffset> measure_clock_offsets(Communicator& communicator, int rounds = 32);
+/// bounds the offset from both sides. `device` is where the communicator's tensors must be.
+std::vector<ClockOffset> measure_clock_offsets(Communicator& communicator,
+                                               int rounds = kClockBarriers,
+                                               c10::Device device = c10::kCPU);
 
 /// Gathers the timelines of all ranks and writes one Chrome trace on rank 0, in rank 0's clock.
 /// Each rank passes one or more timelines; each timeline's rank becomes a process of the trace. All
-/// ranks must call it; a null communicator means a single rank. Throws std::runtime_error naming
-/// the path.
+/// ranks must call it; a null communicator means a single rank. `device` is where the
+/// communicator's tensors must be. Throws std::runtime_error naming the path.
 void write_timeline(const std::vector<const Timeline*>& timelines, Communicator* communicator,
-                    const std::filesystem::path& path);
+                    const std::filesystem::path& path, c10::Device device = c10::kCPU);
 
 } // namespace troupe::collectives

@@ -164,7 +164,8 @@ void Replicator::write_timeline(const std::filesystem::path& path) {
     return;
   }
   threads_.call([&](ReplicaContext& context) {
-    collectives::write_timeline({context.timeline()}, context.communicator(), path);
+    collectives::write_timeline({context.timeline()}, context.communicator(), path,
+                                context.device());
   });
 }
 

@@ -1,7 +1,11 @@
 #include "tests/doctest_torch.hpp"
 
+#include <filesystem>
+
 #include "collectives/communicator.hpp"
+#include "collectives/timeline.hpp"
 #include "tests/reserved_port.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace troupe::collectives {
 
@@ -25,6 +29,11 @@ TEST_CASE("NCCL reduces on a GPU or reports why it cannot be used") {
   communicator->barrier();
   CHECK(torch::equal(tensor.cpu(), torch::full({1000}, 3.0)));
   CHECK(communicator->backend() == "nccl");
+  const TemporaryFolder folder;
+  Timeline timeline(0);
+  { const Timeline::Span span(&timeline, "step"); }
+  write_timeline({&timeline}, communicator.get(), folder / "trace.json", at::Device(at::kCUDA, 0));
+  CHECK(std::filesystem::file_size(folder / "trace.json") > 0);
 }
 
 } // namespace troupe::collectives
