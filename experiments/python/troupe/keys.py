@@ -10,8 +10,8 @@ def text_of(key: str, value: Any) -> str:
     """Returns the value of an assignment. Raises ValueError for text that it cannot contain."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float):
-        return repr(value)
+    if isinstance(value, float):  # also NumPy's float64, whose own repr() is "np.float64(0.1)"
+        return repr(float(value))
     text = str(os.fspath(value)) if isinstance(value, os.PathLike) else str(value)
     if '"' in text or "\n" in text:
         raise ValueError(f"{key} is {text!r}; it must not contain double quotes or line ends")

@@ -8,6 +8,8 @@ import sys
 import tempfile
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
+import numpy as np
+
 from troupe import _native, processes as programs
 from troupe.keys import flattened
 from troupe.runs import Run
@@ -56,13 +58,18 @@ def _callbacks(callbacks: Any, verbose: bool) -> Dict[str, Callable[..., Any]]:
     return found
 
 
+def _literal(value: Any) -> str:
+    """Returns the text from which the agent reads the value. The repr() of a NumPy number is not a literal of Python."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
 def _agent_overrides(agent: Any, options: Optional[Mapping[str, Any]]) -> List[str]:
     name = getattr(agent, "troupe_name", None)
     if name is None:
         raise TypeError(f"agent is {agent!r}; it must be a class with the decorator @troupe.agent(…)")
     given = [f"agent.name={name}"]
     if options:
-        given.append("agent.options=" + ",".join(f'"{key}={value!r}"' for key, value in options.items()))
+        given.append("agent.options=" + ",".join(f'"{key}={_literal(value)}"' for key, value in options.items()))
     return given
 
 

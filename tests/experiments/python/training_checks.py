@@ -177,8 +177,9 @@ class AgentsInPython(InFolder):
     def test_the_deterministic_mode_is_bit_equal(self):
         config = without_agent(python_td3.experiment("Pendulum-v1", 600), replay={"minimum_items": 100}, actors={"random_steps": 100})
         config.update(deterministic=True, evaluation={"episodes": 1, "video": False})
-        options = {"batch_size": 32, "policy_layers": (16,)}
-        first, second = (self.train(config, agent=python_td3.Td3, agent_options=options).parameters() for _ in range(2))
+        options = {"batch_size": 32, "policy_layers": (16,), "learning_rate": 0.25e-3}
+        of_numpy = {**options, "batch_size": np.int64(32), "learning_rate": np.float64(0.25e-3)}
+        first, second = (self.train(config, agent=python_td3.Td3, agent_options=given).parameters() for given in (options, of_numpy))
         self.assertEqual(first.keys(), second.keys())
         for name, tensor in first.items():
             self.assertTrue(torch.equal(tensor, second[name]), name)

@@ -69,6 +69,11 @@ class Rewards(unittest.TestCase):
         limit = float(np.median(4 * rewards))
         np.testing.assert_array_equal(played("walker_walk", ACTIONS, reward_scale=4, reward_clip=limit)[1], np.minimum(4 * rewards, limit))
 
+    def test_a_number_of_numpy_is_a_number(self):
+        expected = played("walker_walk", ACTIONS, reward_scale=0.5)
+        for number in (np.float64(0.5), np.float32(0.5)):
+            self.assertTrue(same(played("walker_walk", ACTIONS, reward_scale=number), expected))
+
     def test_the_log_has_a_line_for_each_episode_with_unscaled_rewards(self):
         with tempfile.TemporaryDirectory() as folder:
             log = pathlib.Path(folder) / "episodes.jsonl"
