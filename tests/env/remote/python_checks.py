@@ -896,6 +896,15 @@ class Playing(Tests):
         with self.assertRaisesRegex(troupe_env.RemoteError, "reset all environments"):
             client.play(np.zeros((1, 6)))
 
+    def test_a_client_whose_peer_was_killed_closes_and_leaves_nothing_open(self):
+        process = self.command("python", "troupe_env.idle:make")
+        environment = troupe_env.GymnasiumEnv(endpoint=self.endpoint)
+        client = environment._client
+        process.kill()
+        process.wait()
+        environment.close()
+        self.assertEqual((environment._client, client._context, client._socket, client._heart), (None, None, None, None))
+
     def test_a_peer_that_stalls_or_lies_is_given_up(self):
         context = zmq.Context()
         socket = context.socket(zmq.ROUTER)

@@ -95,7 +95,7 @@ class Client:
             try:
                 self._ask(Envelope(bye=Bye()))
                 self._wait("gone", 0.2, "a bye", "farewell")
-            except (RemoteError, zmq.ZMQError):
+            except (MessageError, zmq.ZMQError):  # the peer takes the environments back by itself
                 pass
         self._disconnect()
         self._context.term()
