@@ -905,6 +905,18 @@ class Playing(Tests):
         environment.close()
         self.assertEqual((environment._client, client._context, client._socket, client._heart), (None, None, None, None))
 
+    def test_an_interrupt_while_a_client_connects_leaves_no_socket_open(self):
+        sockets = []
+
+        class Interrupted(troupe_env.Client):
+            def _wait(self, *_):
+                sockets.append(self._socket)
+                raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            Interrupted(self.endpoint)
+        self.assertTrue(sockets[0].closed)
+
     def test_a_peer_that_stalls_or_lies_is_given_up(self):
         context = zmq.Context()
         socket = context.socket(zmq.ROUTER)

@@ -78,6 +78,7 @@ class Client:
         try:
             self._connect()
         except BaseException:
+            self._disconnect()  # term() waits for open sockets, forever
             self._context.term()
             raise
 
