@@ -223,12 +223,14 @@ class PlainPort:
         peer = self._peers.get(number)
         if peer is None:
             return
-        before = peer.reader.held_bytes
+        before, taken, wrong = peer.reader.held_bytes, None, None
         try:
             taken = peer.reader.take()
         except StrangerError as why:
-            return self._leave(number, str(why))
+            wrong = str(why)
         self._held += peer.reader.held_bytes - before
+        if wrong is not None:
+            return self._leave(number, wrong)
         if self._held > self._max_held_bytes:
             most = max(self._peers, key=lambda n: self._peers[n].reader.held_bytes)
             self._leave(most, "the longest of too many unfinished messages")
