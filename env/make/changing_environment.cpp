@@ -48,6 +48,9 @@ void ChangingEnvironment::make_with(const TaskOptions::List& options) {
         "environment " + spec_.name
         + " has different observations or actions with its new options; options "
           "that change during a run must keep both");
+  std::vector<std::byte> lasting; // running statistics outlive a change of the options
+  inner_->save_lasting_state(lasting);
+  made->load_lasting_state(lasting);
   inner_ = std::move(made);
   config_ = std::move(config);
 }

@@ -31,8 +31,9 @@ private:
   std::shared_ptr<const List> now_;
 };
 
-/// An environment that makes its task again before an episode if the options have changed. A saved
-/// state contains the options. reset() and load_state() throw what make_environment() throws, and
+/// An environment that makes its task again before an episode if the options have changed. What
+/// later episodes depend on, such as running statistics, is kept. A saved state contains the
+/// options. reset() and load_state() throw what make_environment() throws, and
 /// std::runtime_error if the observations or actions differ with the new options.
 class ChangingEnvironment final : public Environment {
 public:

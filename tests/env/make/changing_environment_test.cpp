@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "env/make/make.hpp"
+
 using namespace troupe::env;
 
 namespace {
@@ -50,6 +52,28 @@ TEST_CASE("A saved state continues its episode with the options that the episode
   CHECK(first.observation == second.observation);
   second.begin();
   CHECK(second.steps_to_the_end() == 3);
+}
+
+TEST_CASE("Running statistics of the observations outlive a change of the options") {
+  const EnvironmentConfig config{.task = "Pendulum-v1",
+                                 .options = {"max_episode_steps=3"},
+                                 .normalization = {.mode = "running"}};
+  const auto options = std::make_shared<TaskOptions>(config.options);
+  ChangingEnvironment changing(config, options);
+  const auto plain = make_environment(config);
+  std::vector<std::byte> ours(changing.spec().observation_bytes());
+  std::vector<std::byte> expected(ours.size());
+  const std::vector<double> action(changing.spec().action.size(), 0.3);
+  changing.reset(kSeed, ours);
+  plain->reset(kSeed, expected);
+  for (int i = 0; i < 3; ++i) {
+    changing.step(action, ours);
+    plain->step(action, expected);
+  }
+  options->set({"max_episode_steps=5"});
+  changing.reset(kSeed + 1, ours);
+  plain->reset(kSeed + 1, expected);
+  CHECK(ours == expected);
 }
 
 TEST_CASE("Damaged states and refused options throw, and the environment stays usable") {
