@@ -248,14 +248,16 @@ void ReplayTable::save(const std::string& folder) {
   const std::scoped_lock lock(saving_);
   replay::TableSnapshot snapshot;
   shard_.with_table([&](replay::Table& table) { snapshot = table.snapshot(); });
-  const fs::path place(folder);
+  fs::path place(folder);
+  if (!place.has_filename()) // a slash at the end: temporary folders are named after the folder
+    place = place.parent_path();
   if (!fs::exists(fs::symlink_status(place))) {
     replay::write_checkpoint(snapshot, place);
     return;
   }
   if (!fs::exists(place / replay::kManifestName))
     throw std::invalid_argument(folder + " exists and is not a saved table; name another folder");
-  const fs::path fresh(folder + ".new");
+  const fs::path fresh(place.string() + ".new");
   fs::remove_all(fresh);
   replay::write_checkpoint(snapshot, fresh);
   if (renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) != 0)

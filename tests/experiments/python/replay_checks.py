@@ -297,6 +297,16 @@ class Files(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "nowhere"):
             table.save(self.path / "nowhere" / "table")
 
+    def test_a_folder_may_be_named_with_a_slash_at_its_end(self):
+        table = Table(COLUMNS)
+        for count in (1, 2):
+            fill(table, [count])
+            table.save(f"{self.path}/")
+            self.assertEqual([entry.name for entry in self.path.parent.iterdir()], ["table"])
+            other = Table(COLUMNS)
+            other.load(f"{self.path}/")
+            self.assertEqual(len(other), count)
+
     def test_what_is_damaged_or_different_changes_nothing(self):
         table = Table(COLUMNS)
         fill(table, range(1000))
