@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "env/checks.hpp"
 #include "env/nearest_names.hpp"
@@ -138,10 +139,13 @@ void Dictionary::write_arrays(const Part& part, std::byte* out) const {
 }
 
 void Dictionary::write(std::span<std::byte> observation) {
-  if (renderers_.empty())
+  if (renderers_.empty()) {
+    std::vector<std::unique_ptr<Renderer>> made; // kept only if all of them can be made
     for (const Part& part : parts_)
       for (const PixelOptions& camera : part.cameras)
-        renderers_.push_back(make_renderer(*physics(), camera));
+        made.push_back(make_renderer(*physics(), camera));
+    renderers_ = std::move(made);
+  }
   std::size_t renderer = 0;
   for (const Part& part : parts_) {
     std::byte* out = observation.data() + part.offset;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "env/make/make.hpp"
+#include "env/wrappers/dictionary.hpp"
 #include "env/wrappers/frame_sink.hpp"
 #include "tests/env/fake_environment.hpp"
 
@@ -20,6 +21,17 @@ std::vector<std::byte> seen_by(PixelOptions options, const std::string& camera) 
   Played played(make_environment({.task = "walker_walk", .pixels = options}));
   return played.reset(3).step({1, 1, 1, 1, 1, 1}).observation;
 }
+
+/// Shows the physics of `other`, if any, instead of its own.
+class ShowsAnother final : public Wrapper {
+public:
+  ShowsAnother(std::unique_ptr<Environment> inner, Environment* const& other)
+      : Wrapper(std::move(inner)), other_(other) {}
+  Physics* physics() override { return other_ != nullptr ? other_->physics() : Wrapper::physics(); }
+
+private:
+  Environment* const& other_;
+};
 
 } // namespace
 
@@ -68,6 +80,24 @@ TEST_CASE("A dictionary has its stacked pictures first and then the newest state
   CHECK(newest(1) == seen_by(small(), "back"));
   Played states(make_environment({.task = "walker_walk"}));
   CHECK(newest(2) == states.reset(3).step({1, 1, 1, 1, 1, 1}).observation);
+}
+
+TEST_CASE(
+    "A dictionary draws in a later episode if not all of its renderers could be made before") {
+  const auto pendulum = make_task("pendulum_swingup"); // without a camera of the name "back"
+  Environment* other = nullptr;
+  const std::vector<std::string> names{"pixels", "pixels/back"};
+  Played played(std::make_unique<Dictionary>(
+      std::make_unique<ShowsAnother>(make_task("walker_walk"), other), names, small()));
+  other = pendulum.get();
+  CHECK_THROWS_WITH_AS(played.reset(3), doctest::Contains("'back' is not a camera"),
+                       std::invalid_argument);
+  other = nullptr;
+  played.reset(3).step({1, 1, 1, 1, 1, 1});
+  std::vector<std::byte> expected = seen_by(small(), "0");
+  const auto back = seen_by(small(), "back");
+  expected.insert(expected.end(), back.begin(), back.end());
+  CHECK(played.observation == expected);
 }
 
 TEST_CASE("Randomised colours, lights and cameras are visible and continue from a saved state") {
