@@ -30,11 +30,12 @@ void Doorbell::sleep(std::uint32_t key, Clock::time_point deadline) {
   retract();
 }
 
-void Doorbell::wake() {
+bool Doorbell::wake() {
   if (!sleeping_.exchange(false, std::memory_order_seq_cst))
-    return; // another ringer was first
+    return false; // another ringer was first
   rings_.fetch_add(1, std::memory_order_seq_cst);
   syscall(SYS_futex, word(rings_), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  return true;
 }
 
 } // namespace troupe::env

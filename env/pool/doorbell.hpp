@@ -29,13 +29,11 @@ public:
   }
   void retract() { sleeping_.store(false, std::memory_order_relaxed); }
   void sleep(std::uint32_t key, Clock::time_point deadline);
-  void ring() {
-    if (sleeping_.load(std::memory_order_seq_cst))
-      wake();
-  }
+  /// Returns whether it woke a sleeper: there may be none, or another ringer may be first.
+  bool ring() { return sleeping_.load(std::memory_order_seq_cst) && wake(); }
 
 private:
-  void wake();
+  bool wake();
 
   alignas(64) std::atomic<bool> sleeping_ = false;
   std::atomic<std::uint32_t> rings_ = 0;

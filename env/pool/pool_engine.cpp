@@ -180,8 +180,9 @@ void PoolEngine::start(std::size_t count, bool here) {
   }
   if (bound_)
     return;
-  for (std::size_t t = caller_plays_ ? 1 : 0; t < workers_.size() && wakes > 0; ++t, --wakes)
-    workers_[t]->bell.ring();
+  // Passes over threads that are awake: they may be in a long step while others sleep.
+  for (std::size_t t = caller_plays_ ? 1 : 0; t < workers_.size() && wakes > 0; ++t)
+    wakes -= workers_[t]->bell.ring() ? 1 : 0;
 }
 
 bool PoolEngine::wait(std::size_t results, Clock::time_point deadline) {

@@ -47,3 +47,14 @@ TEST_CASE("A sleeper that waits for several rings always wakes before its deadli
     round.notify_one();
   }
 }
+
+TEST_CASE("A ring reports whether it woke a sleeper") {
+  Doorbell bell;
+  CHECK_FALSE(bell.ring());
+  bell.announce();
+  CHECK(bell.ring());
+  CHECK_FALSE(bell.ring()); // the sleeper is awake
+  bell.announce();
+  bell.retract();
+  CHECK_FALSE(bell.ring());
+}
