@@ -20,6 +20,7 @@ namespace troupe::python {
 namespace {
 
 constexpr std::chrono::milliseconds kSliceOfWait{200}; // until the next check for Ctrl-C
+constexpr double kPatience = 60; // seconds, of calls without a deadline of their own
 
 env::EnvironmentConfig checked_environment(const std::vector<std::string>& assignments) {
   try {
@@ -209,6 +210,10 @@ void PythonPool::finish_earlier(Clock::time_point deadline, double deadline_seco
   unfinished_ = {};
 }
 
+void PythonPool::finish_earlier() {
+  finish_earlier(deadline_in(kPatience), kPatience);
+}
+
 py::tuple PythonPool::reset(const Indices& environments, double deadline_seconds) {
   const Use use(*this);
   const std::span<const std::int32_t> chosen(environments.data(),
@@ -259,8 +264,7 @@ py::tuple PythonPool::step(const py::array& actions, double deadline_seconds) {
 
 void PythonPool::seed(const Indices& environments, const Seeds& seeds) {
   const Use use(*this);
-  constexpr double kPatience = 60; // seconds
-  finish_earlier(deadline_in(kPatience), kPatience);
+  finish_earlier();
   const ReleasedLock released;
   pool_->seed({environments.data(), static_cast<std::size_t>(environments.size())},
               {seeds.data(), static_cast<std::size_t>(seeds.size())});
@@ -268,12 +272,14 @@ void PythonPool::seed(const Indices& environments, const Seeds& seeds) {
 
 void PythonPool::send_reset(const Indices& environments) {
   const Use use(*this);
+  finish_earlier();
   const ReleasedLock released;
   pool_->send_reset({environments.data(), static_cast<std::size_t>(environments.size())});
 }
 
 void PythonPool::send(const Indices& environments, const py::array& actions) {
   const Use use(*this);
+  finish_earlier();
   const std::span<const std::int32_t> chosen(environments.data(),
                                              static_cast<std::size_t>(environments.size()));
   with_actions(actions, chosen.size(), [&](auto numbers) {
@@ -289,6 +295,7 @@ py::tuple PythonPool::receive(std::size_t rows, double deadline_seconds) {
                                 + " results; it must be of 1 to "
                                 + std::to_string(pool_->environments()));
   const Clock::time_point deadline = deadline_in(deadline_seconds);
+  finish_earlier(deadline, deadline_seconds);
   const Results into = results(rows);
   for (;;) {
     {
@@ -307,6 +314,7 @@ py::tuple PythonPool::receive(std::size_t rows, double deadline_seconds) {
 py::array PythonPool::pictures(int count, PictureKind kind, int height, int width,
                                const std::string& camera) {
   const Use use(*this);
+  finish_earlier();
   return pictures_.draw(*pool_, count, kind, height, width, camera, threads_);
 }
 
@@ -317,6 +325,7 @@ std::size_t PythonPool::in_flight() {
 
 std::string PythonPool::error(int environment) {
   const Use use(*this);
+  finish_earlier();
   return pool_->error(environment);
 }
 
@@ -327,6 +336,7 @@ bool PythonPool::in_service(int environment) {
 
 py::bytes PythonPool::save_state() {
   const Use use(*this);
+  finish_earlier();
   std::vector<std::byte> state;
   {
     const ReleasedLock released;
@@ -337,6 +347,7 @@ py::bytes PythonPool::save_state() {
 
 void PythonPool::load_state(const py::bytes& state) {
   const Use use(*this);
+  finish_earlier();
   const std::string_view bytes(state);
   const ReleasedLock released;
   const auto left = pool_->load_state(std::as_bytes(std::span(bytes)));

@@ -71,6 +71,7 @@ private:
   pybind11::tuple play(Results results, double deadline_seconds, const Start& start);
   bool finish_in_slices(env::EnvironmentPool::Clock::time_point deadline);
   void finish_earlier(env::EnvironmentPool::Clock::time_point deadline, double deadline_seconds);
+  void finish_earlier(); // for calls without a deadline
   template <typename Do>
   auto with_actions(const pybind11::array& actions, std::size_t rows, const Do& act);
 

@@ -398,6 +398,16 @@ except KeyboardInterrupt:
         envs.reset(seed=1)
         envs.step(np.zeros((512, 21), np.float32))
 
+    def test_a_state_is_saved_after_a_deadline_has_passed(self):
+        envs, other = (troupe.make_vec("humanoid_run", 64, num_threads=2, deadline=deadline) for deadline in (0, 60))
+        with self.assertRaisesRegex(TimeoutError, "deadline of 0"):
+            envs.reset(seed=1)
+        other.load_state(envs.save_state())
+        observations, *_ = other.step(np.zeros((64, 21), np.float32))
+        expected = troupe.make_vec("humanoid_run", 64, num_threads=2)
+        expected.reset(seed=1)
+        np.testing.assert_array_equal(observations, expected.step(np.zeros((64, 21), np.float32))[0])
+
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
