@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace troupe::env::remote {
 
@@ -15,14 +16,19 @@ Leases::Taken Leases::take(std::uint64_t session, std::size_t count, Time now) {
   if (count == 0 || sessions_.contains(session))
     return taken;
   if (free_.size() < count) {
+    std::vector<std::uint64_t> silent;
+    std::size_t available = free_.size();
     for (const auto& [id, other] : sessions_)
-      if (now - other.seen > silence_)
-        taken.forgotten.push_back(id);
-    for (const std::uint64_t id : taken.forgotten)
+      if (now - other.seen > silence_) {
+        silent.push_back(id);
+        available += other.environments.size();
+      }
+    if (available < count)
+      return taken; // their environments would not suffice either
+    for (const std::uint64_t id : silent)
       give_back(id);
+    taken.forgotten = std::move(silent);
   }
-  if (free_.size() < count)
-    return taken;
   const auto middle = free_.begin() + static_cast<std::ptrdiff_t>(count);
   taken.environments.assign(free_.begin(), middle);
   free_.erase(free_.begin(), middle);

@@ -21,7 +21,8 @@ public:
   };
 
   /// Assigns `count` environments to a new session, or none if there are too few. If it needs more,
-  /// it takes environments back from sessions that have been silent too long.
+  /// it takes environments back from sessions that have been silent too long, unless they are too
+  /// few even then.
   Taken take(std::uint64_t session, std::size_t count, Time now);
 
   bool seen(std::uint64_t session, Time now); // returns false if there is no such session

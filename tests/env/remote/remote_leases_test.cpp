@@ -42,3 +42,15 @@ TEST_CASE("A session that is silent for exactly the patience keeps its environme
   CHECK(leases.take(2, 1, start + 100ms).environments.empty());
   CHECK(leases.take(2, 1, start + 101ms).environments.size() == 1);
 }
+
+TEST_CASE("A silent session keeps its environments if they would not suffice for another session") {
+  Leases leases(4, 100ms);
+  const Leases::Time start{};
+  leases.take(1, 1, start);
+  leases.take(2, 2, start);
+  CHECK(leases.seen(2, start + 150ms));
+  const auto taken = leases.take(3, 3, start + 150ms);
+  CHECK(taken.environments.empty());
+  CHECK(taken.forgotten.empty());
+  CHECK(leases.seen(1, start + 150ms));
+}

@@ -232,7 +232,8 @@ class Server:
             return
         if len(self._free) < count:
             now = time.monotonic()
-            for number in [n for n, other in self._sessions.items() if now - other.seen > self._silence]:
+            silent = {n: len(other.players) for n, other in self._sessions.items() if now - other.seen > self._silence}
+            for number in silent if len(self._free) + sum(silent.values()) >= count else ():
                 self._forget(number)
                 self._log("a client has been silent for too long; its environments were taken back")
         if len(self._free) < count:
