@@ -39,6 +39,18 @@ struct InsertionDecoder::Plan {
   std::size_t longest = 0; // chunks of the longest item
   std::size_t opened = 0;  // bytes of new chunks
   bool missing = false;
+  bool starts_over = false; // the chunks known before are not used again
+
+  /// True if the message contains rows of a known chunk that neither overlap nor continue the rows
+  /// that are present.
+  bool has_gap(const wire::Insert& header) const {
+    return std::any_of(header.rows().begin(), header.rows().end(), [this](const wire::Rows& rows) {
+      const auto at = chunks.find(rows.chunk());
+      return at != chunks.end()
+             && (rows.first() > at->second.high
+                 || std::uint64_t{rows.first()} + rows.count() < at->second.low);
+    });
+  }
 };
 
 InsertionDecoder::InsertionDecoder(const Signature& signature, const Limits& limits)
@@ -103,6 +115,14 @@ InsertionDecoder::Result InsertionDecoder::decode(const wire::Insert& header,
     for (const Known& one : known->second.chunks)
       plan.chunks[one.chunk->id()] = {
           .chunk = one.chunk, .capacity = one.chunk->capacity(), .low = one.low, .high = one.high};
+  if (plan.has_gap(header)) { // the rows in between are missing
+    // A table follows an item from each chunk to the next one, so a chunk must not be replaced
+    // beside a neighbour that stays. A complete message contains all rows of its items.
+    plan.missing = !header.complete();
+    plan.starts_over = header.complete();
+    if (plan.starts_over)
+      plan.chunks.clear();
+  }
   if (!plan_rows(header, frames, plan, why) || !plan_shapes(header, plan, why))
     return Result::garbage;
   if (const Result found = plan_items(header, frames[0], plan, why); found != Result::insertion)
@@ -135,12 +155,7 @@ bool InsertionDecoder::plan_rows(const wire::Insert& header, std::span<const Fra
       why = "rows of one chunk twice";
       return false;
     }
-    const bool apart = !added && (rows.first() > chunk.high || end < chunk.low);
-    if (apart && !header.complete()) {
-      plan.missing = true; // the rows in between are missing
-      continue;
-    }
-    if (added || apart) {
+    if (added) {
       chunk = {.chunk = nullptr,
                .capacity = header.capacity(),
                .low = rows.first(),
@@ -218,7 +233,7 @@ InsertionPtr InsertionDecoder::apply(Writer& from, const wire::Insert& header,
   made->rows.reserve(static_cast<std::size_t>(header.rows_size()));
   made->items.resize(plan.records.size());
   from.chunks.reserve(from.chunks.size() + static_cast<std::size_t>(header.rows_size()));
-  from.closed.reserve(from.closed.size() + static_cast<std::size_t>(header.rows_size()));
+  from.closed.reserve(from.closed.size() + from.chunks.size());
   for (auto& [id, chunk] : plan.chunks)
     if (!chunk.chunk)
       chunk.chunk = std::make_shared<Chunk>(layout_, id, chunk.capacity);
@@ -238,6 +253,11 @@ InsertionPtr InsertionDecoder::apply(Writer& from, const wire::Insert& header,
     if (!header.priorities().empty())
       item.priority = header.priorities(static_cast<int>(i));
   }
+  if (plan.starts_over) { // earlier items keep the old chunks
+    for (Known& one : from.chunks)
+      from.closed.push_back(std::move(one.chunk));
+    from.chunks.clear();
+  }
   for (int i = 0; i < header.rows_size(); ++i) {
     const wire::Rows& rows = header.rows(i);
     const std::shared_ptr<Chunk>& chunk = plan.chunks.at(rows.chunk()).chunk;
@@ -245,11 +265,6 @@ InsertionPtr InsertionDecoder::apply(Writer& from, const wire::Insert& header,
                               [&](const Known& one) { return one.chunk->id() == rows.chunk(); });
     if (known == from.chunks.end())
       known = from.chunks.insert(known, {chunk, rows.first(), rows.first()});
-    if (known->chunk != chunk) {
-      // The rows in between were lost. Items with the old rows keep the old chunk.
-      from.closed.push_back(std::move(known->chunk));
-      *known = {chunk, rows.first(), rows.first()};
-    }
     // Other threads may be reading the rows that are already present, so only new rows are written.
     const auto write = [&](std::uint32_t begin, std::uint32_t end) {
       if (begin >= end)

@@ -22,7 +22,8 @@ struct ItemRecord;
 /// The whole message is checked before anything is allocated for it; a message that is garbage or
 /// lacks rows changes nothing. Chunks that only the decoder holds count towards `max_bytes` at full
 /// capacity. Above that limit the least recently active writers are forgotten, and their next
-/// insertion is `missing`.
+/// insertion is `missing`. A complete insertion with a gap before or after the rows that are
+/// present of one of its chunks replaces all chunks of its writer; earlier items keep the old ones.
 class InsertionDecoder {
 public:
   struct Limits {

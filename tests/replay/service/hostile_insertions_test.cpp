@@ -111,6 +111,46 @@ TEST_CASE(
   CHECK_EQ(forged.why, "rows of one chunk twice");
 }
 
+TEST_CASE("Items keep their chunks if an insertion that was lost arrives after a later one") {
+  InsertionDecoder decoder(kNumbers, {.max_chunk_bytes = kMiB, .max_writers = 8});
+  Table table({.max_items = 3}, kNumbers, 1);
+  const auto insert = [&](Forged& forged, std::uint64_t sequence, const ItemRecord& item) {
+    forged.header.set_sequence(sequence);
+    forged.header.add_chunks(0);
+    forged.header.add_chunks(1);
+    forged.set_items({item});
+    REQUIRE(forged.decode(decoder) == Result::insertion);
+    table.insert(*forged.insertion);
+  };
+  const auto check = [&](std::uint64_t key, const Forged& from) {
+    const Item item = table.item(key);
+    const Item& sent = from.insertion->items[0];
+    REQUIRE_EQ(item.chunks.size(), sent.chunks.size());
+    for (std::size_t i = 0; i < item.chunks.size(); ++i)
+      REQUIRE(item.chunks[i] == sent.chunks[i]);
+  };
+  Forged first(7, 8);
+  first.add_rows(0, 0, 8);
+  first.add_rows(1, 0, 2);
+  insert(first, 1, {.chunk = 0, .begin = 6, .rows = 4});
+  Forged third(7, 8);
+  third.add_rows(1, 6, 2); // after a gap
+  insert(third, 3, {.chunk = 1, .begin = 6, .rows = 2});
+  Forged second(7, 8);
+  second.add_rows(0, 7, 1);
+  second.add_rows(1, 0, 3);
+  insert(second, 2, {.chunk = 0, .begin = 7, .rows = 4});
+  check(0, first);
+  check(1, third);
+  check(2, second);
+  Forged other(8, 8);
+  other.add_rows(0, 0, 1);
+  insert(other, 1, {.chunk = 0, .begin = 0, .rows = 1}); // removes the oldest item
+  CHECK_FALSE(table.contains(0));
+  check(1, third);
+  check(2, second);
+}
+
 TEST_CASE("Items that together span too many chunks are refused") {
   InsertionDecoder decoder(kNumbers, {.max_chunk_bytes = kMiB, .max_writers = 8});
   Forged forged(3, 1);
