@@ -216,6 +216,7 @@ std::vector<TableChunks::Held> load_chunks(const TableState& into,
   const bool decodes = into.config.compression == Compression::none;
   ChunkEncoder decoder(into.config.compression);
   std::vector<TableChunks::Held> held(stored.size());
+  std::set<const CheckpointBlob*> used;
   std::set<std::pair<std::uint64_t, std::uint64_t>> on_disk;
   std::size_t bytes = 0;
   for (std::size_t i = stored.size(); i-- > 0;) {
@@ -225,6 +226,8 @@ std::vector<TableChunks::Held> load_chunks(const TableState& into,
     const CheckpointBlob* blob = from.find(stored[i].key);
     if (blob == nullptr || saved.number() >= next_number)
       file.fail("is damaged: a chunk is missing");
+    if (!used.insert(blob).second)
+      file.fail("is damaged: two chunks share one place");
     const ChunkRange range{layout, saved.id(), saved.capacity(), saved.low(), saved.high()};
     ChunkPtr chunk;
     const std::size_t older = i * sizeof(Chunk); // needed even if all older chunks stay on disk
@@ -232,8 +235,7 @@ std::vector<TableChunks::Held> load_chunks(const TableState& into,
       const BlobRef& ref =
           adopted.at(stored[i].saved)[static_cast<std::size_t>(blob - from.blobs().data())];
       chunk = std::make_shared<const Chunk>(range, store, ref);
-      if (!on_disk.emplace(ref.segment, ref.place.offset).second)
-        file.fail("is damaged: two chunks share one place");
+      on_disk.emplace(ref.segment, ref.place.offset);
     } else {
       chunk = read_chunk(from, *blob, range, decodes ? &decoder : nullptr);
     }

@@ -1,9 +1,19 @@
+#include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <iterator>
+#include <memory>
 #include <random>
+#include <span>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 
+#include "replay/replay.pb.h"
+#include "replay/storage/blocks.hpp"
+#include "replay/storage/segment_store.hpp"
 #include "replay/table/table.hpp"
 #include "tests/replay/table/saved_table.hpp"
 #include "tests/replay/table/set_priority.hpp"
@@ -232,6 +242,59 @@ TEST_CASE("A damaged header with correct checksums is refused or loads a usable 
     }
   }
   CHECK_GT(refused, 200);
+}
+
+/// Writes the checkpoint of a table without priorities, whose remover is fifo, with changed
+/// contents and correct checksums.
+void write_changed(const fs::path& from, const fs::path& to,
+                   const std::function<void(wire::SavedTable&, std::vector<ItemWindow>&)>& change) {
+  const std::vector<std::byte> header = header_of(from);
+  BlockReader reader(header, from.string());
+  std::byte begin[16]; // the magic and the version
+  reader.raw(begin, sizeof begin);
+  std::string bytes(reader.begin_block(1 << 20), '\0');
+  reader.unpack(bytes.data(), bytes.size());
+  wire::SavedTable head;
+  REQUIRE(head.ParseFromString(bytes));
+  std::vector<ItemWindow> windows(head.items());
+  std::vector<std::uint32_t> times(head.items());
+  reader.block(windows.data(), windows.size() * sizeof(ItemWindow));
+  reader.block(times.data(), times.size() * sizeof(std::uint32_t));
+  change(head, windows);
+  bytes = head.SerializeAsString();
+  BlockWriter writer;
+  writer.raw(begin, sizeof begin);
+  writer.block(std::as_bytes(std::span(bytes)));
+  writer.block(std::as_bytes(std::span(windows)));
+  writer.block(std::as_bytes(std::span(times)));
+  write_with_header(from, to, writer.bytes());
+}
+
+TEST_CASE("A checkpoint with two chunks at one place is refused, also by a table with a store") {
+  const TemporaryFolder folder;
+  Filled from(pixel_spec(2, 2), {.max_items = 60}, 30);
+  save(from.table, folder / "table");
+  write_changed(folder / "table", folder / "bad", [](wire::SavedTable& head, auto&) {
+    const auto whole = [](const wire::SavedChunk& chunk) {
+      return chunk.low() == 0 && chunk.high() == chunk.capacity();
+    };
+    auto& chunks = *head.mutable_chunks();
+    const auto first = std::find_if(chunks.begin(), chunks.end(), whole);
+    REQUIRE(first != chunks.end());
+    const auto second = std::find_if(std::next(first), chunks.end(), whole);
+    REQUIRE(second != chunks.end());
+    second->set_number(first->number());
+  });
+  TableConfig config = from.config;
+  config.max_bytes = 1; // with a store, all chunks stay on disk
+  for (const bool stores : {false, true}) {
+    Table table(config, from.spec, 1);
+    if (stores)
+      table.spill_to(std::make_shared<SegmentStore>(SegmentStoreConfig{
+          .folder = folder / "spill", .segment_bytes = 65'536, .max_disk_bytes = 1 << 20}));
+    CHECK_THROWS_WITH_AS(table.load(folder / "bad", Table::ConfigChange::accept),
+                         doctest::Contains("two chunks share one place"), std::runtime_error);
+  }
 }
 
 TEST_CASE("A checkpoint of an earlier or later format is refused") {
