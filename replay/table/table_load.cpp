@@ -2,6 +2,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -200,6 +201,38 @@ ChunkPtr read_chunk(const CheckpointReader& from, const CheckpointBlob& blob,
   return decoder ? ChunkPtr(decoder->decode(*encoded, range.low, range.high)) : encoded;
 }
 
+/// The blobs of the loaded checkpoints in a store. Those that were not taken are released at the
+/// end, also if loading fails.
+class AdoptedBlobs {
+public:
+  AdoptedBlobs(std::shared_ptr<SegmentStore> store, std::span<const StoredChunk> stored)
+      : store_(std::move(store)) {
+    for (const StoredChunk& chunk : stored)
+      if (!left_.contains(chunk.saved)) {
+        const std::vector<BlobRef> refs = store_->adopt(chunk.saved->from);
+        left_[chunk.saved].assign(refs.begin(), refs.end());
+      }
+  }
+  ~AdoptedBlobs() {
+    for (const auto& [saved, refs] : left_)
+      for (const std::optional<BlobRef>& ref : refs)
+        if (ref)
+          store_->release(*ref);
+  }
+  AdoptedBlobs(const AdoptedBlobs&) = delete;
+  AdoptedBlobs& operator=(const AdoptedBlobs&) = delete;
+
+  /// Returns a blob, once. The caller must release it.
+  BlobRef take(const SavedTable* saved, const CheckpointBlob* blob) {
+    const auto index = static_cast<std::size_t>(blob - saved->from.blobs().data());
+    return std::exchange(left_.at(saved)[index], std::nullopt).value();
+  }
+
+private:
+  std::shared_ptr<SegmentStore> store_;
+  std::map<const SavedTable*, std::vector<std::optional<BlobRef>>> left_; // as saved->from.blobs()
+};
+
 /// Reads the newest chunks into memory, up to max_bytes. With a store the other chunks stay on
 /// disk.
 std::vector<TableChunks::Held> load_chunks(const TableState& into,
@@ -207,17 +240,13 @@ std::vector<TableChunks::Held> load_chunks(const TableState& into,
                                            std::uint64_t next_number) {
   const auto layout = std::make_shared<const RowLayout>(into.signature);
   const std::shared_ptr<SegmentStore>& store = into.chunks.store();
-  // Where the store has saved->from.blobs()
-  std::map<const SavedTable*, std::vector<BlobRef>> adopted;
+  std::optional<AdoptedBlobs> adopted;
   if (store)
-    for (const StoredChunk& chunk : stored)
-      if (!adopted.contains(chunk.saved))
-        adopted.emplace(chunk.saved, store->adopt(chunk.saved->from));
+    adopted.emplace(store, stored);
   const bool decodes = into.config.compression == Compression::none;
   ChunkEncoder decoder(into.config.compression);
   std::vector<TableChunks::Held> held(stored.size());
   std::set<const CheckpointBlob*> used;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> on_disk;
   std::size_t bytes = 0;
   for (std::size_t i = stored.size(); i-- > 0;) {
     const wire::SavedChunk& saved = stored[i].chunk;
@@ -231,14 +260,10 @@ std::vector<TableChunks::Held> load_chunks(const TableState& into,
     const ChunkRange range{layout, saved.id(), saved.capacity(), saved.low(), saved.high()};
     ChunkPtr chunk;
     const std::size_t older = i * sizeof(Chunk); // needed even if all older chunks stay on disk
-    if (store && bytes + older >= static_cast<std::size_t>(into.config.max_bytes)) {
-      const BlobRef& ref =
-          adopted.at(stored[i].saved)[static_cast<std::size_t>(blob - from.blobs().data())];
-      chunk = std::make_shared<const Chunk>(range, store, ref);
-      on_disk.emplace(ref.segment, ref.place.offset);
-    } else {
+    if (adopted && bytes + older >= static_cast<std::size_t>(into.config.max_bytes))
+      chunk = std::make_shared<const Chunk>(range, store, adopted->take(stored[i].saved, blob));
+    else
       chunk = read_chunk(from, *blob, range, decodes ? &decoder : nullptr);
-    }
     bytes += chunk->bytes();
     held[i].chunk = std::move(chunk);
     held[i].low = saved.low();
@@ -246,10 +271,6 @@ std::vector<TableChunks::Held> load_chunks(const TableState& into,
     held[i].number = saved.number();
     held[i].closed = true;
   }
-  for (const auto& [saved, refs] : adopted)
-    for (const BlobRef& ref : refs)
-      if (!on_disk.contains({ref.segment, ref.place.offset}))
-        store->release(ref);
   for (std::uint32_t i = 0; i < held.size(); ++i)
     if (const std::uint32_t next = stored[i].chunk.next(); next != 0) {
       if (next - 1 == i)

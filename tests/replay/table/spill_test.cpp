@@ -2,14 +2,18 @@
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "replay/storage/checkpoint_reader.hpp"
+#include "replay/storage/storage_error.hpp"
 #include "replay/table/table.hpp"
 #include "tests/replay/table/saved_table.hpp"
 #include "tests/replay/table/set_priority.hpp"
@@ -188,6 +192,31 @@ TEST_CASE("A table on disk is saved and restored, to disk without copying or int
         != std::string::npos);
   CHECK_EQ(memory.stats().chunks_on_disk, 0);
   CHECK(next_sample(memory, 500) == next_sample(restored, 500));
+}
+
+TEST_CASE("A load that fails leaves no blob of its checkpoint in the store") {
+  const TemporaryFolder folder;
+  Table table({.max_items = 4000}, spec(), 7);
+  TwoSources source;
+  for (int i = 0; i < 50; ++i)
+    table.insert(*source.next());
+  save(table, folder / "1");
+  const CheckpointReader reader(folder / "1");
+  const CheckpointBlob blob = reader.blobs()[0];
+  const std::filesystem::path segment = reader.segments()[blob.segment]->path();
+  const std::string whole = read_bytes(segment);
+  std::string damaged = whole;
+  damaged.at(blob.place.offset) ^= '\1';
+  write_bytes(segment, damaged);
+  Table restored({.max_items = 4000}, spec(), 1);
+  const auto store = store_in(folder);
+  restored.spill_to(store);
+  CHECK_THROWS_AS(restored.load(folder / "1"), StorageError);
+  CHECK_EQ(store->stats().blobs, 0);
+  write_bytes(segment, whole);
+  restored.load(folder / "1");
+  CHECK_EQ(store->stats().blobs, static_cast<std::uint64_t>(restored.stats().chunks_on_disk));
+  CHECK_EQ(restored.stats().items, table.stats().items);
 }
 
 TEST_CASE("Batches are gathered from disk while the table spills and compacts") {
