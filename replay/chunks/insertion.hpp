@@ -69,6 +69,8 @@ bool fits(const ItemShape& shape, std::size_t columns, std::uint32_t rows);
 /// null shape shows all rows.
 std::uint32_t rows_shown(const ItemShape* shape, std::size_t column, std::uint32_t rows);
 
+constexpr std::uint32_t kMostWindow = std::uint32_t{1} << 24; // rows of an item's window
+
 /// A window of consecutive rows of one writer. It begins in chunks[0] at row `begin` and continues
 /// at row 0 of the next chunks. A transition consists of the frames of its observation (`history`
 /// rows and the row at which it starts) and `steps()` further rows.

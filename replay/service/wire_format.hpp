@@ -21,7 +21,6 @@
 namespace troupe::replay {
 
 constexpr std::uint32_t kProtocol = 5;
-constexpr std::uint32_t kMostWindow = std::uint32_t{1} << 24; // rows of an item's window
 constexpr std::size_t kPartBytes = std::size_t{1} << 20; // default size of a message of a sample
 
 constexpr std::size_t kHeaderBytes = std::size_t{2} << 20; // of any message

@@ -124,8 +124,8 @@ void check_window(const BlockReader& file, const wire::SavedTable& head,
                   const std::vector<ShapePtr>& shapes, const ItemWindow& window) {
   const auto chunks = static_cast<std::uint32_t>(head.chunks_size());
   bool fine =
-      window.chunk < chunks && window.rows >= 1 && window.history < window.rows
-      && window.shape < shapes.size()
+      window.chunk < chunks && window.rows >= 1 && window.rows <= kMostWindow
+      && window.history < window.rows && window.shape < shapes.size()
       && (window.shape == 0
           || (shapes[window.shape]
               && fits(*shapes[window.shape], shapes[window.shape]->columns.size(), window.rows)));

@@ -1,12 +1,13 @@
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <random>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -270,20 +271,23 @@ void write_changed(const fs::path& from, const fs::path& to,
   write_with_header(from, to, writer.bytes());
 }
 
+/// The positions of the first two chunks that contain all their rows.
+std::pair<int, int> whole_chunks(const wire::SavedTable& head) {
+  std::vector<int> found;
+  for (int i = 0; i < head.chunks_size(); ++i)
+    if (head.chunks(i).low() == 0 && head.chunks(i).high() == head.chunks(i).capacity())
+      found.push_back(i);
+  REQUIRE_GE(found.size(), 2);
+  return {found[0], found[1]};
+}
+
 TEST_CASE("A checkpoint with two chunks at one place is refused, also by a table with a store") {
   const TemporaryFolder folder;
   Filled from(pixel_spec(2, 2), {.max_items = 60}, 30);
   save(from.table, folder / "table");
   write_changed(folder / "table", folder / "bad", [](wire::SavedTable& head, auto&) {
-    const auto whole = [](const wire::SavedChunk& chunk) {
-      return chunk.low() == 0 && chunk.high() == chunk.capacity();
-    };
-    auto& chunks = *head.mutable_chunks();
-    const auto first = std::find_if(chunks.begin(), chunks.end(), whole);
-    REQUIRE(first != chunks.end());
-    const auto second = std::find_if(std::next(first), chunks.end(), whole);
-    REQUIRE(second != chunks.end());
-    second->set_number(first->number());
+    const auto [first, second] = whole_chunks(head);
+    head.mutable_chunks(second)->set_number(head.chunks(first).number());
   });
   TableConfig config = from.config;
   config.max_bytes = 1; // with a store, all chunks stay on disk
@@ -295,6 +299,26 @@ TEST_CASE("A checkpoint with two chunks at one place is refused, also by a table
     CHECK_THROWS_WITH_AS(table.load(folder / "bad", Table::ConfigChange::accept),
                          doctest::Contains("two chunks share one place"), std::runtime_error);
   }
+}
+
+TEST_CASE("A checkpoint with an item of more rows than any window has is refused") {
+  const TemporaryFolder folder;
+  Filled from(pixel_spec(2, 2), {.max_items = 60}, 30);
+  save(from.table, folder / "table");
+  const auto change = [](wire::SavedTable& head, std::vector<ItemWindow>& windows) {
+    const auto [first, second] = whole_chunks(head); // they continue in each other for ever
+    head.mutable_chunks(first)->set_next(static_cast<std::uint32_t>(second) + 1);
+    head.mutable_chunks(second)->set_next(static_cast<std::uint32_t>(first) + 1);
+    const auto item = std::find_if(windows.begin(), windows.end(),
+                                   [chunk = static_cast<std::uint32_t>(first)](
+                                       const ItemWindow& w) { return w.chunk == chunk; });
+    REQUIRE(item != windows.end());
+    item->rows = 0xffffffffU;
+  };
+  write_changed(folder / "table", folder / "bad", change);
+  Table table(from.config, from.spec, 1);
+  CHECK_THROWS_WITH_AS(table.load(folder / "bad"),
+                       doctest::Contains("an item is outside its chunks"), std::runtime_error);
 }
 
 TEST_CASE("A checkpoint of an earlier or later format is refused") {
