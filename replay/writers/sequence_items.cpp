@@ -8,8 +8,6 @@ namespace troupe::replay {
 
 namespace {
 
-constexpr std::int64_t kMostRows = std::int64_t{1} << 24;
-
 void check_range(const char* field, std::int64_t value, std::int64_t least, std::int64_t most) {
   if (value < least || value > most)
     throw std::invalid_argument("replay sequences: " + std::string(field) + " is "
@@ -44,8 +42,8 @@ private:
 } // namespace
 
 void check(const SequenceOptions& options) {
-  check_range("length", options.length, 1, kMostRows);
-  check_range("period", options.period, 1, kMostRows);
+  check_range("length", options.length, 1, kMostWindow);
+  check_range("period", options.period, 1, kMostWindow);
   check_range("burn_in (less than the length)", options.burn_in, 0, options.length - 1);
 }
 

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxWrittenChunkBytes = std::size_t{1} << 30;
-constexpr std::int64_t kMaxReach = std::int64_t{1} << 24; // rows
 
 std::int64_t rows_per_chunk(const RowLayout& layout, const WriterOptions& options) {
   if (options.chunk_rows == 0)
@@ -28,9 +27,9 @@ std::int64_t rows_per_chunk(const RowLayout& layout, const WriterOptions& option
 }
 
 std::int64_t checked_reach(std::int64_t reach) {
-  if (reach < 1 || reach > kMaxReach)
+  if (reach < 1 || reach > kMostWindow)
     throw std::invalid_argument("replay writer: reach is " + std::to_string(reach)
-                                + " but must be 1 to " + std::to_string(kMaxReach) + " rows");
+                                + " but must be 1 to " + std::to_string(kMostWindow) + " rows");
   return reach;
 }
 

@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x3430545257505254U; // "TRPWRT04"
 constexpr std::uint32_t kNoShape = 0xffffffffU;
-constexpr std::uint64_t kMostSavedRows = std::uint64_t{1} << 24;
 constexpr std::int64_t kLastRow = std::int64_t{1} << 60;
 
 struct WriterStateHead {
@@ -91,7 +90,7 @@ WriterStateHead take_head(std::span<const std::byte>& in, const RowLayout& layou
   if (head.capacity != static_cast<std::uint64_t>(capacity))
     refuse("was saved with chunks of " + std::to_string(head.capacity) + " rows, not "
            + std::to_string(capacity) + "; give both the same chunk_rows");
-  if (head.rows > kMostSavedRows || head.end < 0 || head.end > kLastRow)
+  if (head.rows > kMostWindow || head.end < 0 || head.end > kLastRow)
     refuse("is damaged: its counts make no sense");
   if (head.shapes > in.size() || head.items > in.size() / sizeof(SavedItem)
       || head.rows > in.size() / (layout.row_bytes + 1))
