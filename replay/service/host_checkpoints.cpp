@@ -113,12 +113,19 @@ std::uint64_t HostCheckpoints::write(ShardHost& host) {
   const std::scoped_lock lock(writing_);
   const std::uint64_t number = ++newest_;
   const bool links = previous_ != 0 && number % kWholeCheckpointPeriod != 0;
-  fs::create_directories(options_.folder / std::to_string(number));
-  for (std::size_t i = 0; i < names_.size(); ++i) {
-    TableSnapshot snapshot;
-    host.with_table([&](Table& table) { snapshot = table.snapshot(); }, i);
-    write_checkpoint(snapshot, path(number, i), links ? path(previous_, i) : fs::path(),
-                     options_.files);
+  const fs::path folder = options_.folder / std::to_string(number);
+  try {
+    fs::create_directories(folder);
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      TableSnapshot snapshot;
+      host.with_table([&](Table& table) { snapshot = table.snapshot(); }, i);
+      write_checkpoint(snapshot, path(number, i), links ? path(previous_, i) : fs::path(),
+                       options_.files);
+    }
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(folder, ignored); // the tables written so far would fill a full disk further
+    throw;
   }
   previous_ = number;
   // Makes the new folder durable before an old one is removed.

@@ -53,8 +53,8 @@ public:
   /// must be destroyed before `host` and this object. With a period of 0 there is no thread.
   [[nodiscard]] std::jthread start(ShardHost& host);
 
-  /// Writes a checkpoint now and returns its number. Throws StorageError. May be called on any
-  /// thread.
+  /// Writes a checkpoint now and returns its number. Throws StorageError, and then leaves no part
+  /// of the checkpoint behind. May be called on any thread.
   std::uint64_t write(ShardHost& host);
 
 private:

@@ -160,6 +160,18 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("A checkpoint that fails at its second table leaves nothing behind") {
+  const TemporaryFolder folder;
+  Served served(folder / "checkpoints");
+  served.add(0, 50);
+  REQUIRE_EQ(served.checkpoints.write(served.host), 1);
+  const fs::path failed = folder / "checkpoints" / "2";
+  fs::create_directories(failed / "table-%2e%2e%2fa%20b"); // in the way of the second table
+  CHECK_THROWS_AS(served.checkpoints.write(served.host), StorageError);
+  CHECK_FALSE(fs::exists(failed));
+  CHECK_EQ(served.checkpoints.write(served.host), 3);
+}
+
 TEST_CASE("Checkpoints are written every period, and a failure is logged") {
   const TemporaryFolder folder;
   const fs::path root = folder / "checkpoints";
