@@ -101,7 +101,8 @@ private:
 };
 
 /// Assembles episodes from the insertions of one Writer of transitions. The log-probabilities come
-/// from the extra kPlayedLogProbability. Used by one thread at a time.
+/// from the extra kPlayedLogProbability. Steps that no item of the writer covers may be missing.
+/// Used by one thread at a time.
 class EpisodeJoiner {
 public:
   explicit EpisodeJoiner(const RecordingSpec& spec) : open_(spec) {}

@@ -58,7 +58,8 @@ void Writer::new_chunk() {
   recent_.push_back(current_);
 }
 
-/// Closes the chunks that new items can no longer cover.
+/// Closes the chunks that new items can no longer cover. If no pending item may cover them either,
+/// drops their rows that were not taken.
 void Writer::close_chunks() {
   const std::int64_t oldest = std::max<std::int64_t>(0, end_ - reach_) / capacity_;
   if (recent_.empty() || static_cast<std::int64_t>(recent_.front()->id()) >= oldest)
@@ -66,7 +67,16 @@ void Writer::close_chunks() {
   const auto kept = std::find_if(recent_.begin(), recent_.end(), [oldest](const ChunkPtr& chunk) {
     return static_cast<std::int64_t>(chunk->id()) >= oldest;
   });
-  closed_.insert(closed_.end(), recent_.begin(), kept);
+  auto unknown = kept; // end of the chunks that a table may know
+  if (items_.empty()) {
+    std::erase_if(full_rows_, [oldest](const ChunkRows& rows) {
+      return static_cast<std::int64_t>(rows.chunk->id()) < oldest;
+    });
+    unknown = std::find_if(recent_.begin(), kept, [this](const ChunkPtr& chunk) {
+      return static_cast<std::int64_t>(chunk->id()) * capacity_ >= named_;
+    });
+  }
+  closed_.insert(closed_.end(), recent_.begin(), unknown);
   recent_.erase(recent_.begin(), kept);
 }
 

@@ -126,7 +126,9 @@ public:
 
   std::int64_t pending_items() const { return static_cast<std::int64_t>(items_.size()); }
 
-  /// Returns the items and rows added since the last take(); nullptr if there are no items.
+  /// Returns the items and rows added since the last take(); nullptr if there are no items. Chunks
+  /// that left the reach while no item was pending are not included, so the memory of a writer
+  /// without items is bounded.
   InsertionPtr take();
 
   const RowLayout& layout() const { return *layout_; }
@@ -157,7 +159,7 @@ private:
   std::int64_t end_ = 0;   // number of the next row; row r is in chunk r / capacity_
   std::int64_t begin_ = 0; // number of the first row of this writer
   std::int64_t named_ = 0; // earlier rows are in insertions
-  std::int64_t taken_ = 0; // earlier rows are in insertions or in full_rows_
+  std::int64_t taken_ = 0; // earlier rows are in insertions, in full_rows_ or dropped
   std::int64_t episode_rows_ = 0;
   std::vector<ChunkRows> full_rows_; // rows of chunks before current_ that were not taken yet
   std::vector<ChunkPtr> closed_;     // removed from recent_ since the last take()

@@ -153,6 +153,39 @@ TEST_CASE("An abandoned episode produces no shortened sequence, and the next one
   CHECK(got[1].rows == std::vector<Mark>{{2, 0}, {2, 1}, {2, 2}, {2, 3}});
 }
 
+TEST_CASE("A writer keeps no rows that no item covers or can cover any more") {
+  Writer writer = sequence_writer(
+      marked_signature(), 3, {.length = 8, .period = 8, .end = EpisodeEnd::drop, .chunk_rows = 4});
+  const auto play = [&](std::int64_t episode, std::int64_t rows) {
+    for (std::int64_t step = 0; step < rows; ++step) {
+      write_marked(writer, {episode, step});
+      writer.append_step(step + 1 == rows);
+    }
+    return writer.take();
+  };
+  const InsertionPtr before = play(1, 8);
+  REQUIRE(before != nullptr);
+  for (std::int64_t episode = 2; episode < 1000; ++episode)
+    REQUIRE(play(episode, 5) == nullptr); // too short for a sequence
+  const InsertionPtr after = play(1000, 8);
+  REQUIRE(after != nullptr);
+  std::int64_t rows = 0;
+  for (const ChunkRows& part : after->rows)
+    rows += part.count;
+  CHECK_GE(rows, 8);
+  CHECK_LE(rows, 8 + 8 + 2 * 4); // the sequence, what was in its reach, and parts of chunks
+  REQUIRE_EQ(after->items.size(), 1);
+  std::vector<Mark> marks;
+  for (std::int64_t step = 0; step < 8; ++step)
+    marks.push_back({1000, step});
+  CHECK(marked(after->items[0]).rows == marks);
+  // Only the chunks of the first insertion are closed.
+  std::vector<ChunkPtr> closed;
+  for (std::size_t i = 0; i < before->items[0].chunks.size(); ++i)
+    closed.push_back(before->items[0].chunks[i]);
+  CHECK(after->closed == closed);
+}
+
 TEST_CASE("Each item has the priority that the priority function returns") {
   const SequenceOptions options{.length = 5, .period = 3, .burn_in = 2, .end = EpisodeEnd::pad};
   const ItemPriority priority = [](const Writer& rows,
