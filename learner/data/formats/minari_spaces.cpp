@@ -12,7 +12,7 @@ namespace troupe::learner::data {
 
 using Json = nlohmann::json;
 
-Json space_of(const Json& metadata, const char* name, const fs::path& source) {
+Json space_of(const Json& metadata, const char* name, const std::filesystem::path& source) {
   if (!metadata.contains(name) || !metadata.at(name).is_string())
     throw DataError(source.string() + " has no \"" + name
                     + "\"; write the data set with minari 0.5 or newer");
