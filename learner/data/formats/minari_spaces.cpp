@@ -1,5 +1,6 @@
 #include "learner/data/formats/minari_spaces.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <regex>
 #include <sstream>
@@ -33,6 +34,14 @@ std::vector<double> numbers(const Json& list) {
   return out;
 }
 
+/// Throws std::invalid_argument unless each choice has at least one value, and a first value.
+void check_choices(const Actions& actions, const Json& space) {
+  if (actions.start.size() != actions.choices.size()
+      || std::ranges::any_of(actions.choices, [](std::int64_t n) { return n < 1; }))
+    throw std::invalid_argument("the action space is " + space.dump()
+                                + "; each choice needs at least one value, and one \"start\"");
+}
+
 } // namespace
 
 Actions actions_of(const Json& space) {
@@ -46,17 +55,20 @@ Actions actions_of(const Json& space) {
     out.high = numbers(space.at("high"));
     out.choices.resize(out.low.size());
     for (std::size_t i = 0; i < out.low.size(); ++i)
-      if (!(std::isfinite(out.low[i]) && std::isfinite(out.high.at(i)) && out.low[i] < out.high[i]))
+      if (i >= out.high.size()
+          || !(std::isfinite(out.low[i]) && std::isfinite(out.high[i]) && out.low[i] < out.high[i]))
         throw std::invalid_argument("number " + std::to_string(i)
                                     + " of the action space has no finite bounds; agents take "
                                       "bounded actions");
   } else if (type == "Discrete") {
     out.choices = {space.at("n").get<std::int64_t>()};
     out.start = {space.value("start", 0.0)};
+    check_choices(out, space);
   } else if (type == "MultiDiscrete" && space.at("nvec").is_array()) {
     out.choices = space.at("nvec").get<std::vector<std::int64_t>>();
     out.start = space.contains("start") ? numbers(space.at("start"))
                                         : std::vector<double>(out.choices.size());
+    check_choices(out, space);
   } else {
     throw std::invalid_argument("the action space is a " + type
                                 + "; agents take Box, Discrete and MultiDiscrete");

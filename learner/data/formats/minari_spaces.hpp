@@ -30,7 +30,8 @@ struct Actions {
   }
 };
 
-/// Throws std::invalid_argument if agents do not support the space.
+/// Throws std::invalid_argument if agents do not support the space, or if its lists differ in
+/// length.
 Actions actions_of(const nlohmann::json& space);
 
 /// The one observation that agents receive.

@@ -6,6 +6,9 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/tensor.h>
 
+#include <nlohmann/json.hpp>
+
+#include "learner/data/formats/minari_spaces.hpp"
 #include "learner/data/formats/open_dataset.hpp"
 #include "learner/data/pictures/data_error.hpp"
 #include "tests/learner/data/data_fixture.hpp"
@@ -245,6 +248,26 @@ TEST_CASE("NetCDF variables become columns along the label's dimension") {
   }
   write_text(folder / "bad.nc", "CDF\x01 and nothing more");
   refused({.path = folder / "bad.nc"}, "bad.nc: is not a readable NetCDF file");
+}
+
+TEST_CASE("Minari's action spaces without choices, or with lists of other lengths, are refused") {
+  const auto space = [](const std::string& text) { return nlohmann::json::parse(text); };
+  const Actions dice =
+      actions_of(space(R"({"type": "MultiDiscrete", "nvec": [2, 3], "start": [1, 5]})"));
+  CHECK(dice.choices == std::vector<std::int64_t>{2, 3});
+  CHECK(dice.stored(6, 1) == 1);
+  for (const char* text : {R"({"type": "MultiDiscrete", "nvec": [2, 3], "start": [1]})",
+                           R"({"type": "MultiDiscrete", "nvec": [2, 3], "start": 1})",
+                           R"({"type": "MultiDiscrete", "nvec": [2, 0]})",
+                           R"({"type": "Discrete", "n": 0})", R"({"type": "Discrete", "n": -3})"}) {
+    CAPTURE(text);
+    CHECK_THROWS_WITH_AS(actions_of(space(text)), doctest::Contains("needs at least one value"),
+                         std::invalid_argument);
+  }
+  CHECK_THROWS_WITH_AS(
+      actions_of(space(R"({"type": "Box", "shape": [2], "low": [0, 0], "high": [1]})")),
+      doctest::Contains("number 1 of the action space has no finite bounds"),
+      std::invalid_argument);
 }
 
 } // namespace
