@@ -47,7 +47,8 @@ TransitionSpec transitions_of(const RecordingSpec& recording);
 /// and the action, reward and discount of the step that led to it.
 class Episode {
 public:
-  static constexpr std::int64_t kMostSteps = std::int64_t{1} << 24;
+  /// A recording encodes the rows of an episode, one more than its steps, as one column.
+  static constexpr std::int64_t kMostSteps = static_cast<std::int64_t>(kMostColumnRows) - 1;
 
   /// Throws std::invalid_argument as check(TransitionSpec) does.
   explicit Episode(const RecordingSpec& spec);

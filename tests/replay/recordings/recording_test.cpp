@@ -311,5 +311,23 @@ TEST_CASE("Steps that no agent could learn from are not recorded") {
   CHECK_THROWS_AS(writer.add(episode), std::invalid_argument);
 }
 
+TEST_CASE("The longest episode is recorded and read back, and one more step is refused") {
+  const RecordingSpec spec{.frame = {"state", env::ElementType::float32, {1}}, .action_size = 1};
+  const std::vector<std::byte> frame(sizeof(float));
+  const std::vector<float> action{0};
+  Episode episode(spec);
+  episode.begin(frame);
+  while (episode.steps() < Episode::kMostSteps)
+    episode.append(action, 0, 1, frame);
+  CHECK_THROWS_WITH_AS(episode.append(action, 0, 1, frame),
+                       doctest::Contains("more than 1048575 steps; give its environment a time"),
+                       std::invalid_argument);
+  const TemporaryFolder folder;
+  RecordingWriter writer(folder / "made", spec);
+  writer.add(episode);
+  writer.commit();
+  CHECK(Recording(folder / "made").read(0).steps() == Episode::kMostSteps);
+}
+
 } // namespace
 } // namespace troupe::replay
