@@ -29,7 +29,9 @@ struct RecordingSpec {
   /// True if each step has the logarithm of the probability of its action under the recorded
   /// policy, as learner::Policy::log_probability() defines it.
   bool log_probability = false;
-  std::map<std::string, std::string> about = {}; // free text, such as "task", "agent", "run"
+  /// Free text, such as "task", "agent", "run". A recording contains it as env::legible() returns
+  /// it.
+  std::map<std::string, std::string> about = {};
 
   bool operator==(const RecordingSpec&) const = default;
 };

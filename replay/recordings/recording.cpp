@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "env/legible.hpp"
 #include "replay/replay.pb.h"
 #include "replay/storage/checkpoint_names.hpp"
 #include "replay/storage/storage_error.hpp"
@@ -40,8 +41,8 @@ std::vector<std::byte> header_of(const RecordingSpec& spec,
   saved.mutable_action_minimum()->Assign(spec.action_minimum.begin(), spec.action_minimum.end());
   saved.mutable_action_maximum()->Assign(spec.action_maximum.begin(), spec.action_maximum.end());
   for (const auto& [key, value] : spec.about) {
-    saved.add_about(key);
-    saved.add_about(value);
+    saved.add_about(env::legible(key)); // a header with other bytes could not be read
+    saved.add_about(env::legible(value));
   }
   for (const EpisodeSummary& episode : episodes) {
     saved.add_steps(episode.steps);

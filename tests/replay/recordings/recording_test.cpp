@@ -311,6 +311,16 @@ TEST_CASE("Steps that no agent could learn from are not recorded") {
   CHECK_THROWS_AS(writer.add(episode), std::invalid_argument);
 }
 
+TEST_CASE("A path that is not UTF-8 is recorded with its other bytes escaped") {
+  const TemporaryFolder folder;
+  RecordingSpec spec = states();
+  spec.about = {{"checkpoint", "runs/caf\xe9/7"}, {"task", "Käfer"}};
+  RecordingWriter(folder / "made", spec).commit();
+  const Recording recording(folder / "made");
+  CHECK(recording.spec().about.at("checkpoint") == "runs/caf\\xe9/7");
+  CHECK(recording.spec().about.at("task") == "Käfer");
+}
+
 TEST_CASE("The longest episode is recorded and read back, and one more step is refused") {
   const RecordingSpec spec{.frame = {"state", env::ElementType::float32, {1}}, .action_size = 1};
   const std::vector<std::byte> frame(sizeof(float));
