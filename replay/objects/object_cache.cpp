@@ -290,6 +290,7 @@ private:
 
   void note(std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
+    lock_.touch(); // a file that was complete already is progress, too
     const auto part = [this] { return total_ == 0 ? 0 : done_ * kTold / total_; };
     const auto before = part();
     done_ += bytes;

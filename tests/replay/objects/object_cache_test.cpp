@@ -3,8 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <fstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "replay/objects/store_error.hpp"
 #include "tests/replay/objects/moto.hpp"
@@ -134,6 +137,31 @@ TEST_CASE("A killed fetch resumes where it stopped, and a damaged remainder is f
   half_done(1);
   CHECK(place.open(place.cache()).path() == path);
   CHECK(read_text(path / "a.tar") == large);
+}
+
+TEST_CASE("A fetch that verifies complete files of a killed one shows progress") {
+  Place place;
+  if (!place.moto.runs())
+    return;
+  for (const char* name : {"a.tar", "b.tar", "c.tar", "d.tar"})
+    place.put(name, pattern(1000));
+  const fs::path path = place.open(place.cache()).path();
+  const auto hidden = [&](const std::string& ending) {
+    return path.parent_path() / ("." + path.filename().string() + ending);
+  };
+  fs::rename(path, hidden(".partial"));
+  const auto old = fs::last_write_time(hidden(".lock")) - std::chrono::hours(1);
+  std::vector<bool> moved;
+  auto options = place.cache();
+  options.tell = [&](const std::string& line) {
+    if (has(line, " GB of ")) // after each file but the last
+      moved.push_back(fs::last_write_time(hidden(".lock")) > old);
+    fs::last_write_time(hidden(".lock"), old);
+  };
+  const auto before = place.requests();
+  CHECK(place.open(options).path() == path);
+  CHECK(place.requests() == before);
+  CHECK(moved == std::vector<bool>{true, true, true});
 }
 
 TEST_CASE("The oldest unused copy makes room, and an object that cannot fit is refused before it "
