@@ -128,7 +128,8 @@ void download_folder(ObjectStore& store, const ObjectAddress& from, const fs::pa
 }
 
 fs::path recording_copy(const ObjectAddress& recording) {
-  return fs::path("recordings") / recording.bucket / recording.key;
+  const fs::path bucket = fs::path("recordings") / recording.bucket;
+  return recording.key.empty() ? bucket : bucket / recording.key; // never with a slash at the end
 }
 
 void remove_folder(ObjectStore& store, const ObjectAddress& folder, const std::string& last) {

@@ -225,6 +225,12 @@ TEST_CASE("A folder in the store is complete only with its last file") {
   CHECK(store.list(at("run/7")).empty());
 }
 
+TEST_CASE("The local copy of a recording has the name of its address, even of a whole bucket") {
+  CHECK(recording_copy(at("a/b")) == std::filesystem::path("recordings/bucket/a/b"));
+  CHECK(recording_copy(at("")).parent_path() == std::filesystem::path("recordings"));
+  CHECK(recording_copy(at("")).filename() == std::filesystem::path("bucket"));
+}
+
 TEST_CASE("An object name that leads out of the folder is refused") {
   TemporaryFolder folder;
   const Swift swift(folder / "swift");
