@@ -54,12 +54,15 @@ void read_profile(const std::string& path, const std::string& profile, StoreKeys
       continue;
     const std::string name = trimmed(line.substr(0, equals));
     const std::string value = trimmed(line.substr(equals + 1));
-    if (name == "aws_access_key_id")
-      keys.access_key = value;
-    if (name == "aws_secret_access_key")
-      keys.secret_key = value;
-    if (name == "aws_session_token")
-      keys.session_token = value;
+    std::string* const key = name == "aws_access_key_id"       ? &keys.access_key
+                             : name == "aws_secret_access_key" ? &keys.secret_key
+                             : name == "aws_session_token"     ? &keys.session_token
+                                                               : nullptr;
+    if (key == nullptr)
+      continue;
+    if (!value.empty())
+      check_secret(name + " of the profile " + profile + " in " + path, value);
+    *key = value;
   }
 }
 

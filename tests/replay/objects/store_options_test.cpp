@@ -102,6 +102,17 @@ TEST_CASE("Keys come from a profile of the credentials file if no variable sets 
   CHECK(options_of({{"HOME", folder.path().string()}}).keys.access_key == "one");
 }
 
+TEST_CASE("A malformed key in a credentials file is reported with its name there and the file") {
+  const troupe::TemporaryFolder folder;
+  const std::string path = (folder / "credentials").string();
+  std::ofstream(path) << "[default]\naws_access_key_id = one\n"
+                         "aws_secret_access_key = first # of the cluster\naws_session_token =\n";
+  const auto refused = refusal_of({{"AWS_SHARED_CREDENTIALS_FILE", path}});
+  CHECK(has(refused, "aws_secret_access_key of the profile default in " + path));
+  CHECK(has(refused, "copy it again"));
+  CHECK(!has(refused, "first"));
+}
+
 TEST_CASE("Invalid options are refused with a remedy and without the secret") {
   CHECK(has(refusal_of({}), "set the two variables"));
   CHECK(has(refusal_of({{"AWS_ACCESS_KEY_ID", "a"}}), "set both"));
