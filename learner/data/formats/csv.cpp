@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
+#include <istream>
 #include <map>
 #include <optional>
 #include <stdexcept>
+#include <streambuf>
 
 #include <ATen/ops/empty.h>
 
@@ -15,6 +16,32 @@
 
 namespace troupe::learner::data {
 namespace {
+
+/// The text of a File, for a stream that throws its exceptions.
+class TextOfFile final : public std::streambuf {
+public:
+  explicit TextOfFile(const std::filesystem::path& path) : file_(path) {}
+  std::uint64_t size() const { return file_.size(); }
+
+protected:
+  int_type underflow() override {
+    const auto count = std::min<std::uint64_t>(kBlockBytes, file_.size() - read_);
+    if (count == 0)
+      return traits_type::eof();
+    file_.read(read_, count, block_);
+    read_ += count;
+    char* const begin = reinterpret_cast<char*>(block_.data());
+    setg(begin, begin, begin + count);
+    return traits_type::to_int_type(*begin);
+  }
+
+private:
+  static constexpr std::uint64_t kBlockBytes = 1 << 16;
+
+  const File file_;
+  std::uint64_t read_ = 0; // bytes
+  std::vector<std::byte> block_;
+};
 
 std::string trimmed(const std::string& text) {
   const auto first = text.find_first_not_of(" \t");
@@ -74,8 +101,10 @@ public:
 
 private:
   void read(const std::filesystem::path& path) {
-    info_.bytes += File(path).size();
-    std::ifstream in(path, std::ios::binary);
+    TextOfFile text(path);
+    info_.bytes += text.size();
+    std::istream in(&text);
+    in.exceptions(std::ios::badbit); // otherwise a failing disk would look like the end of the file
     CsvParser parser(in, path.string(), path.extension() == ".tsv" ? '\t' : ',');
     std::vector<std::string> fields;
     bool first = true;

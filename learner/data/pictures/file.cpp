@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <fstream>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -145,8 +145,14 @@ std::vector<std::string> list_folders(const std::filesystem::path& folder) {
 
 std::vector<std::string> read_lines(const std::filesystem::path& path) {
   std::vector<std::string> lines;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    return lines;
+  const File file(path);
+  std::vector<std::byte> bytes;
+  file.read(0, file.size(), bytes);
+  std::istringstream text(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  for (std::string line; std::getline(text, line);) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' '))
       line.pop_back();
     if (!line.empty())

@@ -38,7 +38,8 @@ std::vector<std::filesystem::path> list_files(const std::filesystem::path& folde
                                               bool (*wanted)(const std::string& name));
 /// Returns the sorted names of the subfolders, without hidden ones.
 std::vector<std::string> list_folders(const std::filesystem::path& folder);
-/// Returns the lines of a text file that are not empty; none if the file does not exist.
+/// Returns the lines of a text file that are not empty; none if the file does not exist. Throws as
+/// File does.
 std::vector<std::string> read_lines(const std::filesystem::path& path);
 
 } // namespace troupe::learner::data

@@ -15,6 +15,7 @@
 #include "learner/data/formats/tar_index.hpp"
 #include "learner/data/formats/tar_writer.hpp"
 #include "learner/data/pictures/data_error.hpp"
+#include "learner/data/pictures/file.hpp"
 #include "tests/folders.hpp"
 #include "tests/learner/data/data_fixture.hpp"
 
@@ -244,6 +245,22 @@ TEST_CASE("Interrupted and partial reads continue without a pause") {
   CHECK(labels_of(*data) == std::vector<std::int64_t>{0, 0, 0, 1, 1, 1});
   CHECK(disk().failing_reads == 0);
   CHECK(disk().paused_ms == 0);
+}
+
+TEST_CASE("A table or a list of classes on a failing disk is refused instead of read in part") {
+  const TemporaryFolder folder;
+  write_text(folder / "a.csv", "x,label\n1,0\n2,1\n");
+  const RepairedDisk at_the_end;
+  disk().reason = EIO;
+  disk().failing_reads = 2;
+  CHECK(labels_of(*open_dataset({.path = folder / "a.csv"})) == std::vector<std::int64_t>{0, 1});
+  CHECK(disk().failing_reads == 0);
+  disk().failing_reads = 1000;
+  CHECK_THROWS_AS(open_dataset({.path = folder / "a.csv"}), ReadError);
+  CHECK_THROWS_AS(read_lines(folder / "a.csv"), ReadError);
+  CHECK(read_lines(folder / "none").empty());
+  disk().failing_reads = 0;
+  CHECK(read_lines(folder / "a.csv") == std::vector<std::string>{"x,label", "1,0", "2,1"});
 }
 
 std::string cifar_row(int label, int coarse = -1) {
