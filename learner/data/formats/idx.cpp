@@ -45,7 +45,8 @@ public:
                           + " of unsigned bytes (8) are expected");
     IdxArray array;
     std::uint64_t size = 1;
-    const std::uint64_t most = bytes_ * 1032; // deflate cannot pack more into the file
+    // Deflate cannot pack more into a compressed file.
+    const std::uint64_t most = gzdirect(file_) != 0 ? bytes_ : bytes_ * 1032;
     for (int i = 0; i < dimensions; ++i) {
       std::uint8_t number[4];
       take(number, 4);
@@ -53,7 +54,7 @@ public:
                           | std::uint64_t{number[2]} << 8 | number[3];
       if (length == 0 || size > most / length)
         fail_idx(path_, "its dimension " + std::to_string(i) + " is " + std::to_string(length)
-                            + ", more than the file can hold, or 0");
+                            + ", more than the file can hold (truncated?), or 0");
       size *= length;
       array.shape.push_back(static_cast<std::int64_t>(length));
     }

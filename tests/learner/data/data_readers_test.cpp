@@ -325,6 +325,8 @@ TEST_CASE("IDX files, compressed or not, are grey pictures with labels") {
   refused({.path = pictures, .classes = 5},
           "train-labels-idx1-ubyte (row 0): label 7 is out of range");
   damage(pictures, 200, {.path = pictures, .tolerate = 1});
+  write_text(pictures, idx({2, 60, 60}, "abcdefghijkl")); // as many as deflate could pack
+  refused({.path = pictures}, "its dimension 1 is 60, more than the file can hold");
   std::filesystem::remove(pictures);
   std::filesystem::remove(labels);
   write_gz(folder / "train-images-idx3-ubyte.gz", idx({2, 2, 3}, "abcdefghijkl"));
