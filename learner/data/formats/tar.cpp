@@ -130,11 +130,13 @@ private:
     const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (json)
       return take_json(text, sample);
-    if (const auto label = whole_number_in(text); label && *label >= 0 && *label < kMostClasses)
+    if (const auto label = whole_number_in(text); label && *label >= 0 && *label < kMostClasses) {
       sample.label = *label;
-    else
+      sample.problem.clear(); // of a .json before it
+    } else {
       sample.problem = ".cls is \"" + text.substr(0, 32) + "\"; a number from 0 to "
                        + std::to_string(kMostClasses - 1) + " is expected";
+    }
   }
 
   static void take_json(const std::string& text, Sample& sample) {

@@ -217,6 +217,23 @@ TEST_CASE("Labels of 2^24 and more are bad rows and add no classes") {
   refused({.path = path}, "a number from 0 to 16777215 is expected");
 }
 
+TEST_CASE("A valid .cls counts on either side of a .json without a valid label") {
+  const TemporaryFolder folder;
+  {
+    TarWriter tar(folder / "a.tar");
+    for (const std::string json : {"{\"label\": NaN}", "{\"label\": -1}"})
+      for (const bool first : {false, true}) {
+        const std::string key = std::to_string(json.size()) + (first ? "first" : "last");
+        tar.add(key + (first ? ".json" : ".cls"), as_bytes(first ? json : "3"));
+        tar.add(key + (first ? ".cls" : ".json"), as_bytes(first ? "3" : json));
+        tar.add(key + ".jpg", encode_jpeg(numbered_picture(0, 12, 12), 95));
+      }
+    tar.finish();
+  }
+  CHECK(labels_of(*open_dataset({.path = folder / "a.tar"}))
+        == std::vector<std::int64_t>{3, 3, 3, 3});
+}
+
 TEST_CASE("A temporary read error is retried, and no row counts as bad") {
   const TemporaryFolder folder;
   const auto data = open_dataset({.path = image_folder(folder), .tolerate = 0.9});
