@@ -10,6 +10,9 @@
 namespace troupe::learner::data {
 namespace {
 
+// The longer side of a resized picture, 8192 pixels times this, fits an int.
+constexpr int kMostTimesLonger = 65536;
+
 /// The random stream of one row in one epoch, independent of the replica and thread.
 env::Random stream_of(std::uint64_t seed, std::int64_t epoch, std::int64_t row) {
   const auto of_epoch =
@@ -84,6 +87,11 @@ private:
         && (size.height != dataset_.size_.height || size.width != dataset_.size_.width))
       throw DataError(where + ": has " + text(size) + ", the first picture " + text(dataset_.size_)
                       + "; choose a crop that makes them one size");
+    if (options.crop == Crop::centre
+        && std::max(size.height, size.width) / std::min(size.height, size.width)
+               >= kMostTimesLonger)
+      throw DataError(where + ": has " + text(size) + "; its longer side must be less than "
+                      + std::to_string(kMostTimesLonger) + " times the shorter one");
     const int border = 2 * options.padding;
     if (options.crop == Crop::padded
         && (size.height + border < options.size || size.width + border < options.size))

@@ -1,8 +1,10 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <memory>
 #include <set>
 
+#include "learner/data/formats/picture_dataset.hpp"
 #include "learner/data/pictures/data_error.hpp"
 #include "learner/data/pictures/transform.hpp"
 #include "learner/device/safetensors.hpp"
@@ -230,6 +232,31 @@ TEST_CASE("A corrupt picture is refused by name, whatever is damaged") {
         CHECK(std::string(error.what()).find("mutant") != std::string::npos);
       }
     });
+}
+
+/// A picture of 70000 x 1 pixels and one of 8 x 1.
+class Strips final : public PictureReader {
+public:
+  DatasetInfo info() const override { return {.format = "strips", .rows = 2, .classes = 1}; }
+  std::string where(std::int64_t row) const override { return "strip " + std::to_string(row); }
+  std::int64_t label(std::int64_t) const override { return 0; }
+  void read(std::int64_t row, StoredPicture& out) const override {
+    out.encoded = false;
+    out.picture.height = 1;
+    out.picture.width = row == 0 ? 70'000 : 8;
+    out.picture.rgb.assign(out.picture.row_bytes(), 7);
+  }
+};
+
+TEST_CASE("A picture that is too long to be resized is a bad row") {
+  const PictureDataset data(std::make_unique<Strips>(),
+                            {.transform = evaluation_transform(8), .tolerate = 0.5});
+  CHECK(all_rows(data).at("picture").size(0) == 2);
+  CHECK(data.info().bad_rows == 1);
+  REQUIRE(data.info().messages.size() == 1);
+  CHECK(data.info().messages[0]
+        == "strip 0: has 70000 x 1 pixels; its longer side must be less than 65536 times the "
+           "shorter one");
 }
 
 } // namespace
