@@ -185,13 +185,6 @@ Recording::Recording(const fs::path& folder) : folder_(folder), reader_(checked(
   }
 }
 
-std::int64_t Recording::items(const TransitionSpec& transitions, const EpisodeSummary& episode) {
-  if (transitions.whole_episodes)
-    return (episode.steps + transitions.sequence_steps - 1) / transitions.sequence_steps;
-  return transitions.is_sequence() ? (episode.steps + 1) / transitions.sequence_period
-                                   : episode.steps;
-}
-
 Episode Recording::read(std::size_t i) const {
   const auto rows = static_cast<std::uint32_t>(summaries_.at(i).steps + 1);
   const CheckpointBlob& blob = *reader_.find(key_of(i, rows));

@@ -55,8 +55,6 @@ public:
   const RecordingSpec& spec() const { return spec_; }
   std::span<const EpisodeSummary> episodes() const { return summaries_; }
   std::int64_t steps() const { return steps_; } // in all episodes
-  /// Returns the number of items that a writer of `transitions` makes from an episode.
-  static std::int64_t items(const TransitionSpec& transitions, const EpisodeSummary& episode);
 
   Episode read(std::size_t i) const;
   /// Reads and checks all episodes.
