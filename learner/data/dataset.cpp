@@ -1,6 +1,5 @@
 #include "learner/data/dataset.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -70,10 +69,7 @@ void EpochPlan::check() const {
 }
 
 std::int64_t EpochPlan::steps_per_epoch() const {
-  const auto round = global_batch * groups;
-  const auto rest = dataset_rows % round;
-  // The last, smaller round is kept only if every replica of every group gets a row of it.
-  return dataset_rows / round + (keep_last && rest >= std::int64_t{groups} * replicas ? 1 : 0);
+  return dataset_rows / (global_batch * groups);
 }
 
 at::Tensor EpochPlan::order(std::int64_t epoch) const {
@@ -84,25 +80,10 @@ at::Tensor EpochPlan::order(std::int64_t epoch) const {
   return at::randperm(dataset_rows, generator, at::kLong);
 }
 
-std::int64_t EpochPlan::batch_rows(std::int64_t step, std::int64_t& begin) const {
-  const auto round = global_batch * groups;
-  const auto left = std::min(round, dataset_rows - step * round);
-  begin = step * round + left * group / groups;
-  return step * round + left * (group + 1) / groups - begin;
-}
-
 at::Tensor EpochPlan::part(const at::Tensor& order, std::int64_t step) const {
-  std::int64_t begin = 0;
-  const auto rows = batch_rows(step, begin);
-  const auto first = rows * rank / replicas;
-  return order.narrow(0, begin + first, rows * (rank + 1) / replicas - first);
-}
-
-double EpochPlan::weight(std::int64_t step) const {
-  std::int64_t begin = 0;
-  const auto rows = batch_rows(step, begin);
-  const auto mine = rows * (rank + 1) / replicas - rows * rank / replicas;
-  return static_cast<double>(mine) * replicas / static_cast<double>(rows);
+  const auto begin = (step * groups + group) * global_batch;
+  const auto rows = global_batch / replicas; // check() refuses a remainder
+  return order.narrow(0, begin + rank * rows, rows);
 }
 
 } // namespace troupe::learner

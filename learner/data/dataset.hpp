@@ -25,7 +25,6 @@ public:
   std::int64_t size() const override { return rows_; }
   /// Runs on the calling thread alone if the tensors are on the CPU.
   TensorMap rows(const at::Tensor& numbers, std::int64_t epoch) const override;
-  const TensorMap& tensors() const { return tensors_; }
 
 private:
   TensorMap tensors_;
@@ -43,7 +42,6 @@ struct EpochPlan {
   int rank = 0; // in the group
   int replicas = 1;
   bool shuffle = true;
-  bool keep_last = false; // keep the smaller last batch if every replica gets a row of it
   std::uint64_t seed = 1;
 
   /// Throws std::invalid_argument naming the sizes that do not fit.
@@ -53,12 +51,6 @@ struct EpochPlan {
   at::Tensor order(std::int64_t epoch) const;
   /// Returns this replica's part of the batch of `step`, cut from `order`, int64.
   at::Tensor part(const at::Tensor& order, std::int64_t step) const;
-  /// Returns the weight of this replica's mean in the group's mean: rows · replicas / rows of the
-  /// batch.
-  double weight(std::int64_t step) const;
-
-private:
-  std::int64_t batch_rows(std::int64_t step, std::int64_t& begin) const;
 };
 
 } // namespace troupe::learner

@@ -13,13 +13,8 @@ EpochPlan plan_of(const InputContext& context, std::int64_t rows, const LoaderOp
   EpochPlan plan{.dataset_rows = rows,
                  .global_batch = options.global_batch,
                  .shuffle = options.shuffle,
-                 .keep_last = options.keep_last,
                  .seed = options.seed};
   if (pipelines < in_sync) { // several replicas split the batches of one pipeline
-    if (options.keep_last)
-      throw std::invalid_argument(
-          "keep_last: the smaller batch at an epoch's end cannot be split "
-          "evenly over the replicas of a pipeline; use a pipeline per replica");
     context.per_pipeline_batch_size(options.global_batch);
     plan.replicas = pipelines;
     plan.rank = context.input_pipeline_id;

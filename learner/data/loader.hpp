@@ -17,8 +17,6 @@ struct LoaderOptions {
   int threads = 1;         // per pipeline
   int prefetch = 2;        // batches per pipeline that are ready or in preparation; >= threads
   std::int64_t epochs = 0; // after which the data end; 0: unlimited
-  bool keep_last =
-      false; // keep the smaller last batch of an epoch; EpochPlan::weight() is its weight
   std::chrono::seconds timeout{600}; // maximum wait for a batch
 };
 
