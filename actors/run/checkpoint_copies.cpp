@@ -37,10 +37,11 @@ CheckpointCopies::~CheckpointCopies() {
       drop(*job);
 }
 
-CheckpointCopies::Job CheckpointCopies::linked(const fs::path& checkpoint) const {
+CheckpointCopies::Job CheckpointCopies::linked(const fs::path& checkpoint) {
   Job job{.checkpoint = checkpoint, .links = checkpoint};
-  const fs::path links =
-      checkpoint.parent_path() / ("." + checkpoint.filename().string() + ".copy.partial");
+  const fs::path links = checkpoint.parent_path()
+                         / ("." + checkpoint.filename().string() + "-"
+                            + std::to_string(++links_made_) + ".copy.partial");
   std::error_code error;
   fs::remove_all(links, error);
   fs::copy(checkpoint, links, fs::copy_options::recursive | fs::copy_options::create_hard_links,

@@ -61,7 +61,7 @@ private:
   void work(const std::stop_token& stop);
   void copy(const Job& job);
   void remove_older(std::int64_t newest);
-  Job linked(const std::filesystem::path& checkpoint) const;
+  Job linked(const std::filesystem::path& checkpoint); // call it with the lock held
   void drop(const Job& job) const;
   void tell(const std::string& level, const std::string& text); // call it with the lock held
 
@@ -74,6 +74,7 @@ private:
   std::condition_variable_any changed_;
   std::optional<Job> waiting_, manifest_; // processed in this order
   bool busy_ = false;
+  std::uint64_t links_made_ = 0; // so that a checkpoint of the same number gets another folder
   std::int64_t failed_ = 0;
   std::vector<Message> messages_;
   std::jthread thread_; // last: stops first

@@ -1,10 +1,13 @@
-// Copies of checkpoints in moto's S3 server, with credentials from moto's Security Token Service.
+// Copies of checkpoints in moto's S3 server, with credentials from moto's Security Token Service,
+// and on a server that does not answer.
 #include "actors/run/checkpoint_copies.hpp"
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <fstream>
 
+#include "collectives/mesh/socket.hpp"
 #include "replay/objects/key_sources.hpp"
 #include "tests/replay/objects/moto.hpp"
 
@@ -50,4 +53,28 @@ TEST_CASE("A run logs a failed renewal of its store's keys while copies still su
   replay::ObjectStore store({.endpoint = moto.plain, .temporary = keys});
   CHECK(store.get_bytes({.bucket = "bucket", .key = "runs/one/checkpoints/10/manifest.json"}, 10)
         == "{}");
+}
+
+TEST_CASE("A checkpoint keeps its files while it is copied and another one of its number waits") {
+  const TemporaryFolder folder;
+  const auto server = collectives::listen_at("127.0.0.1", 0); // accepts, but never answers
+  const std::filesystem::path checkpoint = folder / "run/checkpoints/10";
+  std::filesystem::create_directories(checkpoint);
+  std::ofstream(checkpoint / "manifest.json") << "{}";
+  actors::CheckpointCopies copies(
+      folder / "run",
+      {.run = {.bucket = "bucket", .key = "runs/one"},
+       .store = {.endpoint = "http://127.0.0.1:" + std::to_string(collectives::port_of(server)),
+                 .keys = {.access_key = "key", .secret_key = "secret"}}});
+  copies.offer(checkpoint);
+  const auto connection =
+      collectives::accept_from(server, std::chrono::steady_clock::now() + std::chrono::seconds(60));
+  REQUIRE(connection.fd() >= 0); // the first copy has begun
+  copies.offer(checkpoint);
+  int whole = 0; // folders of links to a complete checkpoint
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint.parent_path()))
+    if (entry.path().extension() == ".partial")
+      whole += std::filesystem::exists(entry.path() / "manifest.json") ? 1 : 0;
+  CHECK(whole == 2);
+  CHECK_FALSE(copies.idle());
 }
