@@ -42,6 +42,7 @@ bool ProcessTable::spawn(const ProcessKey& key, std::uint64_t incarnation,
   auto& process = processes_[key];
   process.incarnation = incarnation;
   process.steps_before = steps_before;
+  process.node.clear(); // its former node may be lost while it waits
   enter(process, Process::Phase::starting);
   process.waiting = process.not_before > now_;
   return !process.waiting;

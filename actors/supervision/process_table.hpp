@@ -29,7 +29,7 @@ struct Process {
   Phase phase = Phase::absent;
   std::uint64_t incarnation = 0;
   std::int64_t steps_before = 0;
-  std::string node;            // where its process runs
+  std::string node;            // where its process runs; empty until it has a place
   int id = 0;                  // process id on its host
   bool waiting = false;        // until not_before, or for a node
   std::string problem;         // why it has no node

@@ -102,6 +102,18 @@ TEST_CASE("A restart waits for its pause") {
   CHECK(processes.due(kShard) == Due::nothing);
 }
 
+TEST_CASE("A process that waits to restart is not on its former node") {
+  auto processes = table();
+  processes.spawn(kShard, 0, 0);
+  processes.place(kShard, "a");
+  processes.up(kShard, 4242);
+  processes.remove(kShard);
+  processes.die(kShard, "", false);
+  processes.die(kShard, "", false);
+  CHECK_FALSE(processes.spawn(kShard, 1, 0));
+  CHECK(processes.at(kShard).node.empty());
+}
+
 TEST_CASE("A process without a node is retried at every tick") {
   auto processes = table();
   processes.spawn(kShard, 0, 0);
