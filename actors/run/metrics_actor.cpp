@@ -17,9 +17,9 @@ constexpr std::chrono::milliseconds kMetricsPeriod{100};
 constexpr std::chrono::milliseconds kItemsPeriod{5}; // if updates wait for items
 constexpr std::size_t kMostAsked = 200;              // maximum number of actors polled at a time
 constexpr std::chrono::seconds kSilence{5};          // after which an actor is listed as silent
-constexpr std::uint64_t kRecordPeriod = 20;          // updates
+constexpr std::uint64_t kRecordPeriod = 20;          // ticks of kMetricsPeriod
 
-UpdatePtr make_update(MetricsState& state) {
+UpdatePtr make_update(MetricsState& state, bool with_record = false) {
   const auto now = std::chrono::steady_clock::now();
   auto made = std::make_shared<Update>();
   made->number = ++state.updates;
@@ -39,7 +39,7 @@ UpdatePtr make_update(MetricsState& state) {
               std::chrono::duration_cast<std::chrono::seconds>(now - watched.since).count())
           + " s");
   state.last = now;
-  if (state.updates % kRecordPeriod == 0)
+  if (with_record)
     made->record = std::make_shared<const wire::MetricsRecord>(state.sum->record());
   return made;
 }
@@ -233,7 +233,9 @@ MetricsActor::behavior_type metrics_actor(MetricsSelf self, caf::actor listener,
       [self](tick_atom) {
         poll_some(self);
         ask_evaluator(self);
-        caf::anon_send(self->state.listener, update_atom_v, make_update(self->state));
+        auto& ticking = self->state;
+        caf::anon_send(ticking.listener, update_atom_v,
+                       make_update(ticking, ++ticking.ticks % kRecordPeriod == 0));
         self->delayed_send(self, kMetricsPeriod, tick_atom_v);
       },
   };

@@ -94,7 +94,7 @@ struct Update {
   std::vector<std::pair<double, std::int64_t>>
       episodes; // that ended since the last update: return, length in environment steps
   std::vector<std::string> warnings;                      // since the last update, for the log
-  std::shared_ptr<const wire::MetricsRecord> record = {}; // set in every twentieth update
+  std::shared_ptr<const wire::MetricsRecord> record = {}; // set every two seconds
 };
 
 struct MetricsState {
@@ -119,6 +119,7 @@ struct MetricsState {
   std::map<std::int32_t, std::string> shard_problems, learner_problems; // already logged
   std::vector<caf::typed_response_promise<UpdatePtr>> waiting;          // for all actors to answer
   std::uint64_t updates = 0;                                            // number sent
+  std::uint64_t ticks = 0;
   std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
   bool training = false;
   bool counts_items = false;

@@ -84,6 +84,29 @@ TEST_CASE("A few actors are polled every time, and a thousand actors in turn") {
   CHECK(many.asked == std::vector<int>(1000, 1));
 }
 
+TEST_CASE("The next head's record is made every two seconds, however often items are counted") {
+  MetricsFixture head(0);
+  caf::anon_send_exit(head.metrics, caf::exit_reason::user_shutdown);
+  head.metrics =
+      head.system.spawn(metrics_actor, caf::actor(head.self), encode(wire::RunState()), true);
+  head.actors.push_back(head.system.spawn(repeats, encode(wire::ShardReport())));
+  head.self->send(head.metrics, subscribe_atom_v, static_cast<std::uint8_t>(Role::replay), 0,
+                  head.actors.back());
+  head.deliver_all();
+  for (int i = 0; i < 500; ++i) { // 2.5 s
+    head.scheduler.clock().advance_time(std::chrono::milliseconds(5));
+    head.deliver_all();
+  }
+  int updates = 0, records = 0;
+  while (head.self->has_next_message())
+    head.self->receive([&](update_atom, const UpdatePtr& update) {
+      ++updates;
+      records += update->record ? 1 : 0;
+    });
+  CHECK(updates > 100);
+  CHECK(records == 1);
+}
+
 TEST_CASE("A request for all reports covers every actor, however many there are") {
   MetricsFixture many(1000);
   const auto update = many.ask<UpdatePtr>(many.metrics, report_atom_v);
