@@ -258,9 +258,10 @@ using MetricsActor = caf::typed_actor<
     caf::reacts_to<grant_atom, bool>, // whether time counts as training from now on
     // role, index of an actor that need not report
     caf::reacts_to<lost_atom, std::uint8_t, std::int32_t>,
-    caf::reacts_to<load_atom, ProtoBytes>,         // MetricsRecord of the previous head
-    caf::replies_to<report_atom>::with<UpdatePtr>, // answered after every actor has reported again
-    caf::reacts_to<tick_atom>,
+    caf::reacts_to<load_atom, ProtoBytes>, // MetricsRecord of the previous head
+    // answered after every actor has reported again; the listener gets the same update before the
+    // answer, because its episodes must not be lost if the request has ended meanwhile
+    caf::replies_to<report_atom>::with<UpdatePtr>, caf::reacts_to<tick_atom>,
     caf::reacts_to<step_atom>>; // to itself: poll the shards
 
 /// Writes one checkpoint at a time: each actor's part, then the manifest, then the rename that

@@ -272,9 +272,9 @@ void Head::finish_copies() {
   checkpoints_.finish_copies(std::chrono::duration_cast<std::chrono::seconds>(left()));
 }
 
+/// Waits for new counters. on_update() is called before the answer arrives.
 void Head::refresh() {
-  on_update(actors_.ask<UpdatePtr>(actors_.metrics(), kRequestDeadline, "asking for counters",
-                                   report_atom_v));
+  actors_.ask<UpdatePtr>(actors_.metrics(), kRequestDeadline, "asking for counters", report_atom_v);
 }
 
 void Head::on_update(const UpdatePtr& update) {

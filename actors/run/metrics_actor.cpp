@@ -130,6 +130,7 @@ void answered(MetricsSelf self, const caf::actor& who, Answer answer, const Prot
                    [](const auto& w) { return w.asked; })
       && !state.waiting.empty()) {
     const UpdatePtr update = make_update(state);
+    caf::anon_send(state.listener, update_atom_v, update);
     for (auto& promise : state.waiting)
       promise.deliver(update);
     state.waiting.clear();

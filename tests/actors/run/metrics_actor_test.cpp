@@ -107,6 +107,22 @@ TEST_CASE("The next head's record is made every two seconds, however often items
   CHECK(records == 1);
 }
 
+TEST_CASE("The episodes of a request for all reports reach the listener even if it has ended") {
+  MetricsFixture head(0);
+  wire::EnvironmentReport report;
+  report.add_episode_returns(7);
+  report.add_episode_lengths(100);
+  head.actors.push_back(head.system.spawn(repeats, encode(report)));
+  head.self->send(head.metrics, subscribe_atom_v, static_cast<std::uint8_t>(Role::environment), 0,
+                  head.actors.back());
+  head.ask<UpdatePtr>(head.metrics, report_atom_v); // the answer is not used
+  REQUIRE(head.self->has_next_message());
+  std::size_t episodes = 0;
+  head.self->receive(
+      [&](update_atom, const UpdatePtr& update) { episodes = update->episodes.size(); });
+  CHECK(episodes == 1);
+}
+
 TEST_CASE("A request for all reports covers every actor, however many there are") {
   MetricsFixture many(1000);
   const auto update = many.ask<UpdatePtr>(many.metrics, report_atom_v);
