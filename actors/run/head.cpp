@@ -1,5 +1,7 @@
 #include "actors/run/head.hpp"
 
+#include <algorithm>
+
 #include "actors/run/control_actor.hpp"
 #include "actors/supervision/head_record.hpp"
 #include "actors/supervision/roles.hpp"
@@ -217,9 +219,16 @@ void Head::recover() {
     }
 }
 
+/// An evaluation whose result is missing is due again when the run continues from `state`.
+void Head::write_schedule(wire::RunState& state) const {
+  schedule_.write(state);
+  if (evaluations_.running())
+    state.set_next_evaluation(std::min(state.next_evaluation(), progress_.environment_steps));
+}
+
 wire::RunState Head::state_now() {
   wire::RunState state = monitor_.counters();
-  schedule_.write(state);
+  write_schedule(state);
   actors_.write(state);
   return state;
 }

@@ -59,6 +59,7 @@ private:
   void maybe_evaluate();
   bool reached_goal(); // confirms it with the final episodes
   void maybe_checkpoint();
+  void write_schedule(wire::RunState& state) const;
   wire::RunState state_now();
   void refresh();
   void on_update(const UpdatePtr& update);

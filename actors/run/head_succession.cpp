@@ -18,9 +18,7 @@ void Head::write_record() {
   state.clear_environments_configured();
   state.clear_samples_per_insert();
   state.clear_error_buffer();
-  schedule_.write(state);
-  if (evaluations_.running()) // it must be repeated
-    state.set_next_evaluation(std::min(state.next_evaluation(), progress_.environment_steps));
+  write_schedule(state);
   *record.mutable_metrics() = *metrics_record_;
   record.set_held(held_);
   record.set_taken_over(monitor_.taken_over());

@@ -74,6 +74,24 @@ TEST_CASE("A run resumes with more or fewer shards and keeps all its items and c
   CHECK(last.progress.replay_items > three.progress.replay_items);
 }
 
+TEST_CASE("An evaluation that a stop interrupts is due again when the run resumes") {
+  const TemporaryFolder folder;
+  auto config = free_run(100'000'000);
+  config.evaluation.period = 2000;
+  config.evaluation.episodes = 100'000; // more than can be played before the stop
+  std::atomic<bool> stop = false;
+  RunCallbacks callbacks;
+  callbacks.progress = [&](const Progress& now) {
+    if (now.environment_steps >= config.evaluation.period)
+      stop = true;
+  };
+  const RunResult result = run(config, folder.path(), {}, {}, callbacks, stop);
+  REQUIRE(result.error == "");
+  const auto state = read_manifest(result.checkpoint).state();
+  CHECK(state.environment_steps() >= config.evaluation.period);
+  CHECK(state.next_evaluation() <= state.environment_steps());
+}
+
 TEST_CASE("A deterministic run that resumes with another number of shards keeps its items and "
           "repeats bit for bit") {
   const TemporaryFolder folder, first, second;
