@@ -32,6 +32,7 @@ void add_comparison(Evaluated& result, const ProtoBytes& encoded) {
   result.metrics.insert(compared.metrics().begin(), compared.metrics().end());
 }
 
+constexpr ActorKey kPlaying{Role::evaluator, 0};
 constexpr ActorKey kComparing{Role::learner, 0};
 
 } // namespace
@@ -49,11 +50,11 @@ ProtoBytes Evaluations::question(int episodes, std::uint64_t minimum_version) co
 }
 
 void Evaluations::begin(const Progress& progress) {
-  if (!actors_.is_up({Role::evaluator, 0}))
+  if (!actors_.is_up(kPlaying))
     return;
   const int episodes = context_.config.evaluation.episodes;
   running_ = actors_.request<ProtoBytes>(
-      actors_.at({Role::evaluator, 0}), episodes * kRequestDeadline,
+      actors_.at(kPlaying), episodes * kRequestDeadline,
       [this, &progress](const ProtoBytes& encoded, const caf::error& error) {
         running_.reset();
         if (!error)
@@ -90,9 +91,11 @@ std::optional<Evaluated> Evaluations::next() {
 
 Evaluated Evaluations::evaluate(int episodes, std::uint64_t minimum_version,
                                 const Progress& progress, bool final) {
+  if (actors_.lost().contains(kPlaying))
+    throw ActorLost();
   const auto encoded =
-      actors_.ask<ProtoBytes>(actors_.at({Role::evaluator, 0}), episodes * kRequestDeadline,
-                              "evaluating", evaluate_atom_v, question(episodes, minimum_version));
+      actors_.ask<ProtoBytes>(actors_.at(kPlaying), episodes * kRequestDeadline, "evaluating",
+                              evaluate_atom_v, question(episodes, minimum_version));
   const auto played = decode<wire::EvaluationResult>(encoded);
   Evaluated result = evaluated(played, progress, final);
   if (!played.has_points() || !actors_.is_up(kComparing))

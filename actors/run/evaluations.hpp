@@ -23,7 +23,8 @@ public:
   void add(Evaluated result) { results_.push_back(std::move(result)); }
   std::optional<Evaluated> next();
 
-  /// Evaluates parameters of at least this version and waits for the result.
+  /// Evaluates parameters of at least this version and waits for the result. Throws as
+  /// RunActors::ask(), and ActorLost if the evaluator waits to be restarted.
   Evaluated evaluate(int episodes, std::uint64_t minimum_version, const Progress& progress,
                      bool final);
   /// Evaluates all learners together on their own data.

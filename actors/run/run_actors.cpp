@@ -242,6 +242,12 @@ void RunActors::take_messages(std::chrono::milliseconds at_most) {
     throw RunFailed(first_cause_);
 }
 
+bool RunActors::asks_evaluator(const std::vector<caf::actor>& asked) const {
+  const auto evaluator = up_.find({Role::evaluator, 0});
+  return evaluator != up_.end()
+         && std::find(asked.begin(), asked.end(), evaluator->second) != asked.end();
+}
+
 void RunActors::log_wait(const std::string& what, std::chrono::milliseconds so_far) const {
   context_.log(
       "warning",

@@ -130,7 +130,8 @@ public:
                                        Then then, Args&&... args);
   /// Sends a request and waits, handling other messages meanwhile. Throws RunFailed with `what` and
   /// the reason, or with the actor's death that caused it; throws ActorLost if a dead actor will be
-  /// restarted.
+  /// restarted. In rounds only the evaluator may be restarted, and its death ends only requests to
+  /// it, because the others cannot be repeated there.
   template <class Answer, class Receiver, class... Args>
   Answer ask(const Receiver& to, std::chrono::milliseconds deadline, const std::string& what,
              Args&&... args);
@@ -155,6 +156,7 @@ public:
   void write(wire::RunState& state) const;
 
 private:
+  bool asks_evaluator(const std::vector<caf::actor>& asked) const;
   void log_wait(const std::string& what, std::chrono::milliseconds so_far) const;
   void on_lost(const ActorKey& key, const std::string& reason, bool may_restart);
   void open_remoting();
@@ -261,10 +263,11 @@ std::vector<Answer> RunActors::ask_all(const std::vector<caf::actor>& to, Wait w
   asking_ = what;
   const std::unique_ptr<std::string, void (*)(std::string*)> asked(
       &asking_, [](std::string* text) { text->clear(); });
+  const bool interruptible = !context_.config.in_rounds() || asks_evaluator(to);
   int logged = 0;
   while (missing > 0 && !problem) {
     take_messages(kPoll);
-    if (!lost_.empty())
+    if (!lost_.empty() && interruptible)
       throw ActorLost();
     for (const std::size_t i : std::exchange(late, {})) {
       if (++steps[i] > logged)

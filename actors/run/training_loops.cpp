@@ -91,9 +91,11 @@ void Head::maybe_evaluate() {
   schedule_.evaluated(progress_);
   distributions_.begin(progress_);
   if (config_.deterministic)
-    evaluations_.add(evaluations_.evaluate(config_.evaluation.episodes,
-                                           static_cast<std::uint64_t>(schedule_.updates()),
-                                           progress_, false));
+    persist([this] {
+      evaluations_.add(evaluations_.evaluate(config_.evaluation.episodes,
+                                             static_cast<std::uint64_t>(schedule_.updates()),
+                                             progress_, false));
+    });
   else
     evaluations_.begin(progress_);
 }
@@ -109,13 +111,18 @@ bool Head::reached_goal() {
   }
   if (!hopeful)
     return false;
-  if (config_.in_rounds())
+  Evaluated sure;
+  const auto confirm = [&] {
+    sure = evaluations_.evaluate(config_.evaluation.final_episodes,
+                                 static_cast<std::uint64_t>(schedule_.updates()), progress_, false);
+  };
+  if (config_.in_rounds()) {
     refresh();
-  else
+    persist(confirm);
+  } else {
     pause();
-  const auto sure =
-      evaluations_.evaluate(config_.evaluation.final_episodes,
-                            static_cast<std::uint64_t>(schedule_.updates()), progress_, false);
+    confirm();
+  }
   if (mean(sure.returns) >= goal) {
     if (config_.in_rounds())
       end_training();

@@ -1,4 +1,13 @@
 // Runs of every agent in the list. The actors know none of them in particular.
+#include <atomic>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "learner/acting/policy.hpp"
+#include "learner/agents/agent.hpp"
 #include "tests/actors/small_run.hpp"
 #include "tests/learner/agents/small_agent.hpp"
 #include "tests/temporary_folder.hpp"
@@ -35,6 +44,85 @@ RunConfig small_with(const learner::AgentKind& kind, std::int64_t environment_st
 }
 
 } // namespace
+
+namespace {
+
+/// A policy that fails when it is asked for the first action of an evaluation.
+class FailsFirstEvaluation : public learner::Policy {
+public:
+  FailsFirstEvaluation(std::unique_ptr<learner::Policy> policy,
+                       std::shared_ptr<std::atomic<int>> calls)
+      : policy_(std::move(policy)), calls_(std::move(calls)) {}
+
+  std::int64_t parameter_count() const override { return policy_->parameter_count(); }
+  void load(std::span<const float> parameters) override { policy_->load(parameters); }
+  void act(const learner::Observations& observations, std::span<float> actions) override {
+    if (calls_->fetch_add(1) == 0)
+      throw std::runtime_error("the first evaluation fails");
+    policy_->act(observations, actions);
+  }
+  void explore(const learner::Observations& observations, const learner::Exploration& exploration,
+               std::span<float> actions) override {
+    policy_->explore(observations, exploration, actions);
+  }
+  void save_exploration(std::vector<std::byte>& out) const override {
+    policy_->save_exploration(out);
+  }
+  std::span<const std::byte> load_exploration(std::span<const std::byte> in) override {
+    return policy_->load_exploration(in);
+  }
+
+private:
+  std::unique_ptr<learner::Policy> policy_;
+  std::shared_ptr<std::atomic<int>> calls_; // of act(), which only the evaluator calls
+};
+
+/// An agent with such policies.
+class FailingEvaluation : public learner::Agent {
+public:
+  FailingEvaluation(learner::AgentPtr agent, std::shared_ptr<std::atomic<int>> calls)
+      : agent_(std::move(agent)), calls_(std::move(calls)) {}
+
+  learner::Storage storage() const override { return agent_->storage(); }
+  std::int64_t batch_size() const override { return agent_->batch_size(); }
+  std::unique_ptr<learner::Policy>
+  make_policy(const replay::TransitionSpec& transitions) const override {
+    return std::make_unique<FailsFirstEvaluation>(agent_->make_policy(transitions), calls_);
+  }
+  std::unique_ptr<learner::Replica>
+  make_replica(const replay::TransitionSpec& transitions) const override {
+    return agent_->make_replica(transitions);
+  }
+
+private:
+  learner::AgentPtr agent_;
+  std::shared_ptr<std::atomic<int>> calls_;
+};
+
+} // namespace
+
+TEST_CASE("A deterministic run whose evaluator dies repeats the evaluation with the same result") {
+  RunConfig config = small(4000);
+  config.evaluation.period = 1500;
+  config.evaluation.episodes = 1;
+  std::vector<std::vector<double>> returns;
+  const RunCallbacks callbacks{
+      .evaluated = [&](const Evaluated& one) { returns.push_back(one.returns); }};
+  const std::atomic<bool> stop = false;
+  const TemporaryFolder whole, restarted;
+  const RunResult a = run(config, whole.path(), {}, {}, callbacks, stop);
+  REQUIRE(a.error == "");
+  const auto expected = std::exchange(returns, {});
+  CHECK(expected.size() > 1);
+
+  const auto calls = std::make_shared<std::atomic<int>>(0);
+  config.agent = std::make_shared<const FailingEvaluation>(config.agent, calls);
+  const RunResult b = run(config, restarted.path(), {}, {}, callbacks, stop);
+  REQUIRE(b.error == "");
+  CHECK(calls->load() > 1);
+  CHECK(returns == expected);
+  check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
+}
 
 TEST_CASE("A resumed deterministic run of any agent equals an uninterrupted one") {
   for (const learner::AgentKind& kind : learner::agent_kinds()) {

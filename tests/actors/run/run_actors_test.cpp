@@ -71,6 +71,14 @@ TEST_CASE_FIXTURE(HeadFixture, "A patient wait ends when an actor is lost") {
   CHECK_THROWS_AS(ask(RunActors::Wait::patient), ActorLost);
 }
 
+TEST_CASE_FIXTURE(HeadFixture,
+                  "In rounds a lost evaluator does not end a request to another actor") {
+  config.deterministic = true;
+  add(0);
+  actors.lost().insert({Role::evaluator, 0});
+  CHECK(ask(RunActors::Wait::patient) == std::vector<std::int64_t>{7});
+}
+
 TEST_CASE_FIXTURE(HeadFixture, "A patient wait fails after a step once the run stops") {
   add(kForever);
   stop = true;
