@@ -87,7 +87,29 @@ void RunCheckpoints::begin(wire::RunState state) {
   restart_clock();
 }
 
+/// Whether that checkpoint succeeds makes no difference.
+void RunCheckpoints::await_interrupted() {
+  std::size_t missing = 0;
+  std::vector<PendingRequest> requests;
+  const auto answered = [&missing](const auto&, const caf::error&) { --missing; };
+  const auto expect = [&](PendingRequest request) {
+    requests.push_back(std::move(request));
+    ++missing;
+  };
+  expect(actors_.request<std::string>(actors_.checkpointer(), kWriteDeadline, answered,
+                                      written_atom_v));
+  for (const Role role : {Role::replay, Role::learner})
+    for (const auto& who : actors_.all(role))
+      expect(actors_.request<done_atom>(who, kWriteDeadline, answered, written_atom_v));
+  while (missing > 0) {
+    actors_.take_messages(kPoll);
+    if (!actors_.lost().empty())
+      throw ActorLost();
+  }
+}
+
 std::string RunCheckpoints::write(wire::RunState state) {
+  await_interrupted();
   capture(std::move(state));
   on_complete(actors_.ask<std::string>(actors_.checkpointer(), kWriteDeadline,
                                        "writing a checkpoint", written_atom_v));

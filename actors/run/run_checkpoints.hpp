@@ -29,7 +29,8 @@ public:
   /// Asks all actors to capture their state, which must not change meanwhile. Writing finishes
   /// while the run continues; a failure is logged.
   void begin(wire::RunState state);
-  /// Captures the state and waits until the checkpoint is complete. Returns its path.
+  /// Captures the state and waits until the checkpoint is complete. Returns its path. First waits
+  /// for a checkpoint that a death has interrupted, because actors write one at a time.
   std::string write(wire::RunState state);
   void restart_clock() { last_ = Clock::now(); }
 
@@ -59,6 +60,7 @@ public:
 
 private:
   using Clock = std::chrono::steady_clock;
+  void await_interrupted();
   void capture(wire::RunState state);
   void on_written(const std::string& path, const std::string& problem);
   void on_complete(const std::string& path);

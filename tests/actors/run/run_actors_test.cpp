@@ -1,6 +1,13 @@
 #include "actors/run/run_actors.hpp"
 
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "actors/roles/checkpoint.hpp"
+#include "actors/run/run_checkpoints.hpp"
 #include "tests/doctest_torch.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace troupe::actors {
 namespace {
@@ -18,6 +25,21 @@ caf::behavior starved(caf::stateful_actor<std::vector<Promise>>* self, std::size
       self->state.push_back(promise);
     return promise;
   }};
+}
+
+/// A learner that writes its part of a checkpoint until it gets tick_atom.
+caf::behavior
+writes_slowly(caf::stateful_actor<std::vector<caf::typed_response_promise<done_atom>>>* self) {
+  return {[](save_atom, const std::string&) { return done_atom_v; },
+          [self](written_atom) -> caf::result<done_atom> {
+            auto promise = self->make_response_promise<done_atom>();
+            self->state.push_back(promise);
+            return promise;
+          },
+          [self](tick_atom) {
+            for (auto& promise : std::exchange(self->state, {}))
+              promise.deliver(done_atom_v);
+          }};
 }
 
 struct HeadFixture {
@@ -41,7 +63,14 @@ struct HeadFixture {
                      .stop = stop,
                      .nothing_left = nothing_left};
   bool stalled = false;
-  RunActors actors{context, {.stalled = [this] { return stalled; }}};
+  std::function<void()> on_update; // called ten times a second once the services have started
+  RunActors actors{context,
+                   {.updated =
+                        [this](const UpdatePtr&) {
+                          if (on_update)
+                            on_update();
+                        },
+                    .stalled = [this] { return stalled; }}};
   std::vector<caf::actor> learners;
 
   ~HeadFixture() {
@@ -97,6 +126,28 @@ TEST_CASE_FIXTURE(HeadFixture, "A wait of one step fails after it") {
   add(1);
   CHECK_THROWS_WITH_AS(ask(RunActors::Wait::one_step), doctest::Contains("waiting for a learner"),
                        RunFailed);
+}
+
+TEST_CASE_FIXTURE(HeadFixture,
+                  "The final checkpoint waits for one that an actor's death has interrupted") {
+  const TemporaryFolder temporary;
+  folder = temporary.path();
+  config.workload = [] { return nullptr; };
+  actors.start_services(0);
+  learners.push_back(system.spawn(writes_slowly));
+  actors.send(actors.checkpointer(), subscribe_atom_v, static_cast<std::uint8_t>(Role::learner),
+              std::int32_t{0}, learners[0]);
+  wire::RunState state;
+  state.set_updates(3);
+  actors.ask<done_atom>(actors.checkpointer(), 60s, "capturing", save_atom_v,
+                        (folder / "checkpoints").string(), encode(state));
+  on_update = [this] { caf::anon_send(learners[0], tick_atom_v); };
+  state.set_updates(5);
+  RunCheckpoints checkpoints(context, actors, [](const std::string&) {});
+  const std::filesystem::path last = checkpoints.write(state);
+  CHECK(last == folder / "checkpoints/5");
+  CHECK(read_manifest(last).state().updates() == 5);
+  CHECK(read_manifest(folder / "checkpoints/3").state().updates() == 3);
 }
 
 } // namespace
