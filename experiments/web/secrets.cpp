@@ -58,7 +58,10 @@ std::string token_of(const std::filesystem::path& file) {
     throw std::invalid_argument(file.string() + ": cannot be made: " + std::strerror(errno)
                                 + "; name a file in a folder that you may write to");
   }
-  if ((about.st_mode & 077U) != 0 || about.st_uid != ::geteuid()) {
+  // A file that root owns may be readable by its group, because a container that does not run as
+  // root gets its secrets in this way.
+  const bool of_root = about.st_uid == 0 && ::geteuid() != 0;
+  if ((about.st_mode & (of_root ? 037U : 077U)) != 0 || (!of_root && about.st_uid != ::geteuid())) {
     throw std::invalid_argument(file.string()
                                 + ": is another user's, or others can read it; chmod 600, or "
                                   "remove it for a new token");

@@ -10,7 +10,8 @@ namespace troupe::experiments::web {
 std::string new_token();
 
 /// Reads the token from `file`. If the file does not exist, creates it with a new token (mode
-/// 0600). Throws std::invalid_argument if other users can read the file or it contains no token.
+/// 0600). Throws std::invalid_argument if other users can read or own the file, or it contains no
+/// token. Exception: the file may be root's, and then its group may read it.
 std::string token_of(const std::filesystem::path& file);
 
 /// Compares in a time that depends only on the length.

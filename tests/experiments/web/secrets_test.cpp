@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "experiments/web/secrets.hpp"
+#include "tests/another_user.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 
@@ -35,4 +36,28 @@ TEST_CASE(
   std::ofstream(file) << "short";
   CHECK(has(error_of([&] { token_of(file); }), "32 to 256"));
   CHECK(has(error_of([&] { token_of(folder / "none" / "token"); }), "cannot be made"));
+}
+
+TEST_CASE("A token file of root may be readable by its group, as containers mount secrets") {
+  const TemporaryFolder folder;
+  const auto file = folder / "token";
+  const std::string token = token_of(file);
+  using std::filesystem::perms;
+  std::filesystem::permissions(folder.path(), perms{0755});
+  std::filesystem::permissions(file, perms{0440});
+  const tests::AnotherUser user;
+  if (!user) // only root can act as another user
+    return;
+  CHECK(token_of(file) == token);
+}
+
+TEST_CASE("A token file of root that every user can read is refused") {
+  const TemporaryFolder folder;
+  const auto file = folder / "token";
+  token_of(file);
+  using std::filesystem::perms;
+  std::filesystem::permissions(folder.path(), perms{0755});
+  std::filesystem::permissions(file, perms{0444});
+  const tests::AnotherUser user;
+  CHECK(has(error_of([&] { token_of(file); }), "others can read it"));
 }
