@@ -25,10 +25,11 @@ std::string read_all(const fs::path& path) {
   return text.str();
 }
 
-/// Removes the incomplete last row that a killed process left.
-void drop_partial_row(const fs::path& path, const std::string& text, const std::string& line_end) {
-  const std::size_t end = text.rfind(line_end);
-  const std::size_t keep = end == std::string::npos ? 0 : end + line_end.size();
+/// Removes the incomplete last row that a killed process left. `text` is the content of the file;
+/// its lines may end with LF alone, because another program may have rewritten it.
+void drop_partial_row(const fs::path& path, const std::string& text) {
+  const std::size_t end = text.rfind('\n');
+  const std::size_t keep = end == std::string::npos ? 0 : end + 1;
   if (keep < text.size()) {
     fs::resize_file(path, keep);
   }
@@ -202,8 +203,10 @@ MetricsFile::MetricsFile(const fs::path& path, std::vector<std::string> its_colu
     has_header = text.size() >= header.size() || !header.starts_with(text); // else only part of it
     if (has_header) {
       take_columns(checked_header(path, text));
+      drop_partial_row(path, text);
+    } else {
+      fs::resize_file(path, 0);
     }
-    drop_partial_row(path, text, "\r\n");
   }
   file_.emplace(path);
   if (!has_header) {
@@ -214,7 +217,7 @@ MetricsFile::MetricsFile(const fs::path& path, std::vector<std::string> its_colu
   }
   const fs::path lines = fs::path(path).replace_extension(".jsonl");
   if (fs::is_regular_file(lines, none)) {
-    drop_partial_row(lines, read_all(lines), "\n");
+    drop_partial_row(lines, read_all(lines));
   }
   lines_.emplace(lines);
 }

@@ -1,6 +1,4 @@
-#include "experiments/run_folder/run_folder.hpp"
-
-#include <doctest/doctest.h>
+#include "tests/doctest_torch.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +11,8 @@
 #include "experiments/run_folder/folder_lock.hpp"
 #include "experiments/run_folder/head_file.hpp"
 #include "experiments/run_folder/log_file.hpp"
+#include "experiments/run_folder/metrics_file.hpp"
+#include "experiments/run_folder/run_folder.hpp"
 #include "experiments/run_folder/unfinished_run.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -183,4 +183,16 @@ TEST_CASE("Processes that check whether a run is held never prevent it from bein
   }
   watchers.clear();
   CHECK(is_run_held(run) == false);
+}
+
+TEST_CASE("metrics.csv keeps its rows if another program has changed its line ends") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "metrics.csv";
+  { MetricsFile(path, MetricsFile::columns({})).progress({}); }
+  std::string text = read_text(path);
+  std::erase(text, '\r');
+  std::ofstream(path, std::ios::binary) << text << "progress,12,3"; // and a kill
+  { MetricsFile(path, MetricsFile::columns({})).progress({}); }
+  CHECK(read_text(path).starts_with(text + "progress,0,"));
+  CHECK(read_csv(read_text(path)).size() == 3);
 }
