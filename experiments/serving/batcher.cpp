@@ -1,11 +1,24 @@
 #include "experiments/serving/batcher.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <iterator>
 #include <utility>
 
 namespace troupe::experiments::serving {
+namespace {
+
+/// Empty if all numbers are finite.
+std::string why_not_finite(std::span<const float> action) {
+  for (std::size_t i = 0; i < action.size(); ++i)
+    if (!std::isfinite(action[i]))
+      return "the policy's number " + std::to_string(i)
+             + " is not finite; its training has diverged, or the observation is too large";
+  return {};
+}
+
+} // namespace
 
 Batcher::Batcher(std::unique_ptr<ServedPolicy> policy, const Limits& limits,
                  std::function<void(std::size_t)> observe)
@@ -61,6 +74,8 @@ void Batcher::compute(std::span<Job> batch) {
     batch[i].action.assign(action, action + static_cast<std::ptrdiff_t>(size));
     const auto state = states.begin() + static_cast<std::ptrdiff_t>(i * memory);
     batch[i].state.assign(state, state + static_cast<std::ptrdiff_t>(memory));
+    if (error.empty())
+      batch[i].error = why_not_finite(batch[i].action);
   }
   if (observe_)
     observe_(batch.size());

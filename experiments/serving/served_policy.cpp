@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
-#include <string>
+#include <limits>
 #include <utility>
 
 namespace troupe::experiments::serving {
@@ -42,10 +41,9 @@ void ServedPolicy::act(std::span<std::byte* const> observations, std::span<float
                actions);
   const std::size_t size = action_size();
   for (std::size_t i = 0; i < actions.size(); ++i) {
-    if (!std::isfinite(actions[i]))
-      throw std::runtime_error("the policy's number " + std::to_string(i % size)
-                               + " is not finite; its training has diverged");
-    if (contract_.actions[i % size].choices == 0)
+    if (!std::isfinite(actions[i])) // scaling would make an infinite number finite
+      actions[i] = std::numeric_limits<float>::quiet_NaN();
+    else if (contract_.actions[i % size].choices == 0)
       actions[i] = static_cast<float>(contract_.scales[i % size](actions[i]));
   }
 }

@@ -35,8 +35,8 @@ public:
   std::span<const std::byte> history_of(std::span<const std::byte> observation) const;
 
   /// Computes the actions [batch, action_size()] for complete observations in the layout of `spec`.
-  /// Normalises the observations in place and replaces the states [batch, state_size()]. Use from
-  /// one thread at a time. Throws std::runtime_error if an action is not finite.
+  /// Normalises the observations in place and replaces the states [batch, state_size()]. A number
+  /// of an action is NaN if the policy's is not finite. Use from one thread at a time.
   void act(std::span<std::byte* const> observations, std::span<float> states,
            std::span<float> actions);
 

@@ -3,19 +3,17 @@
 #include <algorithm>
 #include <cstring>
 #include <future>
-#include <latch>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
 #include "env/random.hpp"
 #include "env/wire/socket.hpp"
 #include "experiments/serving/act_request.hpp"
-#include "experiments/serving/batcher.hpp"
 #include "experiments/serving/message_door.hpp"
 #include "experiments/serving/policy_server.hpp"
 #include "experiments/serving/sessions.hpp"
 #include "tests/experiments/mutated.hpp"
+#include "tests/experiments/serving/summing_policy.hpp"
 #include "tests/text.hpp"
 
 using namespace troupe;
@@ -24,50 +22,6 @@ using namespace troupe::experiments::serving;
 using Json = nlohmann::json;
 
 namespace {
-
-/// Acts by the sum of all numbers of the observation, plus its recurrent state: the sum over the
-/// previous steps.
-class SummingPolicy : public learner::Policy {
-public:
-  SummingPolicy(std::size_t numbers, std::int64_t state) : numbers_(numbers), state_(state) {}
-  std::int64_t parameter_count() const override { return 0; }
-  std::int64_t state_size() const override { return state_; }
-  void load(std::span<const float>) override {}
-  void act(const learner::Observations& observations, std::span<float> actions) override {
-    for (std::size_t row = 0; row < actions.size(); ++row) {
-      std::vector<float> numbers(numbers_);
-      std::memcpy(numbers.data(), observations.frames[row], numbers_ * sizeof(float));
-      float sum = 0;
-      for (const float number : numbers)
-        sum += number;
-      if (state_ > 0)
-        sum = observations.state[row] += sum;
-      actions[row] = sum;
-    }
-  }
-
-private:
-  std::size_t numbers_;
-  std::int64_t state_;
-};
-
-/// A served policy with an observation "state" of two numbers and an action from -20 to 20, ten
-/// times the output of the policy.
-std::unique_ptr<ServedPolicy> summing(std::int64_t updates = 5, int history = 1,
-                                      std::int64_t state = 0, const char* name = "state") {
-  PolicyContract contract;
-  contract.updates = updates;
-  contract.history = history;
-  contract.state_size = state;
-  contract.observations = {{.spec = {.name = name, .shape = {2}}, .elements = {}}};
-  contract.actions = {{.name = "force", .unit = "N", .minimum = -20, .maximum = 20}};
-  contract.scales = {{.offset = 0, .gain = 10, .limit = 2}};
-  env::EnvironmentSpec spec;
-  spec.frame_stack = history;
-  spec.observations = {{.name = name, .shape = {2 * history}}};
-  return std::make_unique<ServedPolicy>(contract, spec,
-                                        std::make_unique<SummingPolicy>(2 * history, state));
-}
 
 VersionOptions version(const std::string& name, double share,
                        std::function<std::unique_ptr<ServedPolicy>()> make) {
@@ -314,40 +268,6 @@ TEST_CASE("Newer parameters replace older ones, and a failed reload keeps the cu
   server.reload();
   CHECK(has(logged, "the checkpoint is damaged"));
   CHECK(act(with({0, 0}))["updates"] == 7);
-}
-
-TEST_CASE("Jobs that arrive during a computation are batched, and too many are refused") {
-  std::vector<std::size_t> sizes;
-  std::latch began(1);
-  std::latch go(1);
-  Batcher batcher(summing(), {.batch = 8, .queued = 10},
-                  [&](std::size_t size) { sizes.push_back(size); });
-  std::atomic<int> done = 0;
-  const auto jobs = [&](std::size_t count, bool waits) {
-    std::vector<Job> made(count);
-    for (Job& job : made) {
-      job.observation.resize(8);
-      job.done = [&, waits](Job& finished) {
-        CHECK(finished.action.size() == 1);
-        ++done;
-        if (waits) {
-          began.count_down();
-          go.wait();
-        }
-      };
-    }
-    return made;
-  };
-  std::thread first([&] { CHECK(batcher.submit(jobs(1, true))); });
-  began.wait();
-  CHECK(batcher.submit(jobs(3, false)));
-  CHECK(batcher.submit(jobs(7, false)));
-  CHECK(batcher.queued() == 10);
-  CHECK_FALSE(batcher.submit(jobs(1, false)));
-  go.count_down();
-  first.join();
-  CHECK(done == 11);
-  CHECK(sizes == std::vector<std::size_t>{1, 8, 2});
 }
 
 TEST_CASE("Sessions are limited, expire when idle, and serve one request at a time") {
