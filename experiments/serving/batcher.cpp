@@ -21,8 +21,11 @@ std::string why_not_finite(std::span<const float> action) {
 } // namespace
 
 Batcher::Batcher(std::unique_ptr<ServedPolicy> policy, const Limits& limits,
-                 std::function<void(std::size_t)> observe)
-    : policy_(std::move(policy)), limits_(limits), observe_(std::move(observe)) {}
+                 std::function<void(std::size_t)> observe, Later later)
+    : policy_(std::move(policy)),
+      limits_(limits),
+      observe_(std::move(observe)),
+      later_(std::move(later)) {}
 
 std::size_t Batcher::queued() const {
   const std::lock_guard lock(mutex_);
@@ -30,18 +33,34 @@ std::size_t Batcher::queued() const {
 }
 
 bool Batcher::submit(std::vector<Job> jobs) {
-  std::unique_lock lock(mutex_);
-  if (jobs_.size() + jobs.size() > limits_.queued)
-    return false;
-  std::ranges::move(jobs, std::back_inserter(jobs_));
-  if (busy_) // the computing thread will take them
-    return true;
-  busy_ = true;
+  const std::size_t own = jobs.size();
+  {
+    const std::lock_guard lock(mutex_);
+    if (jobs_.size() + own > limits_.queued)
+      return false;
+    std::ranges::move(jobs, std::back_inserter(jobs_));
+    if (std::exchange(busy_, true)) // they will be computed with the others
+      return true;
+  }
+  work(own);
+  return true;
+}
+
+/// Computes the first `least` jobs at least. A task continues with the others.
+void Batcher::work(std::size_t least) {
   std::vector<Job> batch;
+  std::unique_lock lock(mutex_);
   while (!jobs_.empty()) {
-    const auto count = static_cast<std::ptrdiff_t>(std::min(jobs_.size(), limits_.batch));
-    batch.assign(std::move_iterator(jobs_.begin()), std::move_iterator(jobs_.begin() + count));
-    jobs_.erase(jobs_.begin(), jobs_.begin() + count);
+    if (least == 0 && later_) {
+      lock.unlock();
+      later_([self = shared_from_this()] { self->work(1); });
+      return;
+    }
+    const std::size_t count = std::min(jobs_.size(), limits_.batch);
+    const auto end = jobs_.begin() + static_cast<std::ptrdiff_t>(count);
+    batch.assign(std::move_iterator(jobs_.begin()), std::move_iterator(end));
+    jobs_.erase(jobs_.begin(), end);
+    least -= std::min(least, count);
     lock.unlock();
     compute(batch);
     for (Job& job : batch)
@@ -49,7 +68,6 @@ bool Batcher::submit(std::vector<Job> jobs) {
     lock.lock();
   }
   busy_ = false;
-  return true;
 }
 
 void Batcher::compute(std::span<Job> batch) {

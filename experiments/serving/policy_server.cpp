@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -114,8 +113,9 @@ struct PolicyServer::Parts {
     }
     if (policy == nullptr)
       return;
-    auto batcher = std::make_shared<Batcher>(std::move(policy), options.batches,
-                                             [this](std::size_t size) { metrics.computed(size); });
+    auto batcher = std::make_shared<Batcher>(
+        std::move(policy), options.batches, [this](std::size_t size) { metrics.computed(size); },
+        [this](std::function<void()> task) { server->post(std::move(task)); });
     const std::lock_guard lock(mutex);
     Version& version = versions[index];
     version.batcher = std::move(batcher);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,6 +20,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/host_name.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -331,6 +333,10 @@ void HttpServer::start(Handler handler) {
 void HttpServer::start(DeferringHandler handler) {
   parts_->deferring = std::move(handler);
   parts_->run();
+}
+
+void HttpServer::post(std::function<void()> task) {
+  asio::post(parts_->context, std::move(task));
 }
 
 HttpServer::~HttpServer() {

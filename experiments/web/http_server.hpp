@@ -56,6 +56,10 @@ public:
   void start(Handler handler);
   void start(DeferringHandler handler);
 
+  /// Calls `task` on one of the server's threads, unless the server stops before. It must not
+  /// throw.
+  void post(std::function<void()> task);
+
   /// Stops the server. Once it returns, no handler is running or will be called.
   void stop();
 

@@ -1,7 +1,10 @@
 #include "tests/doctest_torch.hpp"
 
 #include <atomic>
+#include <deque>
+#include <functional>
 #include <latch>
+#include <memory>
 #include <span>
 #include <thread>
 
@@ -44,6 +47,39 @@ TEST_CASE("Jobs that arrive during a computation are batched, and too many are r
   first.join();
   CHECK(done == 11);
   CHECK(sizes == std::vector<std::size_t>{1, 8, 2});
+}
+
+TEST_CASE("A thread that submits jobs computes only its own, and tasks compute those that follow") {
+  std::deque<std::function<void()>> tasks;
+  const auto batcher = std::make_shared<Batcher>(
+      summing(), Batcher::Limits{.batch = 2, .queued = 10}, [](std::size_t) {},
+      [&](std::function<void()> task) { tasks.push_back(std::move(task)); });
+  int done = 0;
+  const auto jobs = [&](std::size_t count, const std::function<void()>& then) {
+    std::vector<Job> made(count);
+    for (Job& job : made) {
+      job.observation.resize(8);
+      job.done = [&done, then](Job&) {
+        ++done;
+        then();
+      };
+    }
+    return made;
+  };
+  const auto nothing = [] {};
+  const auto more = [&] { CHECK(batcher->submit(jobs(3, nothing))); };
+  CHECK(batcher->submit(jobs(1, more)));
+  CHECK(done == 1); // the others would keep this thread while they arrive
+  CHECK(batcher->queued() == 3);
+  REQUIRE(tasks.size() == 1);
+  tasks[0]();
+  CHECK(done == 3);
+  REQUIRE(tasks.size() == 2);
+  tasks[1]();
+  CHECK(done == 4);
+  CHECK(tasks.size() == 2);
+  CHECK(batcher->submit(jobs(1, nothing))); // idle again: at once
+  CHECK(done == 5);
 }
 
 TEST_CASE("An action that is not finite fails its own job only, not the others of the batch") {

@@ -1,8 +1,10 @@
 #include "tests/doctest_torch.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <future>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -289,6 +291,19 @@ TEST_CASE("Sessions are limited, expire when idle, and serve one request at a ti
   CHECK(sessions.take("b", false, session) == Taken::unknown); // it was idle for too long
   CHECK(sessions.take("c", true, session) == Taken::ok);
   CHECK(sessions.size() == 2); // a is in use and stays, however long
+}
+
+TEST_CASE("A request that arrives while another is computed is answered on the server's threads") {
+  std::promise<std::thread::id> answered; // outlives the server's threads
+  PolicyServer server({.token = "t", .versions = {version("main", 1, [] { return summing(); })}});
+  const auto ask = [&](const web::HttpServer::Reply& reply) {
+    server.act({.method = "POST", .path = "/v1/act", .body = with({0, 0}).dump()}, reply);
+  };
+  const auto second = [&](const web::Response&) { answered.set_value(std::this_thread::get_id()); };
+  ask([&](const web::Response&) { ask(second); });
+  auto thread = answered.get_future();
+  REQUIRE(thread.wait_for(std::chrono::seconds(30)) == std::future_status::ready);
+  CHECK(thread.get() != std::this_thread::get_id());
 }
 
 TEST_CASE("A mutated request is either answered or refused with std::invalid_argument") {
