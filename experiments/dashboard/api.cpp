@@ -29,10 +29,14 @@ Json or_null(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
-/// Parses the JSON text of a file or a head; null if it is not valid.
+/// Parses the JSON text of a request, a file or a head; null if it is not valid. Does not copy the
+/// value, because a copy of a deeply nested one would overflow the stack.
 Json parsed(const std::string& text) {
   Json value = Json::parse(text, nullptr, false);
-  return value.is_discarded() ? Json(nullptr) : value;
+  if (value.is_discarded()) {
+    value = nullptr;
+  }
+  return value;
 }
 
 Json body_of(const web::Request& request) {

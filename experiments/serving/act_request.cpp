@@ -231,18 +231,22 @@ int read_bytes(const std::string& bytes, const std::vector<Place>& places,
 
 } // namespace
 
-ActRequest parse_act_request(const web::Request& request) {
-  if (request.header("content-type").starts_with("application/octet-stream"))
-    return bytes_request(request);
+Json parse_body(const std::string& text) {
   constexpr int kDeepest = 8;
-  const Json body = Json::parse(
-      request.body,
-      [&](int at, Json::parse_event_t, Json&) {
+  return Json::parse(
+      text,
+      [](int at, Json::parse_event_t, Json&) {
         if (at > kDeepest)
           refuse("the body is nested more than " + std::to_string(kDeepest) + " deep");
         return true;
       },
       false);
+}
+
+ActRequest parse_act_request(const web::Request& request) {
+  if (request.header("content-type").starts_with("application/octet-stream"))
+    return bytes_request(request);
+  const Json body = parse_body(request.body);
   if (!body.is_object())
     refuse("the body must be a JSON object, as {\"observation\": {\"state\": [0.1, 0.2]}}");
   ActRequest made{.session = name_in(body, "session"),

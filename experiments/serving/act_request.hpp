@@ -32,6 +32,11 @@ struct ActRequest {
   std::size_t count() const { return as_bytes ? 1 : observations.size(); }
 };
 
+/// Parses the JSON of a request's body; the value is discarded if the text is not JSON. Throws
+/// std::invalid_argument if it is nested more than 8 deep: copies of deeper values would overflow
+/// the stack.
+nlohmann::json parse_body(const std::string& text);
+
 /// Throws std::invalid_argument with the key and the rule.
 ActRequest parse_act_request(const web::Request& request);
 

@@ -276,7 +276,7 @@ struct PolicyServer::Parts {
   }
 
   web::Response set_shares(const std::string& text) {
-    const Json body = Json::parse(text, nullptr, false);
+    const Json body = parse_body(text);
     if (!body.is_object())
       throw std::invalid_argument("the body must be a JSON object of shares by version");
     const std::lock_guard lock(mutex);

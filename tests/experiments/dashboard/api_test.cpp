@@ -233,6 +233,15 @@ TEST_CASE_FIXTURE(
   CHECK(asked.size() == 8);
 }
 
+TEST_CASE_FIXTURE(Fixture, "A deeply nested body is refused") {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  const auto refusal = [&](const std::string& body) {
+    return error_of([&] { api.answer({.method = "POST", .path = "/api/stop", .body = body}); });
+  };
+  CHECK(has(refusal("{\"id\": " + deep + "}"), "id: must be a string in the body"));
+  CHECK(has(refusal(deep), "the body must be a JSON object"));
+}
+
 TEST_CASE_FIXTURE(Fixture, "A live picture is a JPEG, and a header describes it") {
   std::map<std::string, std::string> query{
       {"id", first}, {"actor", "3"}, {"environment", "1"}, {"observed", "1"}};

@@ -245,6 +245,22 @@ TEST_CASE(
             "version other has another contract: observations[0].name"));
 }
 
+TEST_CASE("Shares that are not numbers are refused, however deeply they are nested") {
+  PolicyServer server({.token = "t", .versions = {version("main", 1, [] { return summing(); })}});
+  const auto refusal = [&](const std::string& body) {
+    return error_of([&] {
+      server.serve({.method = "POST",
+                    .path = "/v1/shares",
+                    .headers = {{"authorization", "Bearer t"}},
+                    .body = body},
+                   [](const web::Response&) {});
+    });
+  };
+  CHECK(has(refusal(R"({"main": "all"})"), "the share of \"main\" must be a number"));
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  CHECK(has(refusal("{\"main\": " + deep + "}"), "nested more than 8 deep"));
+}
+
 TEST_CASE("Newer parameters replace older ones, and a failed reload keeps the current ones") {
   std::int64_t updates = 1;
   std::string failure;
