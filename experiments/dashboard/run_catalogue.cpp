@@ -8,7 +8,6 @@ namespace {
 
 constexpr int kDeepest = 4; // depth in folders: sweep, part, name, time
 constexpr std::size_t kMostRuns = 10'000;
-constexpr std::size_t kMostLoaded = 256;
 
 /// Adds the ids of the runs in `folder`, whose own id is `prefix`.
 void add_ids(const std::filesystem::path& folder, const std::string& prefix, int depth,

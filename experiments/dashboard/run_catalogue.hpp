@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -18,6 +19,8 @@ using RunPtr = std::shared_ptr<WatchedRun>;
 /// of a run is its path relative to the folder. May be used from any thread.
 class RunCatalogue {
 public:
+  static constexpr std::size_t kMostLoaded = 256; // runs whose metrics are kept
+
   /// Throws std::invalid_argument if `runs` is not a folder.
   explicit RunCatalogue(const std::filesystem::path& runs);
 
@@ -29,7 +32,7 @@ public:
 
   const std::filesystem::path& folder() const { return folder_; }
 
-  /// Marks a run's metrics as used. Only the metrics of the 256 most recently used runs are kept.
+  /// Marks a run's metrics as used. Only those of the kMostLoaded most recently used runs are kept.
   void used(const RunPtr& run);
 
 private:

@@ -26,7 +26,8 @@ double number(std::string_view text) {
 
 } // namespace
 
-RunMetrics::RunMetrics(std::filesystem::path file) : file_(std::move(file)) {}
+RunMetrics::RunMetrics(std::filesystem::path file, std::uint64_t version)
+    : file_(std::move(file)), version_(version) {}
 
 void RunMetrics::reset() {
   at_ = 0;

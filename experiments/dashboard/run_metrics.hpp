@@ -15,7 +15,8 @@ namespace troupe::experiments::dashboard {
 /// Summary of a run's metrics.csv, which is read as it grows. Use from one thread at a time.
 class RunMetrics {
 public:
-  explicit RunMetrics(std::filesystem::path file);
+  /// version() begins at `version`.
+  explicit RunMetrics(std::filesystem::path file, std::uint64_t version = 0);
 
   using Deadline = std::chrono::steady_clock::time_point;
 

@@ -12,7 +12,8 @@ namespace troupe::experiments::dashboard {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the answer is copied from memory");
-constexpr std::size_t kMostSeries = 1000;
+/// If a request needed more metrics than are kept, it would read all of them again each time.
+constexpr std::size_t kMostSeries = RunCatalogue::kMostLoaded;
 constexpr int kMostPoints = 4096;
 
 void append(std::string& bytes, const std::vector<SeriesPoint>& points, float SeriesPoint::*part) {

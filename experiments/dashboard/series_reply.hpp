@@ -10,7 +10,8 @@ namespace troupe::experiments::dashboard {
 
 /// Answers POST /api/series: one column over another, for many runs.
 ///
-/// The body is {"x": COLUMN, "y": COLUMN, "points": MOST, "runs": [{"id": ID, "version": N}]}.
+/// The body is {"x": COLUMN, "y": COLUMN, "points": MOST, "runs": [{"id": ID, "version": N}]}, with
+/// at most RunCatalogue::kMostLoaded runs.
 /// `version` is the version that the client has, 0 for none. `y` may be "headline", which stands
 /// for the main result of each run.
 ///

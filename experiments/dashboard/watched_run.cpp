@@ -191,6 +191,7 @@ Experiment WatchedRun::experiment() {
 
 void WatchedRun::forget_metrics() {
   const std::lock_guard lock(mutex_);
+  forgotten_version_ = metrics_ ? metrics_->version() : forgotten_version_;
   metrics_.reset();
 }
 

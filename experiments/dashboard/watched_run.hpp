@@ -51,7 +51,7 @@ public:
   auto with_metrics(RunMetrics::Deadline deadline, Use use) {
     const std::lock_guard lock(mutex_);
     if (!metrics_) {
-      metrics_.emplace(folder_ / "metrics.csv");
+      metrics_.emplace(folder_ / "metrics.csv", forgotten_version_);
     }
     if (std::chrono::steady_clock::now() < deadline) {
       metrics_->read(deadline);
@@ -77,6 +77,7 @@ private:
   RunSummary summary_;
   std::optional<Experiment> experiment_;
   std::optional<RunMetrics> metrics_;
+  std::uint64_t forgotten_version_ = 0; // clients have no later one of forgotten metrics
   std::optional<LogTail> log_;
   std::filesystem::file_time_type config_time_, lock_time_;
   std::uint64_t tail_size_ = 0; // size of metrics.csv when its end was last read

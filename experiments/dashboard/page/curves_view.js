@@ -5,7 +5,7 @@ import {columnName, field, h} from './format.js';
 import {meanCurve, smoothed} from './statistics.js';
 import {runName, shortName, store} from './store.js';
 
-const kMostRuns = 500;
+const kMostRuns = 256; // the server accepts no more
 const kAlong = ['environment_steps', 'frames', 'updates', 'training_seconds', 'processor_seconds'];
 const kFirst = ['headline', 'episode_return', 'environment_steps_per_second', 'updates_per_second'];
 const kNotDrawn = new Set(['kind', ...kAlong]);

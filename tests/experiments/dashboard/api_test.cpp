@@ -130,6 +130,28 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(Json::parse(bytes.substr(4, length))["runs"].size() == 1);
 }
 
+TEST_CASE_FIXTURE(Fixture, "Curves are refused for more runs than the server keeps in memory") {
+  const auto ask = [&](std::size_t count) {
+    const Json runs(count, Json{{"id", first}, {"version", 0}});
+    return post("/api/series",
+                {{"x", "updates"}, {"y", "headline"}, {"points", 100}, {"runs", runs}});
+  };
+  CHECK(ask(RunCatalogue::kMostLoaded).status == 200);
+  CHECK(has(error_of([&] { ask(RunCatalogue::kMostLoaded + 1); }), "at most 256 are drawn"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "Metrics that are read again after they were forgotten are new to all") {
+  WatchedRun run(first, folder / first);
+  const auto version = [&] {
+    return run.with_metrics(RunMetrics::Deadline::max(),
+                            [](const RunMetrics& metrics) { return metrics.version(); });
+  };
+  const std::uint64_t before = version();
+  CHECK(version() == before);
+  run.forget_metrics();
+  CHECK(version() > before);
+}
+
 TEST_CASE_FIXTURE(Fixture,
                   "A run is described with its live numbers, plan, checkpoints and first warning") {
   const Json run = get("/api/run", {{"id", first}});
