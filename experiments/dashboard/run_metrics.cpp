@@ -35,7 +35,6 @@ void RunMetrics::reset() {
   last_.clear();
   reports_.reset();
   evaluations_.reset();
-  finished_ = false;
   ++version_;
 }
 
@@ -102,7 +101,6 @@ void RunMetrics::take(const std::vector<std::string_view>& fields) {
   for (std::size_t i = 0; i < names_.size(); ++i) {
     last_[i] = std::isnan(values_[i]) ? last_[i] : values_[i];
   }
-  finished_ = fields[kind_] == "final";
 }
 
 std::optional<std::size_t> RunMetrics::index_of(const std::string& column) const {

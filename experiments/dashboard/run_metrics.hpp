@@ -38,7 +38,6 @@ public:
 
   /// The last value of a column in any row.
   std::optional<double> last(const std::string& column) const;
-  bool finished() const { return finished_; } // whether its last row is the final evaluation
 
 private:
   void reset();
@@ -47,7 +46,7 @@ private:
 
   std::filesystem::path file_;
   std::uint64_t at_ = 0, size_ = 0, version_ = 0; // at_: end of the last complete record read
-  bool complete_ = false, finished_ = false;
+  bool complete_ = false;
   std::vector<std::string> names_;
   std::vector<double> last_, values_;
   std::optional<MetricsRows> reports_, evaluations_;

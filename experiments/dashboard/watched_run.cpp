@@ -195,11 +195,6 @@ void WatchedRun::forget_metrics() {
   metrics_.reset();
 }
 
-bool WatchedRun::has_metrics() {
-  const std::lock_guard lock(mutex_);
-  return metrics_.has_value();
-}
-
 LogTail& WatchedRun::read_log() {
   if (!log_) {
     log_.emplace(folder_);

@@ -59,7 +59,6 @@ public:
     return use(*metrics_);
   }
   void forget_metrics();
-  bool has_metrics();
 
   std::vector<LogLine> log(const LogFilter& filter);
   LogLine first_problem();

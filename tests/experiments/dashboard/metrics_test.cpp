@@ -141,7 +141,6 @@ TEST_CASE("Evaluations have their own points, along any counter of the preceding
   REQUIRE(points.size() == 2);
   CHECK(points[0].x == 80);
   CHECK(points[1].mean == 700);
-  CHECK(metrics.finished());
   CHECK(metrics.series("updates", "episode_return", 100).size() == 3);
 }
 
