@@ -78,6 +78,20 @@ std::vector<Combination> combinations(const Sweep& sweep) {
   return all;
 }
 
+/// Whether a sweep has at most kMostRuns runs.
+bool is_small_enough(const Sweep& sweep) {
+  std::vector<int> sizes = {sweep.experiment_size(), sweep.seed_size(),
+                            std::max(1, sweep.variant_size())};
+  for (const Vary& vary : sweep.vary()) {
+    sizes.push_back(vary.value_size());
+  }
+  std::size_t count = 1;
+  for (const int size : sizes) {
+    count = std::min(kMostRuns + 1, count * static_cast<std::size_t>(size));
+  }
+  return count <= kMostRuns;
+}
+
 fs::path find_run_file(const std::string& name, const fs::path& source,
                        const std::vector<fs::path>& folders) {
   for (const char* suffix : {"", ".textproto"}) {
@@ -229,13 +243,11 @@ std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& source,
                                  const std::vector<fs::path>& folders) {
   std::vector<SweepRun> runs;
   std::set<std::string> names;
-  const auto all = combinations(sweep);
-  const std::size_t count = static_cast<std::size_t>(sweep.experiment_size()) * all.size()
-                            * static_cast<std::size_t>(sweep.seed_size());
-  if (count > kMostRuns) {
-    throw ConfigError({sweep.name() + ": has " + std::to_string(count) + " runs, but at most "
-                       + std::to_string(kMostRuns) + " are allowed; split it"});
+  if (!is_small_enough(sweep)) { // checked first, because every combination takes memory
+    throw ConfigError({sweep.name() + ": has more than " + std::to_string(kMostRuns)
+                       + " runs; list fewer values, or split it"});
   }
+  const auto all = combinations(sweep);
   for (const std::string& name : sweep.experiment()) {
     const fs::path file = find_run_file(name, source, folders);
     for (const Combination& combination : all) {

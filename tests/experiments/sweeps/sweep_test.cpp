@@ -154,6 +154,21 @@ TEST_CASE("An invalid sweep is refused, and the error names the place and a reme
   CHECK(sweep.vary(0).value_size() == 2);
 }
 
+TEST_CASE("A sweep with too many runs is refused before its combinations are made") {
+  Sweep sweep;
+  sweep.set_name("large");
+  sweep.add_experiment("walker_walk");
+  sweep.add_seed(1);
+  for (int key = 0; key < 10; ++key) {
+    Vary& vary = *sweep.add_vary();
+    vary.set_key("key" + std::to_string(key));
+    for (int value = 0; value < 10; ++value)
+      vary.add_value(std::to_string(value));
+  }
+  CHECK(has(error_of([&] { plan_sweep(sweep, "", {kConfigs}); }),
+            "large: has more than 10000 runs; list fewer values, or split it"));
+}
+
 TEST_CASE("A sweep file is distinguished from an experiment file") {
   CHECK(is_sweep("# words of an experiment:\nname: \"x\"\n experiment : [\"a\"]"));
   CHECK_FALSE(is_sweep("environment { task: \"walker_walk\" }"));
