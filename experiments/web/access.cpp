@@ -15,9 +15,11 @@ std::string host_part(const std::string& host) {
   return host.substr(0, end != std::string::npos ? end + 1 : host.find(':'));
 }
 
-bool is_loopback(const std::string& host) {
+/// `server` is the server's own address, which may be another one of the loopback interface.
+bool is_loopback(const std::string& host, const std::string& server) {
   const std::string name = host_part(host);
-  return name == "127.0.0.1" || name == "localhost" || name == "[::1]";
+  return name == "127.0.0.1" || name == "localhost" || name == "[::1]"
+         || name == host_part(server.substr(server.find("//") + 2));
 }
 
 /// The value of a cookie; "" if there is none.
@@ -52,7 +54,7 @@ bool Access::has_token(const Request& request) const {
 }
 
 std::optional<Response> Access::refusal(const Request& request) const {
-  if (!is_secure() && !is_loopback(request.header("host"))) {
+  if (!is_secure() && !is_loopback(request.header("host"), server_)) {
     return error_response(403, "the header Host must name 127.0.0.1 or localhost");
   }
   const bool reads = request.method == "GET" || request.method == "HEAD";

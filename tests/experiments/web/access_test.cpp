@@ -61,6 +61,16 @@ TEST_CASE("Requests for an unknown host name are refused even with the token") {
   CHECK(status(request("GET", {bearer, {"host", "[::1]:8800"}})) == 200);
 }
 
+TEST_CASE("The server's own address is accepted as the host, also if it is not 127.0.0.1") {
+  const Access access(kToken, "http://127.0.0.2:8800", "dashboard");
+  Request asked =
+      request("GET", {{"authorization", "Bearer " + kToken}, {"host", "127.0.0.2:8800"}});
+  CHECK_FALSE(access.refusal(asked).has_value());
+  asked.headers["host"] = "127.0.0.3:8800";
+  REQUIRE(access.refusal(asked).has_value());
+  CHECK(access.refusal(asked)->status == 403);
+}
+
 TEST_CASE("A page of another site cannot post, although the browser sends the cookie") {
   const std::string cookie = "troupe_8800=" + kToken;
   CHECK(status(request("POST", {{"cookie", cookie}})) == 403);
