@@ -6,38 +6,32 @@
 namespace troupe::experiments::dashboard {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kFresh{900};
 constexpr std::chrono::seconds kUnused{30};
 constexpr std::chrono::seconds kOthersTime{2};
 
 } // namespace
 
-Operators::Operators(Connect connect) : connect_(std::move(connect)) {}
+Operators::Operators(Connect connect, std::function<Clock::time_point()> now)
+    : connect_(std::move(connect)), now_(std::move(now)) {}
 
 std::shared_ptr<Operators::Slot> Operators::slot(const std::string& id) {
   const std::lock_guard lock(mutex_);
-  close_unused(Clock::now());
+  const auto now = now_();
+  std::erase_if(slots_, [now](const auto& entry) { return now - entry.second->used > kUnused; });
   auto& found = slots_[id];
   if (!found) {
     found = std::make_shared<Slot>();
   }
+  found->used = now;
   return found;
-}
-
-void Operators::close_unused(Clock::time_point now) {
-  std::erase_if(slots_, [now](const auto& entry) {
-    const std::lock_guard lock(entry.second->answer);
-    const auto asked = entry.second->asked;
-    return asked != Clock::time_point() && now - asked > kUnused;
-  });
 }
 
 Operators::Told Operators::status(const WatchedRun& run) {
   const auto its = slot(run.id());
   const auto known = [&](bool only_fresh) -> std::pair<Told, bool> {
     const std::lock_guard lock(its->answer);
-    return {its->told, !only_fresh || Clock::now() - its->asked < kFresh};
+    return {its->told, !only_fresh || now_() - its->asked < kFresh};
   };
   if (auto [told, fresh] = known(true); fresh) {
     return told;
@@ -59,7 +53,7 @@ Operators::Told Operators::status(const WatchedRun& run) {
   }
   const std::lock_guard lock(its->answer);
   its->told = told;
-  its->asked = Clock::now();
+  its->asked = now_();
   return told;
 }
 

@@ -18,7 +18,8 @@ namespace troupe::experiments::dashboard {
 /// used from any thread.
 class Operators {
 public:
-  explicit Operators(Connect connect);
+  using Clock = std::chrono::steady_clock;
+  explicit Operators(Connect connect, std::function<Clock::time_point()> now = &Clock::now);
 
   struct Told {
     std::string status = {};               // see RunOperator::status()
@@ -36,14 +37,15 @@ private:
   struct Slot {
     std::timed_mutex connection;           // held during requests to the run
     std::unique_ptr<RunOperator> one = {}; // guarded by `connection`
-    std::mutex answer;                     // guards the members below
+    std::mutex answer;                     // guards the two members below
     Told told = {};
-    std::chrono::steady_clock::time_point asked = {};
+    Clock::time_point asked = {}; // when `told` was
+    Clock::time_point used = {};  // guarded by mutex_ of Operators
   };
   std::shared_ptr<Slot> slot(const std::string& id);
-  void close_unused(std::chrono::steady_clock::time_point now);
 
   Connect connect_;
+  std::function<Clock::time_point()> now_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Slot>> slots_; // by run
 };
