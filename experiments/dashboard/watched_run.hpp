@@ -17,7 +17,7 @@ namespace troupe::experiments::dashboard {
 
 /// The entry of a run in the list of runs.
 struct RunSummary {
-  std::string state; // running, finished, stopped, failed, killed, ended
+  std::string state; // running, finished, stopped, failed, killed
   std::string experiment, task, agent;
   std::string group;    // equal for runs that differ only in seed and name; "" until read
   std::string headline; // name of the column that holds the result
