@@ -20,7 +20,8 @@ namespace {
 using Json = nlohmann::json;
 using std::chrono::steady_clock;
 
-constexpr std::size_t kLongestId = 256; // maximum length in bytes of the JSON
+constexpr std::size_t kLongestId = 256;         // maximum length in bytes of the JSON
+constexpr std::size_t kLongestHead = 16U << 10; // bytes
 
 env::wire::Frame frame_of(std::string text) {
   const auto kept = std::make_shared<const std::string>(std::move(text));
@@ -37,9 +38,6 @@ web::Request request_of(const Json& head, const env::wire::Message& message) {
       throw std::invalid_argument(std::string(key) + " must be a string");
     return found->get<std::string>();
   };
-  if (message.frames.size() > 1)
-    throw std::invalid_argument("a message must have two parts, a head and a body, not "
-                                + std::to_string(message.frames.size() + 1));
   web::Request request;
   if (!message.frames.empty())
     request.body.assign(reinterpret_cast<const char*>(message.frames[0].bytes().data()),
@@ -110,10 +108,11 @@ struct MessageDoor::Answers {
 class MessageDoor::Clerk {
 public:
   Clerk(env::wire::Socket socket, std::shared_ptr<Answers> answers, std::size_t waiting,
-        web::HttpServer::DeferringHandler handler)
+        std::size_t body_bytes, web::HttpServer::DeferringHandler handler)
       : socket_(std::move(socket)),
         answers_(std::move(answers)),
         waiting_(waiting),
+        body_bytes_(body_bytes),
         handler_(std::move(handler)) {}
 
   void run(const std::stop_token& stop) {
@@ -123,6 +122,11 @@ public:
       const auto received = socket_.try_receive(message);
       if (received == env::wire::Socket::Received::message)
         take(message);
+      else if (received == env::wire::Socket::Received::oversized)
+        refuse(message.peer, Json(), 413,
+               "a message has a head of at most " + std::to_string(kLongestHead)
+                   + " bytes, a body of at most " + std::to_string(body_bytes_)
+                   + " bytes, and no other parts");
       for (Answers::Ready& answer : answers_->take())
         send(answer);
       if (received == env::wire::Socket::Received::nothing)
@@ -173,6 +177,7 @@ private:
   env::wire::Socket socket_;
   std::shared_ptr<Answers> answers_;
   std::size_t waiting_;
+  std::size_t body_bytes_;
   web::HttpServer::DeferringHandler handler_;
 };
 
@@ -182,12 +187,12 @@ MessageDoor::MessageDoor(env::wire::Context& context, MessageDoorOptions options
   env::wire::Socket socket(context, env::wire::SocketType::router,
                            {.max_frame_bytes = options.body_bytes,
                             .max_frames = 1,
-                            .max_header_bytes = 16 << 10,
+                            .max_header_bytes = kLongestHead,
                             .max_message_bytes = options.body_bytes + (32 << 10),
                             .server_keys = std::move(options.keys)});
   endpoint_ = socket.bind(options.endpoint);
-  auto clerk =
-      std::make_shared<Clerk>(std::move(socket), answers_, options.waiting, std::move(handler));
+  auto clerk = std::make_shared<Clerk>(std::move(socket), answers_, options.waiting,
+                                       options.body_bytes, std::move(handler));
   thread_ = std::jthread([clerk](const std::stop_token& stop) { clerk->run(stop); });
 }
 

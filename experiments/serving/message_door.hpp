@@ -28,7 +28,9 @@ struct MessageDoorOptions {
 ///
 /// All keys except "path" and "authorization" may be omitted; the method is POST if there is a
 /// body. An answer also has two parts: {"status": 200, "type": …, "id": …} with the request's id,
-/// and its body. Answers are sent in the order in which they become ready.
+/// and its body. Answers are sent in the order in which they become ready. A message with more
+/// parts or with a head above 16 KiB gets the status 413, without an id. A body above `body_bytes`
+/// gets it, too, or ends the connection (SocketOptions::max_frame_bytes).
 class MessageDoor {
 public:
   /// Starts to listen. Throws std::invalid_argument that names a bad endpoint, and

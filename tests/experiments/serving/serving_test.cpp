@@ -120,6 +120,9 @@ TEST_CASE("Messages are answered like HTTP requests, with the request's id") {
   CHECK(has(refused("nothing", {}), "400 the first part must be a JSON object"));
   CHECK(has(refused(R"({"path": 3})", {}), "400 path must be a string"));
   CHECK(has(refused(R"({"path": "/%4"})", {}), "400 path has a malformed escape"));
+  const std::string large = "413 a message has a head of at most 16384 bytes, a body of at most ";
+  CHECK(has(refused(R"({"path": "/v1/act"})", {"{}", "{}"}), large));
+  CHECK(has(refused(R"({"path": ")" + std::string(20'000, '/') + "\"}", {"{}"}), large));
   CHECK(
       has(refused(R"({"id": ")" + std::string(300, 'i') + "\"}", {}), "its id at most 256 bytes"));
 }
