@@ -6,11 +6,11 @@
 
 #include "actors/protocol/batch.hpp"
 #include "actors/protocol/messages.pb.h"
-#include "actors/protocol/process_time.hpp"
 #include "actors/protocol/return_points_wire.hpp"
 #include "actors/protocol/system.hpp"
 #include "actors/roles/learner_evaluation.hpp"
 #include "actors/roles/learner_files.hpp"
+#include "actors/roles/learner_report.hpp"
 #include "actors/roles/prefetch_actor.hpp"
 #include "actors/roles/role_histograms.hpp"
 #include "learner/replicas/replicator.hpp"
@@ -189,18 +189,6 @@ caf::result<std::int64_t> snapshot_now(LearnerSelf self) {
   return promise;
 }
 
-void update(LearnerSelf self, BatchPtr& batch) {
-  auto& state = self->state;
-  step(state, batch->tensors);
-  take_priorities(state, *batch);
-  self->send(*state.prefetch, batch_atom_v, std::move(batch));
-  if (state.updates % state.options.publish_period == 0)
-    publish(self);
-  state.spans.note_update();
-  maybe_snapshot(self);
-  answer_flushes(self);
-}
-
 /// Ends the actor with an error and aborts the waits of other replicas for it. If the collective
 /// failed, the actor stays for a while, so that restarting learners can use its state.
 void fail(LearnerSelf self, const std::exception& e, bool may_stay = true) {
@@ -224,9 +212,16 @@ void use_batches(LearnerSelf self) {
     BatchPtr batch = std::move(state.batches.front());
     state.batches.pop_front();
     try {
-      update(self, batch);
+      step(state, batch->tensors);
+      take_priorities(state, *batch);
+      self->send(*state.prefetch, batch_atom_v, std::move(batch));
+      if (state.updates % state.options.publish_period == 0)
+        publish(self);
+      state.spans.note_update();
+      maybe_snapshot(self);
+      answer_flushes(self);
     } catch (const std::exception& e) {
-      fail(self, e);
+      return fail(self, e);
     }
   }
 }
@@ -267,20 +262,8 @@ void start_data(LearnerSelf self) {
 /// A learner waits for what its prefetcher waits for.
 caf::result<ProtoBytes> report(LearnerSelf self) {
   const LearnerState& state = self->state;
-  wire::LearnerReport made;
-  made.set_replica(state.options.replica);
-  made.set_updates(state.updates);
-  made.set_rows(state.rows);
-  made.mutable_metrics()->insert(state.metrics.begin(), state.metrics.end());
-  made.mutable_seconds()->insert(state.watch.seconds().begin(), state.watch.seconds().end());
-  made.set_problem(state.snapshot_problem);
-  *made.mutable_process() = process_time();
-  if (state.updates >= state.granted) {
-    made.set_waiting(state.granted == 0 ? "the head has granted no updates"
-                                        : "has made all updates that the head granted");
-    return encode(made);
-  }
-  if (!state.prefetch)
+  wire::LearnerReport made = report_of(state);
+  if (!state.prefetch || !made.waiting().empty())
     return encode(made);
   auto promise = self->make_response_promise<ProtoBytes>();
   self->request(*state.prefetch, kRequestDeadline, report_atom_v)

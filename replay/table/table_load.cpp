@@ -201,8 +201,8 @@ ChunkPtr read_chunk(const CheckpointReader& from, const CheckpointBlob& blob,
   return decoder ? ChunkPtr(decoder->decode(*encoded, range.low, range.high)) : encoded;
 }
 
-/// The blobs of the loaded checkpoints in a store. Those that were not taken are released at the
-/// end, also if loading fails.
+/// The blobs of the loaded checkpoints in a store. At the end it releases the blobs that were not
+/// taken, also if loading fails.
 class AdoptedBlobs {
 public:
   AdoptedBlobs(std::shared_ptr<SegmentStore> store, std::span<const StoredChunk> stored)

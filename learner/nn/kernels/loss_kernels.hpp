@@ -173,8 +173,8 @@ static void unit_rows_backward(const std::uint16_t* of_half, const float* x, Ind
 }
 
 // Squashed Gaussians: see squashed_gaussian.hpp.
-constexpr float kLeastLogDeviation = -20.0f;
-constexpr float kMostLogDeviation = 2.0f;
+constexpr float kLowestLog = -20.0f;
+constexpr float kHighestLog = 2.0f;
 
 /// log(1 + x) for x between 0 and 1, as twice the inverse hyperbolic tangent of x / (x + 2).
 static inline Vector log_of_one_plus(Vector x) {
@@ -187,8 +187,8 @@ static inline Vector log_of_one_plus(Vector x) {
 }
 
 static inline Vector within_limits(Vector log_deviation) {
-  const Vector high = Vector{} + kMostLogDeviation;
-  const Vector v = larger(Vector{} + kLeastLogDeviation, log_deviation);
+  const Vector high = Vector{} + kHighestLog;
+  const Vector v = larger(Vector{} + kLowestLog, log_deviation);
   return v > high ? high : v;
 }
 
@@ -222,8 +222,8 @@ static void squashed_gradient(const float* raw, const float* noise, const float*
       const Vector log_deviation = get(raw + n + j, part);
       const Vector moved =
           of_mean * exponential(within_limits(log_deviation)) * get(noise + j, part) - weight;
-      const Vector above = log_deviation < kLeastLogDeviation ? Vector{} : moved;
-      put(gradient + n + j, log_deviation > kMostLogDeviation ? Vector{} : above, part);
+      const Vector above = log_deviation < kLowestLog ? Vector{} : moved;
+      put(gradient + n + j, log_deviation > kHighestLog ? Vector{} : above, part);
     });
 }
 

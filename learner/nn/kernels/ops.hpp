@@ -16,8 +16,8 @@ namespace troupe::learner {
 /// type and device. Tensors are dense, row-major and sized by the caller; results are overwritten.
 /// One thread per Workspace.
 
-/// While it lives, this thread's LibTorch operators leave out what they do for autograd, which
-/// takes as long as their arithmetic on a small tensor. No tensor may require a gradient meanwhile.
+/// While it lives, this thread's LibTorch operators leave out what they do for autograd. On a small
+/// tensor that is half of their time. No tensor may require a gradient meanwhile.
 class WithoutAutograd {
 private:
   at::NoGradGuard no_gradient_;

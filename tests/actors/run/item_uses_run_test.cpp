@@ -1,4 +1,4 @@
-// Runs of agents that use each item of their queue several times.
+// How often runs use their items.
 #include "tests/actors/small_run.hpp"
 
 #include <cstring>
@@ -228,4 +228,18 @@ TEST_CASE("A number of uses that contradicts how items are chosen is refused") {
             .sequence_steps = 2, .on_policy = true, .item_uses = 2, .newest_policy = true}})
     CHECK_THROWS_WITH_AS(stored(storage), doctest::Contains("Storage::item_uses is"),
                          std::invalid_argument);
+}
+
+TEST_CASE("A free run makes as many updates as its items are worth, also if it often pauses") {
+  auto config = small(8000);
+  config.deterministic = false;
+  config.replay.error_buffer = 64; // samples, two updates
+  config.evaluation.period = 500;
+  config.evaluation.episodes = 1;
+  const TemporaryFolder folder;
+  const RunResult result = play(config, folder.path());
+  REQUIRE(result.error == "");
+  const auto due = (result.progress.inserts - 200) * 8 / 32;
+  CHECK(result.progress.updates >= due - 8);
+  CHECK(result.progress.updates <= due + 8);
 }

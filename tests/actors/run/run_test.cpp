@@ -29,20 +29,6 @@ TEST_CASE("A repeated deterministic run gives the same parameters bit for bit") 
   CHECK(a.evaluation.returns == b.evaluation.returns);
 }
 
-TEST_CASE("A free run makes as many updates as its items are worth, also if it often pauses") {
-  auto config = small(8000);
-  config.deterministic = false;
-  config.replay.error_buffer = 64; // samples, two updates
-  config.evaluation.period = 500;
-  config.evaluation.episodes = 1;
-  const TemporaryFolder folder;
-  const RunResult result = play(config, folder.path());
-  REQUIRE(result.error == "");
-  const auto due = (result.progress.inserts - 200) * 8 / 32;
-  CHECK(result.progress.updates >= due - 8);
-  CHECK(result.progress.updates <= due + 8);
-}
-
 TEST_CASE("A run reports the distributions of actions and of each layer at its evaluations") {
   auto config = small(4000);
   config.evaluation.period = 1500;
