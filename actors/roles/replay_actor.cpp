@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "actors/protocol/messages.pb.h"
@@ -24,10 +25,6 @@ using ReplaySelf = ReplayActor::stateful_pointer<ReplayState>;
 
 constexpr std::chrono::seconds kReplayPatience = kRequestDeadline - std::chrono::seconds(2);
 constexpr std::chrono::seconds kTick{1};
-constexpr std::size_t kKeptSnapshots = 2;
-/// Separates the snapshots of incarnations: a frozen one may still write after its successor has
-/// started.
-constexpr std::int64_t kNumbersPerIncarnation = 1'000'000;
 
 /// Starts calling the shard's tick() while requests may wait, because the shard has no clock.
 void watch_deadlines(ReplaySelf self) {
@@ -148,31 +145,34 @@ ProtoBytes report(ReplaySelf self) {
   return encode(made);
 }
 
-void on_snapshot_written(ReplayState& state, const std::filesystem::path& folder) {
-  state.snapshot = folder;
-  const auto found = numbered_folders(state.options.snapshot_folder);
-  std::error_code error; // remove as many as possible
-  for (std::size_t i = 0; i + kKeptSnapshots < found.size(); ++i)
-    std::filesystem::remove_all(found[i].second, error);
-}
-
-/// Writes the table as it is now, linking unchanged files from `previous`.
-void write_table(ReplayState& state, const std::filesystem::path& folder,
-                 const std::filesystem::path& previous, bool checkpoint) {
+std::shared_ptr<const replay::TableSnapshot> captured(ReplayState& state) {
   auto snapshot = std::make_shared<replay::TableSnapshot>();
   state.shard->with_table([&](const replay::Table& table) { *snapshot = table.snapshot(); });
+  return snapshot;
+}
+
+/// Writes the table as it is now to the folder of a checkpoint or snapshot, linking unchanged files
+/// from `previous`.
+void write_table(ReplayState& state, const std::filesystem::path& folder,
+                 const std::filesystem::path& previous, bool checkpoint) {
   const auto done = [&state, folder, checkpoint](const std::string& problem, auto) {
     state.unwritten = state.unwritten && !problem.empty();
     if (checkpoint)
       return;
     state.snapshot_problem = problem;
-    if (problem.empty())
-      on_snapshot_written(state, folder);
+    if (!problem.empty())
+      return;
+    state.snapshot = folder;
+    state.snapshots->remove_old();
   };
-  state.writes->add({.write = [snapshot, folder,
-                               previous] { replay::write_checkpoint(*snapshot, folder, previous); },
-                     .done = done,
-                     .checkpoint = checkpoint});
+  const auto write = [table = captured(state), folder, previous,
+                      snapshots = checkpoint ? std::nullopt : state.snapshots] {
+    if (snapshots)
+      snapshots->write(*table, folder, previous);
+    else
+      replay::write_checkpoint(*table, folder, previous);
+  };
+  state.writes->add({.write = write, .done = done, .checkpoint = checkpoint});
 }
 
 void save(ReplayState& state, const std::string& folder, const std::string& previous) {
@@ -193,7 +193,7 @@ void take_snapshot(ReplaySelf self) {
   if (state.writes->is_writing(false))
     return;
   try {
-    write_table(state, state.options.snapshot_folder / std::to_string(++state.snapshots),
+    write_table(state, state.snapshots->next(),
                 std::exchange(state.whole_snapshot, false) ? std::filesystem::path()
                                                            : state.snapshot,
                 false);
@@ -204,19 +204,13 @@ void take_snapshot(ReplaySelf self) {
 
 /// The first incarnation of a shard starts empty, a later one from the newest snapshot.
 void load_snapshot(ReplayState& state, replay::Table& table) {
-  const auto& folder = state.options.snapshot_folder;
-  if (state.options.incarnation == 0)
-    std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
+  state.snapshots.emplace(state.options.snapshot_folder, state.options.incarnation);
   state.unwritten = state.options.incarnation > 0;
-  const auto found = numbered_folders(folder);
-  state.snapshots = static_cast<std::int64_t>(state.options.incarnation) * kNumbersPerIncarnation;
-  if (!found.empty())
-    state.snapshots = std::max(state.snapshots, found.back().first);
-  for (auto at = found.rbegin(); at != found.rend() && state.snapshot.empty(); ++at)
+  for (const std::filesystem::path& newest : state.snapshots->found())
     try {
-      table.load(at->second, replay::Table::ConfigChange::accept);
-      state.snapshot = at->second;
+      table.load(newest, replay::Table::ConfigChange::accept);
+      state.snapshot = newest;
+      return;
     } catch (const replay::StorageError& damage) { // try the one before it
       state.snapshot_problem = damage.what();
     }
@@ -375,7 +369,7 @@ ReplayActor::behavior_type replay_actor(ReplaySelf self, ReplayOptions options) 
           std::string said;
           state.shard->with_table([&](replay::Table& table) { said = load(state, table, path); });
           if (!state.options.snapshot_folder.empty()) // it may die before the next one is due
-            write_table(state, state.options.snapshot_folder / std::to_string(++state.snapshots),
+            write_table(state, state.snapshots->next(),
                         std::filesystem::exists(std::filesystem::path(path) / "manifest") ? path
                                                                                           : "",
                         false);

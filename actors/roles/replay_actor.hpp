@@ -8,6 +8,7 @@
 #include <string>
 
 #include "actors/protocol/messages.hpp"
+#include "actors/roles/shard_snapshots.hpp"
 #include "actors/roles/span_recorder.hpp"
 #include "actors/roles/state_writes.hpp"
 #include "replay/service/hosted_shard.hpp"
@@ -44,14 +45,14 @@ struct ReplayState {
   bool ticking = false; // a request with a deadline may be waiting
   bool stopping = false;
   std::map<std::uint64_t, std::function<void()>>
-      turns;                         // deterministic: requests that arrived before their turn
-  std::optional<StateWrites> writes; // always set
-  std::filesystem::path snapshot;    // the newest
-  std::int64_t snapshots = 0;        // number of the newest
-  bool unwritten = false;            // no checkpoint of this table is on the disk yet
-  std::uint64_t checkpoints = 0;     // of this incarnation; some are written whole
-  bool whole_snapshot = false;       // the next snapshot links to no older file
-  std::string snapshot_problem;      // of the last snapshot; "" if it was written
+      turns;                               // deterministic: requests that arrived before their turn
+  std::optional<StateWrites> writes;       // always set
+  std::filesystem::path snapshot;          // the newest
+  std::optional<ShardSnapshots> snapshots; // set if there is a snapshot_folder
+  bool unwritten = false;                  // no checkpoint of this table is on the disk yet
+  std::uint64_t checkpoints = 0;           // of this incarnation; some are written whole
+  bool whole_snapshot = false;             // the next snapshot links to no older file
+  std::string snapshot_problem;            // of the last snapshot; "" if it was written
   SpanRecorder spans;
   std::unique_ptr<replay::ShardServer> server; // last: its thread uses the shard
 };

@@ -90,8 +90,7 @@ class Report:
                               + "; ".join(self._bad(rows)) + ")")
         self._check_order(kept[0])
         gaps = self._check_gaps(kept, rows)
-        late = sum(len(self.first.late_snapshots(shard)) for shard in shards)
-        made.append(f"{sum(map(len, kept))} snapshots of {len(kept)} shards ({late} more were written by processes whose successors were there): "
+        made.append(f"{sum(map(len, kept))} snapshots of {len(kept)} shards: "
                     f"{sum(int(row.get('lost', 0)) for row in rows)} items lost of a snapshot, {sum(int(row.get('twice', 0)) for row in rows)} twice; "
                     f"{sum(gaps.values())} insertions lost that no snapshot had; {self._refused(rows)} that were sent again refused")
         if self.final_checkpoint is not None:

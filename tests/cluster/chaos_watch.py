@@ -5,8 +5,6 @@ import shutil
 import threading
 import time
 
-NUMBERS = 1_000_000  # of snapshots, for each incarnation of a shard
-
 
 def words_of(pid):
     try:
@@ -135,21 +133,8 @@ class Watch:
             return []
 
     def snapshots(self, shard):
-        """(when, folder) in their order, without those that late_snapshots() returns."""
-        late = self.late_snapshots(shard)
-        return [self.kept[(shard, number)] for number in self._numbers(shard) if number not in late]
-
-    def late_snapshots(self, shard):
-        """Numbers of the snapshots that a frozen or cut off process wrote after its successor had begun with an older one. They count for nothing."""
-        backs = [when for when, role, index in self.said("is back") if role == "replay" and index == shard]
-        begun = {}  # when an incarnation was there
-        for number in self._numbers(shard):
-            begun.setdefault(number // NUMBERS, max((back for back in backs if back <= self.kept[(shard, number)][0]), default=0))
-        return {number for number in self._numbers(shard)
-                if any(own > number // NUMBERS and 0 < when < self.kept[(shard, number)][0] for own, when in begun.items())}
-
-    def _numbers(self, shard):
-        return sorted(number for kind, number in list(self.kept) if kind == shard)
+        """(when, folder) in their order."""
+        return [self.kept[(shard, number)] for number in sorted(number for kind, number in list(self.kept) if kind == shard)]
 
     # What the log says: (time, role, index).
     def said(self, words):
