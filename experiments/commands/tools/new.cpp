@@ -44,14 +44,21 @@ std::string class_name(const std::string& name) {
   return made;
 }
 
-std::string replaced(std::string text, const Replacements& words) {
-  for (const auto& [from, to] : words) {
-    for (std::size_t at = text.find(from); at != std::string::npos;
-         at = text.find(from, at + to.size())) {
-      text.replace(at, from.size(), to);
+/// Replaces the words in one pass, because the new name may contain one of them.
+std::string replaced(const std::string& text, const Replacements& words) {
+  std::string made;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto word = std::find_if(words.begin(), words.end(), [&](const auto& one) {
+      return text.compare(at, one.first.size(), one.first) == 0;
+    });
+    if (word == words.end()) {
+      made += text[at++];
+    } else {
+      made += word->second;
+      at += word->first.size();
     }
   }
-  return text;
+  return made;
 }
 
 /// A name must be valid as a C++ namespace, a library, a task and a folder.

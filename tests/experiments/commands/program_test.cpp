@@ -259,6 +259,12 @@ TEST_CASE("new writes a folder under a valid name and never replaces an existing
     CHECK(has(again.last_line, "already exists"));
   }
   CHECK(has(read_text(folder.path() / "my_environment/my_environment.cpp"), "class MyEnvironment"));
+  // A name may contain a word of the example.
+  REQUIRE(run_troupe({"new", "agent", "my_own_td3"}, folder.path()).exit_code == 0);
+  const fs::path agent = folder.path() / "my_own_td3";
+  CHECK(fs::exists(agent / "my_own_td3.cpp"));
+  CHECK(has(read_text(agent / "my_own_td3.textproto"),
+            "name: \"my_own_td3\" plugin: \"build/libmy_own_td3.so\""));
   for (const char* name : {"", "Big", "9lives", "a/b", "../up", "with-dash", "a b"}) {
     CAPTURE(name);
     CHECK(run_troupe({"new", "cluster", name}, folder.path()).exit_code == 2);
