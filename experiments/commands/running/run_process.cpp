@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -31,12 +32,13 @@ int open_file(const std::filesystem::path& path, int flags) {
 
 } // namespace
 
-std::string last_line(const std::filesystem::path& file) {
+std::string last_line(const std::filesystem::path& file, std::uintmax_t begin) {
   std::ifstream in(file, std::ios::binary | std::ios::ate);
   if (!in) {
     return "";
   }
-  in.seekg(std::max<std::streamoff>(0, static_cast<std::streamoff>(in.tellg()) - kLastBytes));
+  in.seekg(std::max(static_cast<std::streamoff>(begin),
+                    static_cast<std::streamoff>(in.tellg()) - kLastBytes));
   std::string last;
   for (std::string line; std::getline(in, line);) {
     if (line.find_first_not_of(" \t\r") != std::string::npos) {

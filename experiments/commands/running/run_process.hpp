@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -34,7 +35,7 @@ private:
   int ended_ = -1; // pidfd
 };
 
-/// The last non-empty line of a file; "" if there is none.
-std::string last_line(const std::filesystem::path& file);
+/// The last non-empty line of a file after its first `begin` bytes; "" if there is none.
+std::string last_line(const std::filesystem::path& file, std::uintmax_t begin);
 
 } // namespace troupe::experiments::commands

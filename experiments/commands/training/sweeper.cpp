@@ -125,8 +125,11 @@ void Sweeper::start(std::size_t i) {
     words.emplace_back("--processes");
   }
   fs::create_directories(part(i));
-  running_.push_back(
-      {i, std::make_unique<RunProcess>(words, part(i) / "result.partial", part(i) / "errors.txt")});
+  const fs::path errors = part(i) / "errors.txt";
+  std::error_code none_yet;
+  const auto size = fs::file_size(errors, none_yet);
+  running_.push_back({i, none_yet ? 0 : size,
+                      std::make_unique<RunProcess>(words, part(i) / "result.partial", errors)});
   state.kind = Kind::begun;
   state.failure.clear();
   say(i, goes_on ? "continues" : "starts");
@@ -179,9 +182,10 @@ void Sweeper::collect(const Running& ended) {
   } else if (how.empty() || (stopped_ && how.starts_with("was killed by signal"))) {
     say(i, "stopped");
   } else {
-    const std::string words = last_line(part(i) / "errors.txt");
+    const std::string words = last_line(part(i) / "errors.txt", ended.errors_before);
+    const bool killed = how.starts_with("was killed by signal");
     state.kind = Kind::failed;
-    state.failure = words.empty() ? how : words;
+    state.failure = words.empty() ? how : killed ? how + ": " + words : words;
     const bool again = !stopped_ && ++failures_[i] < options_.attempts;
     say(i, "failed: " + state.failure + (again ? "; trying again" : ""));
     if (again) {

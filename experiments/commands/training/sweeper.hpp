@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <deque>
 #include <filesystem>
@@ -52,6 +53,7 @@ public:
 private:
   struct Running {
     std::size_t run = 0;
+    std::uintmax_t errors_before = 0; // size of errors.txt, which earlier attempts wrote
     std::unique_ptr<RunProcess> process;
   };
 

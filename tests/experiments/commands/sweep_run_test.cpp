@@ -112,6 +112,29 @@ TEST_CASE("A failed run is reported with its own error, and the other runs are t
   CHECK_FALSE(fs::exists(place.folder / "runs/small_sweep"));
 }
 
+TEST_CASE(
+    "A run that is killed is reported with its signal, not with the error of an earlier one") {
+  const SmallRun place;
+  const fs::path part = place.folder / "runs/small_sweep/small_seed=1";
+  fs::create_directories(part);
+  std::ofstream(part / "errors.txt") << "troupe: an earlier failure\n";
+  Program program(sweep_small({"--attempts", "1", "--set", "stop.environment_steps=2000000000"}),
+                  place.folder.path());
+  REQUIRE(testing::comes_true([&] {
+    std::error_code none_yet;
+    for (const auto& entry : fs::directory_iterator(part / "small", none_yet))
+      if (fs::exists(entry.path() / "head.json"))
+        return ::kill(static_cast<pid_t>(find_live_run(entry.path(), {}).head.process), SIGKILL)
+               == 0;
+    return false;
+  }));
+  CHECK(program.wait() == 1);
+  CAPTURE(program.output());
+  CHECK(
+      has(program.last_line(), "troupe: 1 of 1 runs failed; small_seed=1: was killed by signal 9"));
+  CHECK_FALSE(has(program.output(), "an earlier failure"));
+}
+
 TEST_CASE("The bundled sweeps plan only valid runs") {
   const fs::path configs = in_source("experiments/configs");
   for (const auto& entry : fs::directory_iterator(configs / "sweeps")) {
