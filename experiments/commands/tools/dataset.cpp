@@ -201,9 +201,9 @@ void add_import(CLI::App& app) {
   command->add_option("--observation", flags->name,
                       "entry of a dictionary of observations; \"a/b\" if it is nested");
   command->callback([flags] {
-    refuse_existing(flags->out);
-    data::import_minari(flags->from, flags->out, flags->name);
-    show_recording(flags->out, false);
+    const auto out = new_folder(flags->out);
+    data::import_minari(flags->from, out, flags->name);
+    show_recording(out, false);
   });
 }
 
@@ -221,8 +221,8 @@ void add_export(CLI::App& app) {
   command->add_option("--name", flags->name, "of the data set, as in \"hopper/medium-v0\"")
       ->required();
   command->callback([flags] {
-    refuse_existing(flags->out);
-    data::export_minari(local_recording(flags->from), flags->out, flags->name);
+    const auto out = new_folder(flags->out);
+    data::export_minari(local_recording(flags->from), out, flags->name);
   });
 }
 

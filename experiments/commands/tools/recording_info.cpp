@@ -40,11 +40,13 @@ std::string numbers_text(const std::vector<std::int64_t>& shape) {
 
 } // namespace
 
-void refuse_existing(const std::filesystem::path& out) {
+std::filesystem::path new_folder(const std::filesystem::path& out) {
+  std::filesystem::path folder = (out / "").parent_path();
   std::error_code ignored;
-  if (std::filesystem::exists(out, ignored)) {
-    throw std::invalid_argument("--out " + out.string() + " exists; name a new folder");
+  if (std::filesystem::exists(folder, ignored)) {
+    throw std::invalid_argument("--out " + folder.string() + " exists; name a new folder");
   }
+  return folder;
 }
 
 void show_recording(const std::filesystem::path& folder, bool json) {

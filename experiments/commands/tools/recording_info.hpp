@@ -4,8 +4,9 @@
 
 namespace troupe::experiments::commands {
 
-/// Throws std::invalid_argument if the path of --out exists.
-void refuse_existing(const std::filesystem::path& out);
+/// The path of --out without slashes at its end, so that a suffix makes it another name in the same
+/// folder. Throws std::invalid_argument if it exists.
+std::filesystem::path new_folder(const std::filesystem::path& out);
 
 /// Prints what a recording contains: its origin, steps and returns. Throws replay::StorageError.
 void show_recording(const std::filesystem::path& folder, bool json);

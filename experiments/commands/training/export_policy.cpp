@@ -103,7 +103,7 @@ void export_policy(ExportFlags options) {
   const std::filesystem::path run = chosen_run(options.run);
   if (options.out.empty())
     options.out = (run / "export").string();
-  refuse_existing(options.out);
+  options.out = new_folder(options.out).string();
   const Exported exported = load_exported(run, options);
   const std::filesystem::path unfinished = options.out + ".unfinished";
   std::filesystem::remove_all(unfinished);

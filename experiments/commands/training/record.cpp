@@ -34,12 +34,11 @@ void record(RecordFlags options) {
   const std::string address = replay::is_object_address(options.out) ? options.out : "";
   if (!address.empty()) {
     const auto copy = recording_copy(replay::parse_object_address(address, "--out"));
-    options.out = copy.string();
-    refuse_existing(options.out);
+    options.out = new_folder(copy).string();
     check_new_recording(address);
     std::filesystem::create_directories(std::filesystem::absolute(copy).parent_path());
   }
-  refuse_existing(options.out);
+  options.out = new_folder(options.out).string();
   if (!options.random) {
     options.source = local_run(options.source, "runs").string();
     check_is_run(options.source);

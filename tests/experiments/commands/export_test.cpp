@@ -43,9 +43,9 @@ TEST_CASE(
 
   // A deployed policy is only replaced by one with the same contract.
   const fs::path next = place.folder / "next";
-  const auto again = [&](const std::string& file) {
-    return run_troupe({"export", run, "--out", next.string(), "--samples", "16", "--format", "onnx",
-                       "--contract", file});
+  const auto again = [&](const std::string& file) { // a slash at the end means the same folder
+    return run_troupe({"export", run, "--out", next.string() + "/", "--samples", "16", "--format",
+                       "onnx", "--contract", file});
   };
   std::string other = read_text(out / "contract.json");
   other.replace(other.find("\"torque\""), 8, "\"thrust\"");

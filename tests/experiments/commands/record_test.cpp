@@ -79,10 +79,10 @@ TEST_CASE(
   const replay::Episode played = recording.read(0);
   CHECK(played.log_probability(1) != played.log_probability(2));
   const auto other = place.folder / "seeded";
-  REQUIRE(
-      run_troupe({"record", run.string(), "--steps", "10", "--seed", "9", "--out", other.string()})
-          .exit_code
-      == 0);
+  REQUIRE(run_troupe({"record", run.string(), "--steps", "10", "--seed", "9", "--out",
+                      other.string() + "/"})
+              .exit_code
+          == 0);
   CHECK(replay::Recording(other).spec().about.at("policy") == "best actions");
   CHECK_FALSE(replay::Recording(other).spec().log_probability); // deterministic continuous actions
   CHECK(replay::Recording(other).spec().about.at("seed") == "9");
