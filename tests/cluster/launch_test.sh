@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `troupe launch` on two nodes of this host. One is killed with its processes: its actors are placed again and the run continues. The head is killed: its
-# successor takes over the nodes and their processes, even if one of them died with it; if all died, it comes back with new nodes. Then the run is stopped,
-# and nothing is left. It resumes with three nodes, three shards and one replica, and a key that the checkpoint cannot follow is refused before that.
+# successor takes over the nodes and their processes, whatever the files of cluster and experiment contain by then, and even if one of the processes died with
+# it; if all died, it comes back with new nodes. Then the run is stopped, and nothing is left. It resumes with three nodes, three shards and one replica, and a key that the checkpoint cannot follow is refused before that.
 # Usage: launch_test.sh <troupe program> <scratch folder>
 set -uo pipefail
 troupe=$1 scratch=$2 name=launched
@@ -56,6 +56,10 @@ kill_head() { # with a record of what runs
 living=$(roles) items=$(column replay_items) updates=$(column updates)
 [ "$(wc -w <<<"$living")" = 7 ] || fail "processes: $living"
 nodes=$(pgrep -f "^$troupe node --head" | sort -n)
+cp "$scratch/cluster.textproto" "$scratch/cluster.before"
+cp "$scratch/run.textproto" "$scratch/run.before"
+echo 'node { an unfinished edit' >>"$scratch/cluster.textproto"
+echo 'replay { an unfinished edit' >>"$scratch/run.textproto"
 kill_head
 until_true 'the nodes and their processes taken over' said 'took over 7 processes of 7' log.txt 1
 until_true 'both nodes told what lives there' said 'the head is back; living processes on this node: [0-7]' nodes.log 2
@@ -63,6 +67,8 @@ until_true 'both nodes told what lives there' said 'the head is back; living pro
 until_true 'updates after the death of the head' above $((updates + 200))
 [ "$(roles)" = "$living" ] || fail "other processes: $(roles), not $living"
 [ "$(pgrep -f "^$troupe node --head" | sort -n)" = "$nodes" ] || fail 'other nodes'
+mv "$scratch/cluster.before" "$scratch/cluster.textproto"
+mv "$scratch/run.before" "$scratch/run.textproto"
 
 victims=$(roles environment)
 kill_head ${victims%% *}

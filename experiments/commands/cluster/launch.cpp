@@ -77,13 +77,19 @@ Cluster chosen_cluster(const LaunchOptions& options) {
                              options.listen.empty() ? "--runs" : "--listen");
 }
 
-LaunchPlan plan_launch(const LaunchOptions& options) {
-  Cluster cluster = chosen_cluster(options);
+LauncherKind chosen_launcher(const LaunchOptions& options, const Cluster& cluster) {
+  return options.launcher == "none" ? LauncherKind::none : launcher_of(cluster);
+}
+
+/// Plans a run of the experiment or, if `run` is not empty, the continuation of that run with its
+/// own configuration, because the experiment file may have been edited.
+LaunchPlan plan_launch(const LaunchOptions& options, Cluster cluster, const fs::path& run = {}) {
   const auto sets = cluster_overrides(cluster);
   auto overrides = sets;
   overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
   Experiment experiment =
-      load_experiment(find_config(options.experiment, config_folders()), overrides);
+      run.empty() ? load_experiment(find_config(options.experiment, config_folders()), overrides)
+                  : load_experiment(run / "config.textproto");
   actors::Placer placer = make_placer(cluster, experiment, actors::resources_of_this_host());
   if (placer.nodes().empty()) {
     throw ConfigError({options.cluster
@@ -93,7 +99,7 @@ LaunchPlan plan_launch(const LaunchOptions& options) {
   if (const std::string problem = placer.place_all(role_counts(experiment)); !problem.empty()) {
     throw ConfigError({options.cluster + ": " + problem});
   }
-  const auto launcher = options.launcher == "none" ? LauncherKind::none : launcher_of(cluster);
+  const auto launcher = chosen_launcher(options, cluster);
   return {std::move(cluster), std::move(experiment), std::move(placer), launcher, sets};
 }
 
@@ -158,8 +164,8 @@ fs::path former_run(const LaunchPlan& plan, const LaunchOptions& options) {
                         : fs::path();
 }
 
-MakeNodes node_maker(const LaunchPlan& plan) {
-  return [cluster = plan.cluster, launcher = plan.launcher](const fs::path& run) {
+MakeNodes node_maker(const Cluster& cluster, LauncherKind launcher) {
+  return [cluster, launcher](const fs::path& run) {
     return std::make_unique<StartedNodes>(cluster, launcher, run);
   };
 }
@@ -194,7 +200,7 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
                                     ? Resumption{}
                                     : prepare_resumption(folder, *former, plan.experiment, config);
   const HeldSignals held; // the launcher's threads call this too
-  NodeStarter nodes(life.starter, node_maker(plan), folder.path(),
+  NodeStarter nodes(life.starter, node_maker(plan.cluster, plan.launcher), folder.path(),
                     plan.cluster.supervision().grace_seconds());
   const HostPort listen = head_endpoint(plan.cluster);
   RunOptions run{.json = options.json, .notes = resumption.notes};
@@ -241,8 +247,9 @@ void launch(const LaunchOptions& options, int& exit_code) {
     throw std::invalid_argument("RUN is \"" + options.run
                                 + "\": a run to continue needs --resume; add it, or leave RUN out");
   }
+  const Cluster cluster = chosen_cluster(options); // read once, also for later heads
   if (options.dry_run || !options.manifests.empty()) {
-    const LaunchPlan plan = plan_launch(options);
+    const LaunchPlan plan = plan_launch(options, cluster);
     if (options.manifests.empty()) {
       print_plan(plan, options.json);
     } else {
@@ -251,15 +258,14 @@ void launch(const LaunchOptions& options, int& exit_code) {
     return;
   }
   const auto head = [&](const HeadLife& life) {
-    const LaunchPlan plan = plan_launch(options);
+    const LaunchPlan plan = plan_launch(options, cluster, life.goes_on() ? life.run : fs::path());
     if (life.restarts == 0) {
       print_plan(plan, options.json);
     }
     return run_on_nodes(plan, options, life);
   };
   exit_code = watch_head(head, [&](int socket) {
-    serve_node_starts(socket,
-                      [&](const fs::path& run) { return node_maker(plan_launch(options))(run); });
+    serve_node_starts(socket, node_maker(cluster, chosen_launcher(options, cluster)));
   });
 }
 
