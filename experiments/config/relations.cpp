@@ -156,14 +156,6 @@ void check_replay(const Experiment& experiment, Checker& checker) {
                                                   + "be at least replay.shards, "
                                                   + std::to_string(replay.shards()));
   }
-  const auto& supervision = experiment.supervision();
-  if (supervision.lost_seconds() < 2 * supervision.heartbeat_seconds()) {
-    checker.complain("supervision.lost_seconds", is(supervision.lost_seconds())
-                                                     + "be at least twice "
-                                                     + "supervision.heartbeat_seconds, "
-                                                     + number_text(supervision.heartbeat_seconds())
-                                                     + ", or a late heartbeat counts as death");
-  }
   const bool one_item = replay.sampler() != "uniform" && replay.sampler() != "prioritized";
   if (one_item && replay.max_times_sampled() == 0) {
     checker.complain("replay.max_times_sampled",
@@ -176,6 +168,17 @@ void check_replay(const Experiment& experiment, Checker& checker) {
                      is(replay.samples_per_insert()) + "be at most replay.max_times_sampled, "
                          + std::to_string(replay.max_times_sampled())
                          + ", or items are removed before they are sampled that often");
+  }
+}
+
+void check_supervision(const Experiment& experiment, Checker& checker) {
+  const auto& supervision = experiment.supervision();
+  if (supervision.lost_seconds() < 2 * supervision.heartbeat_seconds()) {
+    checker.complain("supervision.lost_seconds", is(supervision.lost_seconds())
+                                                     + "be at least twice "
+                                                     + "supervision.heartbeat_seconds, "
+                                                     + number_text(supervision.heartbeat_seconds())
+                                                     + ", or a late heartbeat counts as death");
   }
 }
 
@@ -197,7 +200,6 @@ void check_checkpoints(const Experiment& experiment, Checker& checker) {
                          + "be 0 while evaluation.period is 0: only evaluations during the run "
                            "tell which checkpoints are best");
   }
-  check_address("checkpoint.store", experiment.checkpoint().store(), checker);
 }
 
 void check_data(const Experiment& experiment, Checker& checker) {
@@ -336,6 +338,8 @@ std::vector<std::string> check_environment(const Environment& environment, const
 
 std::vector<std::string> check_relations(const Experiment& experiment, const Origins& origins) {
   Checker checker(origins);
+  check_supervision(experiment, checker);
+  check_address("checkpoint.store", experiment.checkpoint().store(), checker);
   if (is_on_data(experiment)) {
     check_name(experiment, checker);
     check_data(experiment, checker);

@@ -136,6 +136,17 @@ const std::vector<Bad> kBadFiles = {
     {kBalance + "td3 { noise_hold: 9 noise: \"parameters\" }",
      {"td3.noise_hold is 9", "td3.noise is \"parameters\"", "\"gaussian\""}},
     {kBalance + "ppo { learning_rate_updates: 5 }", {"ppo.learning_rate_updates is not a key"}},
+    {kBalance + "supervision { heartbeat_seconds: 10 lost_seconds: 15 }",
+     {"2:37: ", "supervision.lost_seconds is 15", "at least twice"}},
+    {kBalance
+         + "td3 { } recording { path: \"episodes\" }\n"
+           "supervision { heartbeat_seconds: 10 lost_seconds: 15 }",
+     {"3:37: ", "supervision.lost_seconds is 15", "at least twice"}},
+    {"data { path: \"scenes\" } classifier { }\n"
+     "supervision { heartbeat_seconds: 10 lost_seconds: 15 }",
+     {"2:37: ", "supervision.lost_seconds is 15", "at least twice"}},
+    {"data { path: \"scenes\" } classifier { }\ncheckpoint { store: \"bucket/runs\" }",
+     {"2:14: ", "checkpoint.store is \"bucket/runs\"", "write s3://bucket/prefix"}},
     {kBalance + "name: \"../up\"", {"2:1: ", "name is \"../up\"", "becomes a folder"}},
 };
 
