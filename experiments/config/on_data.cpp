@@ -78,6 +78,13 @@ std::vector<std::string> check_blocks(const Experiment& experiment, const Origin
         {"replay", experiment.has_replay()},
         {"recording", experiment.has_recording()},
         {"actors", experiment.has_actors()},
+        {"evaluation", experiment.has_evaluation()},
+        {"stop.environment_steps", experiment.stop().has_environment_steps()},
+        {"stop.evaluation_return", experiment.stop().has_evaluation_return()},
+        {"checkpoint.replay", experiment.checkpoint().has_replay()},
+        {"learner.publish_period", experiment.learner().has_publish_period()},
+        {"learner.prefetch", experiment.learner().has_prefetch()},
+        {"learner.gather_threads", experiment.learner().has_gather_threads()},
         {"learner.learning_rate", experiment.learner().has_learning_rate()},
         {"learner.resets", experiment.learner().has_resets()},
         {"learner.diagnostics_period", experiment.learner().has_diagnostics_period()}}) {
@@ -87,7 +94,8 @@ std::vector<std::string> check_blocks(const Experiment& experiment, const Origin
   }
   for (const std::string& block : blocks) {
     complain(block, "applies to runs in an environment; a run with " + workload
-                        + " learns from data: remove the block");
+                        + " learns from data: remove it (data has the run's length and period of "
+                          "evaluations)");
   }
   return complaints;
 }

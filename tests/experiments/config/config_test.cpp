@@ -138,6 +138,13 @@ TEST_CASE("An experiment on data has no environment blocks and survives a round 
   CHECK(refused(text, {"learner.learning_rate.updates=5"})
             .find("learner.learning_rate applies to runs in an environment")
         != std::string::npos);
+  for (const std::string key :
+       {"evaluation.period=5", "stop.environment_steps=9", "stop.evaluation_return=1",
+        "checkpoint.replay=true", "learner.publish_period=2", "learner.prefetch=2",
+        "learner.gather_threads=2"}) {
+    CAPTURE(key);
+    CHECK(refused(text, {key}).find(" applies to runs in an environment") != std::string::npos);
+  }
   CHECK(refused(text + "sngan { }").find("sngan is given together with classifier")
         != std::string::npos);
   CHECK(refused(kPixels + text.substr(0, text.find("classifier"))).find("nothing learns from data")
