@@ -85,6 +85,10 @@ std::string parse_layers(const std::string& text, const std::string& source, Exp
   clear_given(experiment, under);
   under.MergeFrom(experiment);
   experiment.Swap(&under);
+  std::erase_if(of_base, [&](const auto& entry) { // elements of lists that were replaced
+    const auto bracket = entry.first.find('[');
+    return bracket != std::string::npos && origins.contains(entry.first.substr(0, bracket));
+  });
   origins.insert(of_base.begin(), of_base.end());
   return "";
 }

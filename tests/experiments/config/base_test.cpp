@@ -71,6 +71,12 @@ TEST_CASE("An error in a base is reported with the base's name and line") {
   CHECK(files.complaint("top.textproto", {"replay.n_step=1"}).empty());
   files.write("top.textproto", "replay { n_step: -1 }\nbase: \"base\"\n");
   CHECK(has(files.complaint("top.textproto"), "top.textproto:1:10: replay.n_step is -1"));
+  files.write("base.textproto", "environment { task: \"Hopper-v5\" options: \"frame_skip=2\"\n"
+                                "options: \"frame_skip=3\" }");
+  files.write("top.textproto",
+              "base: \"base\"\nenvironment { options: [\"frame_skip=2\", \"skip\"] }");
+  CHECK(has(files.complaint("top.textproto"), "top.textproto:2:15: environment.options has"));
+  files.write("top.textproto", "replay { n_step: -1 }\nbase: \"base\"\n");
   files.write("base.textproto", "replay { m_step: 1 }");
   CHECK(has(files.complaint("top.textproto"), "base.textproto:1:10: replay.m_step is not a key"));
 }
