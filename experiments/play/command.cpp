@@ -15,6 +15,7 @@ using Kind = Command::Kind;
 
 constexpr std::size_t kMostCommands = 256;
 constexpr double kMostSpeed = 100;
+constexpr int kDeepest = 8;
 
 struct KindName {
   const char* name;
@@ -68,7 +69,14 @@ double number(const Json& command, const char* key, const KindName& kind, double
 } // namespace
 
 std::vector<Command> read_commands(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
+  // Messages print values, which overflows the stack if they are deeply nested.
+  const auto is_shallow = [](int depth, Json::parse_event_t, Json&) {
+    if (depth > kDeepest)
+      throw std::invalid_argument("the body must be nested at most " + std::to_string(kDeepest)
+                                  + " deep");
+    return true;
+  };
+  const Json json = Json::parse(text, is_shallow, false);
   if (!json.is_object() || !json.contains("commands") || !json["commands"].is_array()
       || json["commands"].size() > kMostCommands)
     throw std::invalid_argument("the body must be {\"commands\": […]} with at most "

@@ -83,6 +83,8 @@ TEST_CASE("Commands are parsed, and invalid ones are refused with the key, value
   CHECK(has(refusal(R"({"commands": [{"do": "speed", "x": 0}]})"), "speed: x is 0; it must be"));
   CHECK(has(refusal(R"({"commands": [{"do": "grab", "x": "left"}]})"), "grab: x is \"left\""));
   CHECK(has(refusal(R"({"commands": [{"do": "zoom", "y": 1e300}]})"), "zoom: y is 1e+300"));
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  CHECK(has(refusal(R"({"commands": [)" + deep + "]}"), "nested at most 8 deep"));
   Json many;
   for (int i = 0; i < 257; ++i)
     many["commands"].push_back({{"do", "pause"}});
