@@ -83,7 +83,8 @@ void add_check(CLI::App& app) {
   auto options = std::make_shared<CheckGoldenOptions>();
   golden->add_option("FOLDER", options->folder, "folder with index.json and <task>.npz")
       ->required();
-  golden->add_option("--task", options->tasks, "only this task; may be repeated");
+  golden->add_option("--task", options->tasks, "only this task; may be repeated")
+      ->allow_extra_args(false);
   golden->add_option("--models", options->models, "folder of the control suite's XML files");
   golden->add_flag("--frames", options->frames, "compares pictures too (needs OpenGL)");
   golden->add_flag("--json", options->json, "one JSON object per line");

@@ -93,8 +93,10 @@ void add_serve_environment(CLI::App& serving) {
   command->add_option("--frame-stack", options->environment.frame_stack, "frames");
   command->add_option("--action-repeat", options->environment.action_repeat, "sums the rewards");
   command->add_option("--plugin", options->environment.plugin, "shared library with the task");
-  command->add_option("--option", options->environment.options,
-                      "key=value option of the task; may be repeated");
+  command
+      ->add_option("--option", options->environment.options,
+                   "key=value option of the task; may be repeated")
+      ->allow_extra_args(false);
   command->add_option("--models", options->environment.models, "folder of the suite's XML files");
   command
       ->add_option("--silence", options->silence_seconds,

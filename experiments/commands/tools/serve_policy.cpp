@@ -170,12 +170,16 @@ void add_serve_policy(CLI::App& serving) {
   serving::PolicyServerOptions& server = options->server;
   add_stored_run(*command, options->run, "the run's folder; its version is called main");
   add_checkpoint_flags(*command, options->checkpoint, "the latest, replaced by newer ones");
-  command->add_option("--version", options->versions,
-                      "another policy of the same contract, NAME=RUN, NAME=RUN@UPDATES or "
-                      "NAME=RUN@best; may be repeated");
-  command->add_option("--share", options->shares,
-                      "NAME=NUMBER: its share of the requests that name no version; default: 1 for "
-                      "main, 0 for others");
+  command
+      ->add_option("--version", options->versions,
+                   "another policy of the same contract, NAME=RUN, NAME=RUN@UPDATES or "
+                   "NAME=RUN@best; may be repeated")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--share", options->shares,
+                   "NAME=NUMBER: its share of the requests that name no version; default: 1 for "
+                   "main, 0 for others")
+      ->allow_extra_args(false);
   command
       ->add_option("--reload", options->reload_seconds,
                    "seconds between checks for newer checkpoints; 0: never")

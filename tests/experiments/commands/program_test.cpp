@@ -140,6 +140,8 @@ TEST_CASE("A user error exits with code 2, and the last line names it") {
            {{"export"}, "there is no run below it"},
            {{"play"}, "there is no run below it"},
            {{"serve", "policy"}, "there is no run below it"},
+           {{"serve", "policy", "--version", "b=x", "none"}, "there is no such run"},
+           {{"serve", "environment", "--option", "a=1", "cheetah_rum", "--json"}, "cheetah_rum"},
            {{"train"}, "quickstart"},
            {{"train", "quickstrat"}, "did you mean quickstart"},
            {{"train", "bad.textproto"}, "did you mean cartpole_balance"},
