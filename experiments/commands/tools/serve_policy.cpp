@@ -64,12 +64,14 @@ std::pair<std::string, std::string> named_value(const std::string& text, const c
   return {name, text.substr(equals + 1)};
 }
 
-/// Parses "RUN", "RUN@UPDATES" or "RUN@best".
+/// Parses "RUN", "RUN@UPDATES" or "RUN@best". A folder above the run may have an @ in its name.
 serving::VersionOptions read_version(const std::string& text) {
   const auto [name, value] = named_value(text, "--version",
                                          "NAME=RUN, NAME=RUN@UPDATES or "
                                          "NAME=RUN@best");
-  const auto at = value.rfind('@');
+  const auto slash = value.rfind('/');
+  const auto last = value.rfind('@');
+  const auto at = slash != std::string::npos && last < slash ? std::string::npos : last;
   CheckpointChoice choice;
   if (at != std::string::npos) {
     const std::string which = value.substr(at + 1);

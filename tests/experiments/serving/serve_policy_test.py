@@ -92,6 +92,8 @@ def main():
         check(refused.returncode == 2 and "needs TLS; give --certificate" in refused.stderr, refused)
         refused = subprocess.run([TROUPE, "serve", "policy", str(run), "--version", f"old={run}@99999999"], capture_output=True, text=True)
         check(refused.returncode == 2 and "99999999" in refused.stderr, refused)
+        refused = subprocess.run([TROUPE, "serve", "policy", str(run), "--version", "other=/me@site/run"], capture_output=True, text=True)
+        check("/me@site/run" in refused.stderr and "after @" not in refused.stderr, refused)
 
         with Server(run, "--reload", 0.2, "--version", f"fixed={run}@{updates}", "--share", "fixed=1",
                     certificate=(folder / "certificate.pem", folder / "key.pem")) as server:
