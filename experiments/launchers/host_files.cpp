@@ -155,6 +155,13 @@ std::vector<bool> HostFiles::to_copy(std::vector<bool> missing) const {
     data = data || (missing[i] && files_[i].kind == HostFile::Kind::data);
   for (std::size_t i = 0; i < files_.size(); ++i)
     missing[i] = missing[i] || (data && goes_together(files_[i]));
+  for (const Named& named : named_) {
+    bool any = false;
+    for (std::size_t i = named.first; i < named.last; ++i)
+      any = any || missing[i];
+    for (std::size_t i = named.first; i < named.last; ++i)
+      missing[i] = any;
+  }
   return missing;
 }
 

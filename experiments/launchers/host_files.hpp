@@ -39,7 +39,8 @@ public:
   const std::vector<HostFile>& all() const { return files_; }
 
   /// Says which of all() to copy to a host that lacks the `missing` files. If a data file is
-  /// missing, the program and all data are copied together.
+  /// missing, the program and all data are copied together. If a file of a folder is missing, the
+  /// whole folder is copied, because the node gets the path of the copy in place of the folder's.
   std::vector<bool> to_copy(std::vector<bool> missing) const;
 
   /// Translates an argument of a node: the path of a file or folder that was copied to `folder`

@@ -111,6 +111,20 @@ TEST_CASE("An argument is the path of its copy if any file under it was copied")
   CHECK_THROWS_AS(HostFiles(children, "", false, {folder / "nothing"}), std::invalid_argument);
 }
 
+TEST_CASE("A host that lacks one file of a folder gets the whole folder") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "keys");
+  std::ofstream(folder / "keys/a") << "a";
+  std::ofstream(folder / "keys/b") << "b";
+  std::ofstream(folder / "run.textproto") << "c";
+  ChildProcesses children;
+  const HostFiles files(children, "", false, {folder / "keys", folder / "run.textproto"});
+  REQUIRE(files.all().size() == 3);
+  CHECK(files.to_copy({false, true, false}) == std::vector<bool>{true, true, false});
+  CHECK(files.to_copy({false, false, true}) == std::vector<bool>{false, false, true});
+  CHECK(files.to_copy({false, false, false}) == std::vector<bool>{false, false, false});
+}
+
 TEST_CASE("A host that lacks data also gets the program, next to which the data are found") {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "suite");
