@@ -82,14 +82,14 @@ void SshLauncher::beat(const std::stop_token& ended) {
 void SshLauncher::start(const std::vector<NodeStart>& nodes) {
   for (const NodeStart& node : nodes)
     check_host(node);
-  if (!files_)
-    files_ = std::make_unique<HostFiles>(children_, settings_.program, ssh_.program.empty(),
-                                         settings_.files, settings_.data);
+  // Read at each start, because the files may have changed since, for example rotated keys.
+  const HostFiles files(children_, settings_.program, ssh_.program.empty(), settings_.files,
+                        settings_.data);
   Sessions sessions;
   for (const NodeStart& node : nodes)
     sessions.push_back(std::make_shared<HostSession>(children_, settings_, ssh_, node));
   for_each_at_once(sessions.size(), [&](std::size_t i) {
-    if (sessions[i]->start(*files_)) { // needs heartbeats while other hosts get copies
+    if (sessions[i]->start(files)) { // needs heartbeats while other hosts get copies
       const std::lock_guard lock(mutex_);
       sessions_.push_back(sessions[i]);
       return;

@@ -29,7 +29,6 @@ struct SshSettings {
 };
 
 class HostSession;
-class HostFiles;
 
 /// Runs nodes on hosts with an OpenSSH server, through the system's `ssh`. One connection to each
 /// host carries the files that are missing there, the node's output and heartbeats. A shell on the
@@ -52,7 +51,6 @@ private:
   LaunchSettings settings_;
   SshSettings ssh_;
   ChildProcesses children_;
-  std::unique_ptr<HostFiles> files_;                   // created by the first start()
   std::mutex mutex_;                                   // guards sessions_
   std::vector<std::shared_ptr<HostSession>> sessions_; // sessions of running nodes
   std::vector<std::shared_ptr<HostSession>> broken_;   // may have left something

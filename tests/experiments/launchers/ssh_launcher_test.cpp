@@ -99,6 +99,29 @@ TEST_CASE("Files that a host has are copied only if they differ") {
   shell(on_hosts("on_host 1 umount /run/hosts/programs/node"));
 }
 
+TEST_CASE("A node that is started again gets files that have changed since") {
+  const fs::path keys = "/run/hosts/rotated";
+  fs::create_directory(keys);
+  std::ofstream(keys / "secret") << "old";
+  Watched watched;
+  auto settings = watched.settings();
+  shell(on_hosts("on_host 0 mount -t tmpfs tmpfs /run/hosts/rotated"));
+  settings.files = {keys};
+  SshLauncher launcher(settings, ssh());
+  const NodeStart node = on(0, {"--keys", keys.string(), "--fail", "3"});
+  launcher.start({node});
+  REQUIRE(watched.ends(launcher, 1).size() == 1);
+  CHECK(watched.says("host0: key secret mode 600 of 3 letters"));
+  std::ofstream(keys / "secret") << "renewed";
+  std::ofstream(keys / "retired") << "old";
+  launcher.start({node});
+  REQUIRE(watched.ends(launcher, 1).size() == 1);
+  CHECK(watched.text().find("host0: key secret mode 600 of 7 letters") != std::string::npos);
+  CHECK(watched.text().find("host0: key retired mode 600 of 3 letters") != std::string::npos);
+  launcher.stop(seconds(1));
+  shell(on_hosts("on_host 0 umount /run/hosts/rotated"));
+}
+
 TEST_CASE("Each unusable host is reported with the reason, and the other hosts are used") {
   Watched watched;
   auto settings = ssh();
