@@ -109,9 +109,19 @@ void StartedNodes::watch(const std::stop_token& ended) {
   std::unique_lock lock(sleep_);
   while (!ended.stop_requested()) {
     if (!due.empty()) {
-      launcher_->start(due);
+      try {
+        launcher_->start(due);
+        due.clear();
+      } catch (const std::exception& error) { // no node has been started
+        const std::string problem = std::string("the nodes cannot be started: ") + error.what();
+        log("launcher", problem);
+        std::fprintf(stderr, "troupe: %s\n", problem.c_str());
+        losses += static_cast<int>(due.size());
+        if (losses > cluster_.supervision().node_losses()) {
+          due.clear();
+        }
+      }
     }
-    due.clear();
     for (const launchers::NodeEnd& end : launcher_->poll()) {
       log(end.node, end.how);
       for (const std::string& line : end.last_lines) {

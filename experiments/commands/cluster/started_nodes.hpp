@@ -15,7 +15,7 @@
 
 namespace troupe::experiments::commands {
 
-/// Keeps the nodes of a launch running. It restarts a node that ends, after growing delays and
+/// Keeps the nodes of a launch running. It restarts a node that ends or could not be started,
 /// within the cluster's restart budget, and writes the nodes' output to a file of the run. The
 /// destructor stops the nodes.
 class StartedNodes {

@@ -192,6 +192,24 @@ TEST_CASE("A working folder with a line break gives no orders to hosts over SSH"
   CHECK(has(outcome.last_line, "run\"; it must be one line"));
 }
 
+TEST_CASE("A file that cannot be copied to the hosts is reported, and does not end the launcher") {
+  const TemporaryFolder folder;
+  REQUIRE(run_troupe({"keys", "cluster", "keys"}, folder.path()).exit_code == 0);
+  std::ofstream(folder / "keys/a\nb") << "";
+  std::ofstream(folder / "hosts.textproto")
+      << "ssh {} oversubscribe: true keys: \"keys\" supervision { node_losses: 1 }\n"
+         "node { name: \"n\" address: \"127.0.0.1\" cores: 4 memory_bytes: 17179869184 }";
+  Program program({in_build("troupe"), "launch", "hosts.textproto", "quickstart"}, folder.path());
+  const std::string problem = "troupe: the nodes cannot be started: cannot copy ";
+  // Its second report shows that the launcher has tried again.
+  CHECK(program.read_until(
+      [&](const std::string& output) { return output.find(problem) != output.rfind(problem); }));
+  program.send(SIGTERM);
+  program.wait();
+  CAPTURE(program.output());
+  CHECK(has(program.output(), "its name contains a line break"));
+}
+
 TEST_CASE("The bundled clusters and the cluster keys are listed") {
   const Outcome clusters = run_troupe({"list", "clusters"});
   CHECK(clusters.exit_code == 0);
