@@ -17,12 +17,13 @@ inline void close_if_open(int& descriptor) {
 /// Splits the output of a process into lines. Lines longer than 64 KiB are split.
 class OutputLines {
 public:
-  /// Reads all available output from a non-blocking pipe and calls `show` with each line. Closes
-  /// the descriptor at the end of the output.
+  /// Reads the available output from a non-blocking pipe, at most 1 MiB, and calls `show` with each
+  /// line: a process that writes as fast as it is read does not keep the caller. Closes the
+  /// descriptor at the end of the output.
   template <class Show>
   void read(int& descriptor, const Show& show) {
     char bytes[1 << 14];
-    while (descriptor >= 0) {
+    for (int blocks = 0; descriptor >= 0 && blocks < kMostBlocks; ++blocks) {
       const ssize_t count = ::read(descriptor, bytes, sizeof bytes);
       if (count == 0)
         close_if_open(descriptor);
@@ -47,6 +48,7 @@ public:
 
 private:
   static constexpr std::size_t kLongest = 1 << 16;
+  static constexpr int kMostBlocks = 64; // more than a pipe holds
 
   template <class Show>
   void finish(const Show& show, bool any) {

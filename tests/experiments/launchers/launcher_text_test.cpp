@@ -1,10 +1,14 @@
 #include <doctest/doctest.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <fstream>
 
 #include "experiments/launchers/command_text.hpp"
 #include "experiments/launchers/host_files.hpp"
 #include "experiments/launchers/mpi_launcher.hpp"
+#include "experiments/launchers/output_lines.hpp"
 #include "experiments/launchers/slurm.hpp"
 #include "experiments/launchers/ssh_launcher.hpp"
 #include "tests/temporary_folder.hpp"
@@ -88,6 +92,32 @@ TEST_CASE("The libraries are those that ldd names, except the C library's") {
       libraries_of({"\tlibown.so => not found"}),
       "the library libown.so that the nodes' program loads is not found on this host",
       std::invalid_argument);
+}
+
+TEST_CASE("A process that writes as fast as its output is read does not keep the reader") {
+  int ends[2] = {-1, -1};
+  REQUIRE(::pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0);
+  const std::string text = std::string(1000, 'x') + "\n";
+  const auto write_line = [&] {
+    return ::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  };
+  REQUIRE(write_line());
+  OutputLines lines;
+  constexpr int kEndless = 100'000;
+  int shown = 0;
+  lines.read(ends[0], [&](std::string_view) {
+    if (++shown < kEndless)
+      CHECK(write_line());
+  });
+  CHECK(shown < kEndless);
+  const int before = shown;
+  lines.read(ends[0], [&](std::string_view line) {
+    CHECK(line.size() == 1000);
+    ++shown;
+  });
+  CHECK(shown == before + 1); // the rest is read later
+  close_if_open(ends[0]);
+  close_if_open(ends[1]);
 }
 
 TEST_CASE("An argument is the path of its copy if any file under it was copied") {
