@@ -115,6 +115,11 @@ private:
       }
     }
     for (int i = 0; i < cluster_.node_size(); ++i) {
+      if (cluster_.node(i).name() == "head") {
+        complain(
+            node_key(i) + ".name",
+            "is \"head\"; with kubernetes the head's own Job has that name, so choose another");
+      }
       if (cluster_.node(i).memory_bytes() > 0
           && cluster_.node(i).memory_bytes() <= k8s.shared_memory_bytes()) {
         complain(node_key(i) + ".memory_bytes",

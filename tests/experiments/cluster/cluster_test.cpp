@@ -289,6 +289,10 @@ TEST_CASE(
             "node[0].memory_bytes is 0"},
            {k8s + pool + "kubernetes { storage_claim: \"c\" node_selector: \"x\" }",
             "kubernetes.node_selector has \"x\""},
+           {k8s
+                + "node { name: \"head\" cores: 1 memory_bytes: 9000000000 } kubernetes { "
+                  "storage_claim: \"c\" }",
+            "node[0].name is \"head\"; with kubernetes the head's own Job has that name"},
            {"runs: \"/r\" head { memory_bytes: 5 } " + pool + "kubernetes { storage_claim: \"c\" }",
             "keys is empty"}}) {
     CAPTURE(mistake.text);
