@@ -279,6 +279,11 @@ private:
     const bool inside =
         collectives::is_loopback(listen->host) && collectives::is_loopback(address->host);
     const auto kind = launcher_of(cluster_);
+    if (kind == LauncherKind::kubernetes && listen->port == 0) {
+      complain("head.listen", "is " + cluster_.head().listen()
+                                  + "; with kubernetes it needs a fixed port, which the manifests "
+                                    "name: write \"0.0.0.0:4242\"");
+    }
     if (!inside && cluster_.keys().empty()) {
       complain("keys", "is empty and head.listen is " + cluster_.head().listen()
                            + ", off the loopback interface; create keys with `troupe keys cluster "

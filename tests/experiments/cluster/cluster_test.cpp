@@ -293,6 +293,9 @@ TEST_CASE(
                 + "node { name: \"head\" cores: 1 memory_bytes: 9000000000 } kubernetes { "
                   "storage_claim: \"c\" }",
             "node[0].name is \"head\"; with kubernetes the head's own Job has that name"},
+           {"keys: \"k\" runs: \"/r\" head { memory_bytes: 5 listen: \"0.0.0.0:0\" } " + pool
+                + "kubernetes { storage_claim: \"c\" }",
+            "head.listen is 0.0.0.0:0; with kubernetes it needs a fixed port"},
            {"runs: \"/r\" head { memory_bytes: 5 } " + pool + "kubernetes { storage_claim: \"c\" }",
             "keys is empty"}}) {
     CAPTURE(mistake.text);
