@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 
 #include "experiments/cluster/cluster_checks.hpp"
+#include "experiments/cluster/slurm_script.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -134,6 +137,16 @@ private:
       return;
     }
     check_sizes("slurm", false);
+    // A job that is signalled at its start would be requeued again and again without training.
+    const std::int64_t before_end = slurm_signal_seconds(cluster_) + 60;
+    const auto limit = 60 * static_cast<std::int64_t>(std::ceil(cluster_.slurm().minutes()));
+    if (limit <= before_end) {
+      complain("slurm.minutes",
+               "gives the job " + std::to_string(limit) + " s; Slurm may ask it to stop "
+                   + std::to_string(before_end)
+                   + " s before that (supervision.grace_seconds and 90 s), so give more, or lower "
+                     "supervision.grace_seconds");
+    }
     if (cluster_.node_size() > 1) {
       complain(
           "node[1]",

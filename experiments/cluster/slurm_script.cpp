@@ -19,7 +19,6 @@ std::string directives(const Cluster& cluster) {
   const auto& slurm = cluster.slurm();
   const ClusterNode& node = cluster.node(0);
   const auto mebibytes = (node.memory_bytes() + (1 << 20) - 1) >> 20;
-  const double grace = std::ceil(cluster.supervision().grace_seconds()) + kSpareSeconds;
   std::string out;
   add_directive(out, "job-name", cluster.name());
   add_directive(out, "nodes", std::to_string(node.count()));
@@ -35,7 +34,7 @@ std::string directives(const Cluster& cluster) {
   add_directive(out, "qos", slurm.qos());
   add_directive(out, "constraint", slurm.constraint());
   add_directive(out, "signal",
-                std::string("B:TERM@") + std::to_string(static_cast<std::int64_t>(grace)));
+                std::string("B:TERM@") + std::to_string(slurm_signal_seconds(cluster)));
   add_directive(out, "open-mode", "append");
   add_directive(out, "output", cluster.name() + "-%j.log");
   out += slurm.exclusive() ? "#SBATCH --exclusive\n" : "";
@@ -88,6 +87,11 @@ exit "$code"
 )sh";
 
 } // namespace
+
+std::int64_t slurm_signal_seconds(const Cluster& cluster) {
+  return static_cast<std::int64_t>(std::ceil(cluster.supervision().grace_seconds()))
+         + kSpareSeconds;
+}
 
 std::string shell_word(const std::string& text) {
   std::string out = "'";

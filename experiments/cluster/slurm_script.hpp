@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -16,9 +17,13 @@ struct LaunchFiles {
 
 /// The batch script of a Slurm cluster, for `sbatch`. The head runs in the batch step, and one task
 /// per host runs a node. The head writes a checkpoint when it gets SIGTERM, which happens
-/// `supervision.grace_seconds` before the time limit or on preemption; a requeued job continues
-/// from the checkpoint. A pure function.
+/// slurm_signal_seconds() before the time limit or on preemption; a requeued job continues from the
+/// checkpoint. A pure function.
 std::string slurm_script(const Cluster& cluster, const LaunchFiles& files);
+
+/// How long before the time limit Slurm signals the script: `supervision.grace_seconds` and half a
+/// minute for the nodes to end. Slurm may do so up to a minute earlier.
+std::int64_t slurm_signal_seconds(const Cluster& cluster);
 
 /// Quotes a word for a shell with single quotes.
 std::string shell_word(const std::string& text);

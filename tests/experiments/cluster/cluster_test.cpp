@@ -274,6 +274,9 @@ TEST_CASE(
             "slurm.partition is \"a b\"; it must be one word"},
            {"slurm { option: \"x\" } keys: \"k\" node { name: \"a\" cores: 1 }",
             "slurm.option has \"x\""},
+           {"slurm { minutes: 3 } supervision { grace_seconds: 120 } keys: \"k\" "
+            "node { name: \"a\" cores: 1 }",
+            "slurm.minutes gives the job 180 s; Slurm may ask it to stop 210 s before that"},
            {"slurm { setup: \"a\\nb\" } keys: \"k\" node { name: \"a\" cores: 1 }",
             "slurm.setup[0] has a line break"},
            {k8s + pool + "kubernetes {}", "kubernetes.storage_claim is missing"},
