@@ -30,21 +30,13 @@ std::vector<int> unused_gpus(const NumaNode& numa, const NodeUse& use) {
   return left;
 }
 
-} // namespace
-
+/// Returns how many of `cores` no process uses.
 std::size_t unused_cores(const CoreSet& cores, const NodeUse& use) {
   return static_cast<std::size_t>(
       std::count_if(cores.begin(), cores.end(), [&](int core) { return use.users.at(core) == 0; }));
 }
 
-std::vector<int> unused_gpus(const NodeResources& node, const NodeUse& use) {
-  std::vector<int> left;
-  for (const NumaNode& numa : node.numa) {
-    const auto here = unused_gpus(numa, use);
-    left.insert(left.end(), here.begin(), here.end());
-  }
-  return left;
-}
+} // namespace
 
 CoreChoice choose_cores(const NodeResources& node, const NodeUse& use, std::size_t cores,
                         std::size_t gpus, bool oversubscribe) {

@@ -16,12 +16,6 @@ struct NodeUse {
   std::int64_t memory_bytes = 0;
 };
 
-/// Returns how many of `cores` no process uses.
-std::size_t unused_cores(const CoreSet& cores, const NodeUse& use);
-
-/// Returns the GPUs of the node that no process uses.
-std::vector<int> unused_gpus(const NodeResources& node, const NodeUse& use);
-
 struct CoreChoice {
   CoreSet cores;
   std::vector<int> gpus;
