@@ -11,7 +11,7 @@ namespace troupe::experiments::launchers {
 
 /// Creates the launcher for a cluster file; NoLauncher for `none`. Throws std::invalid_argument if
 /// a program is missing on this host, for Slurm outside an allocation (use a batch script there:
-/// slurm_script.hpp, SlurmJob), and for Kubernetes, whose pods `kubectl` starts.
+/// slurm_script.hpp), and for Kubernetes, whose pods `kubectl` starts.
 std::unique_ptr<Launcher> make_launcher(const Cluster& cluster, LauncherKind kind,
                                         LaunchSettings settings);
 

@@ -63,24 +63,6 @@ TEST_CASE("An invalid Slurm node list is refused") {
   }
 }
 
-TEST_CASE("A job's state is parsed from the output of scontrol") {
-  const auto running = parse_job("JobId=3 JobName=t UserId=a(1) JobState=RUNNING Reason=None "
-                                 "Requeue=1 Restarts=2 ExitCode=0:0 StdOut=/r/o.log Power=");
-  CHECK(running.name == "RUNNING");
-  CHECK(running.restarts == 2);
-  CHECK(running.output == "/r/o.log");
-  CHECK_FALSE(running.ended);
-  const auto failed = parse_job("JobId=3 JobState=FAILED Reason=NonZeroExitCode ExitCode=7:0");
-  CHECK(failed.ended);
-  CHECK_FALSE(failed.good);
-  CHECK(failed.exit_code == 7);
-  CHECK(failed.reason == "NonZeroExitCode");
-  CHECK(parse_job("JobId=3 JobState=COMPLETED Reason=None ExitCode=0:0").good);
-  CHECK_FALSE(parse_job("JobId=3 JobState=PENDING Reason=Resources ExitCode=0:0").ended);
-  CHECK_THROWS_AS(parse_job("slurm_load_jobs error: Invalid job id specified"),
-                  std::invalid_argument);
-}
-
 TEST_CASE("The libraries are those that ldd names, except the C library's") {
   const auto found = libraries_of(
       {"\tlinux-vdso.so.1 (0x00007ffc)", "\tlibown.so => /opt/a b/libown.so (0x00007f12)",

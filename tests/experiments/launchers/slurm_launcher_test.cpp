@@ -1,17 +1,12 @@
-#include <cstdlib>
-#include <fstream>
 #include <optional>
 
 #include "experiments/launchers/slurm.hpp"
 #include "tests/experiments/launchers/launcher_fixture.hpp"
 #include "tests/scoped_variable.hpp"
-#include "tests/temporary_folder.hpp"
 
-using namespace troupe;
 using namespace troupe;
 using namespace troupe::experiments::launchers;
 using std::chrono::seconds;
-using troupe::testing::comes_true;
 
 namespace {
 
@@ -99,56 +94,4 @@ TEST_CASE("Outside an allocation, the Slurm launcher is refused") {
   Watched watched;
   CHECK_THROWS_WITH_AS(SlurmLauncher(watched.settings()),
                        doctest::Contains("SLURM_JOB_ID is not set"), std::invalid_argument);
-}
-
-TEST_CASE("A job is submitted, followed across a preemption, and read to its end") {
-  const TemporaryFolder folder;
-  std::ofstream(folder / "job.sh")
-      << "#!/bin/bash\n#SBATCH --requeue -o " << (folder / "log").string()
-      << " --open-mode=append\n"
-      << "echo life ${SLURM_RESTART_COUNT:-0}\n"
-      << "while [ ! -e " << (folder / "go").string() << " ]; do sleep 0.1; done\nexit 7\n";
-  SlurmJob job(folder / "job.sh", {"-N", "2"});
-  std::string said;
-  int hastened = 0;
-  const auto until = [&](auto holds) {
-    bool held = false;
-    comes_true(
-        [&] { // Slurm sends no signal
-          const auto state = job.state();
-          for (const std::string& line : job.new_output())
-            said += line + "\n";
-          held = state && holds(*state);
-          if (state && state->name == "PENDING" && state->restarts > hastened) {
-            // Otherwise the job waits for two minutes. It cannot start at once, because slurmd
-            // refuses a job in the second in which it ended it.
-            hastened = state->restarts;
-            shell("scontrol update jobid=" + job.id() + " starttime=now+2");
-          }
-          return held || (state && state->ended);
-        },
-        Watched::kDeadline * 4);
-    return held;
-  };
-  CHECK(until([&](const auto& state) { return state.name == "RUNNING" && said == "life 0\n"; }));
-  shell("scontrol requeue " + job.id()); // as at a preemption
-  CHECK(
-      until([&](const auto& state) { return state.restarts == 1 && said.ends_with("life 1\n"); }));
-  std::ofstream(folder / "go") << "";
-  CHECK(
-      until([&](const auto& state) { return state.ended && !state.good && state.exit_code == 7; }));
-}
-
-TEST_CASE("A cancelled job is asked to stop first, and a failed submission is explained") {
-  const TemporaryFolder folder;
-  std::ofstream(folder / "job.sh")
-      << "#!/bin/bash\n#SBATCH -o " << (folder / "log").string() << "\n"
-      << "trap 'echo goes; exit 0' TERM\necho works\nwhile true; do sleep 0.1; done\n";
-  SlurmJob job(folder / "job.sh");
-  REQUIRE(comes_to("cat " + (folder / "log").string() + " 2>/dev/null || true", "works\n"));
-  CHECK(job.cancel(seconds(30)));
-  CHECK(read_text(folder / "log").ends_with("goes\n"));
-  CHECK(job.state()->good);
-  CHECK_THROWS_WITH_AS(SlurmJob(folder / "job.sh", {"--partition=nowhere"}),
-                       doctest::Contains("nvalid partition"), std::runtime_error);
 }
