@@ -53,7 +53,7 @@ void rotate_cluster_keys(const std::filesystem::path& folder, WallClock::time_po
 /// and the remedy; no message contains a secret.
 ClusterKeys read_cluster_keys(const std::filesystem::path& folder, WallClock::time_point now);
 
-/// Returns one line per file for people to read: its mode, fingerprint and expiry, but no secret.
+/// Returns one line per key for people to read: its fingerprint and expiry, but no secret.
 std::vector<std::string> describe_cluster_keys(const std::filesystem::path& folder,
                                                WallClock::time_point now);
 
