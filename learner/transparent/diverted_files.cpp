@@ -65,24 +65,22 @@ int failed(int reason) {
   return -1;
 }
 
-/// Returns false if the source cannot be read.
+/// Returns false if the source cannot be read or the copy cannot be written.
 bool copy(const char* from, int to) {
   const int source = plain_open(from, O_RDONLY);
   if (source < 0)
     return errno == ENOENT;
   char bytes[1 << 16];
   ssize_t count = 0;
-  while ((count = ::read(source, bytes, sizeof bytes)) > 0)
-    for (ssize_t written = 0; written < count;) {
-      const ssize_t more = ::write(to, bytes + written, static_cast<std::size_t>(count - written));
-      if (more <= 0) {
-        count = -1;
-        break;
-      }
-      written += more;
+  bool written = true;
+  while (written && (count = ::read(source, bytes, sizeof bytes)) > 0)
+    for (ssize_t done = 0; written && done < count;) {
+      const ssize_t more = ::write(to, bytes + done, static_cast<std::size_t>(count - done));
+      written = more > 0;
+      done += more;
     }
   ::close(source);
-  return count == 0;
+  return written && count == 0;
 }
 
 } // namespace

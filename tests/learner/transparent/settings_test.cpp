@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <map>
 #include <numeric>
 #include <random>
@@ -12,6 +13,7 @@
 #include "learner/transparent/diverted_files.hpp"
 #include "learner/transparent/settings.hpp"
 #include "learner/transparent/share.hpp"
+#include "tests/full_disk.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace troupe;
@@ -146,6 +148,28 @@ TEST_CASE("Appending to an existing file leaves the original unchanged") {
   CHECK(files.rename(AT_FDCWD, path.c_str(), AT_FDCWD, (folder / "other").c_str()) == 0);
   CHECK(files.remove(AT_FDCWD, path.c_str()) == 0);
   CHECK(read_text(path) == "one ");
+}
+
+TEST_CASE("A file whose copy does not fit on the disk is refused instead of being cut off") {
+  const TemporaryFolder folder;
+  const auto path = folder / "log.txt";
+  const std::string text(200'000, 'x'); // several reads
+  std::ofstream(path) << text;
+  DivertedFiles files(folder.path());
+  std::optional<int> refused;
+  int reason = 0;
+  {
+    const FullDisk full(100'000);
+    refused = files.open(AT_FDCWD, path.c_str(), O_RDWR);
+    reason = errno;
+  }
+  CHECK(refused == -1);
+  CHECK(reason == EFBIG);
+  CHECK(read_text(path) == text);
+  const auto whole = files.open(AT_FDCWD, path.c_str(), O_RDWR);
+  REQUIRE(whole);
+  CHECK(::lseek(*whole, 0, SEEK_END) == static_cast<off_t>(text.size()));
+  ::close(*whole);
 }
 
 TEST_CASE("Devices, pipes, folders and paths that cannot be written are left to the system") {
