@@ -373,8 +373,9 @@ std::optional<int> DivertedFiles::link(int from_folder, const char* from, int to
 std::optional<int> DivertedFiles::symbolic_link(int folder, const char* path) {
   if (!path)
     return std::nullopt;
+  const std::string key = key_of(folder, path); // without the lock: it may call our lstat()
   const std::lock_guard lock(mutex_);
-  return is_left_alone(key_of(folder, path)) ? std::nullopt : std::optional<int>(0);
+  return is_left_alone(key) ? std::nullopt : std::optional<int>(0);
 }
 
 std::string DivertedFiles::stand_in(int folder, const char* path) {

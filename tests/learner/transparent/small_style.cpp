@@ -8,6 +8,7 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -72,6 +73,9 @@ void renew() {
   bad += fs::exists("ckpt/whole/model") ? 0 : 2;
   fs::create_hard_link("ckpt/whole/model", "ckpt/second");
   fs::create_symlink("second", "ckpt/latest");
+  const int folder = ::open("ckpt", O_RDONLY | O_DIRECTORY);
+  bad += ::symlinkat("second", folder, "best") == 0 ? 0 : 32;
+  ::close(folder);
   fs::resize_file("ckpt/second", 3);
   char name[] = "ckpt_XXXXXX"; // written elsewhere first, renamed when complete
   const int descriptor = ::mkstemp(name);

@@ -143,13 +143,15 @@ TEST_CASE("A folder that every rank removes and recreates contains what rank 0 w
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder / "ckpt"))
     names.insert(entry.path().lexically_relative(folder / "ckpt").string());
-  CHECK(names == std::set<std::string>{"atomic", "latest", "second", "whole", "whole/model"});
+  CHECK(names
+        == std::set<std::string>{"atomic", "best", "latest", "second", "whole", "whole/model"});
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
     CHECK_FALSE(entry.path().filename().string().starts_with("ckpt_")); // left by mkstemp
   CHECK_FALSE(std::filesystem::exists(folder / "gone"));
   CHECK(read_text(folder / "ckpt/atomic") == "whole");
   CHECK(read_text(folder / "ckpt/whole/model") == "wei"); // one file with two names
   CHECK(std::filesystem::read_symlink(folder / "ckpt/latest") == "second");
+  CHECK(std::filesystem::read_symlink(folder / "ckpt/best") == "second");
 }
 
 TEST_CASE("Processes started by mpirun train together") {
