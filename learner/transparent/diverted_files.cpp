@@ -149,8 +149,11 @@ bool DivertedFiles::is_own(const std::string& key) const {
   return false;
 }
 
+/// A folder that this rank has removed counts, because the program may have found it again before
+/// rank 0 removed it.
 bool DivertedFiles::has_folder(const std::string& key) const {
-  return folders_.contains(key) || (type_of(key) == S_IFDIR && is_reachable(key, W_OK | X_OK));
+  return folders_.contains(key) || removed_.contains(key)
+         || (type_of(key) == S_IFDIR && is_reachable(key, W_OK | X_OK));
 }
 
 void DivertedFiles::note(Names& names, const std::string& key) {
@@ -219,10 +222,8 @@ std::optional<DivertedFiles::Identity> DivertedFiles::identity_of(const std::str
   return made;
 }
 
-/// Hides a name. Names that were hidden below it, if it is a folder, need not be kept.
+/// Hides a name. Names below a folder stay hidden, also when this rank makes the folder again.
 void DivertedFiles::hide(const std::string& key) {
-  for (auto at = removed_.upper_bound(key + '/'); at != removed_.end() && is_below(at->first, key);)
-    at = removed_.erase(at);
   if (removed_.size() >= kMostRemoved)
     removed_.erase(removed_.begin());
   if (const auto identity = identity_of(key))

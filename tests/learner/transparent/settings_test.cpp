@@ -211,6 +211,32 @@ TEST_CASE("A path that a rank has removed stays hidden from it until the path is
   CHECK_FALSE(removed("ckpt/old"));
 }
 
+TEST_CASE(
+    "A rank writes into a folder that it found after removing it and that rank 0 then removes") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "ckpt/old");
+  DivertedFiles files(folder.path());
+  CHECK(files.remove(AT_FDCWD, (folder / "ckpt/old").c_str()) == 0);
+  CHECK(files.remove(AT_FDCWD, (folder / "ckpt").c_str()) == 0);
+  // The program finds both folders on disk and does not make them. Then rank 0 removes them.
+  std::filesystem::remove_all(folder / "ckpt");
+  put(files, folder / "ckpt/model", O_WRONLY | O_CREAT | O_TRUNC, "weights");
+  put(files, folder / "ckpt/old/model", O_WRONLY | O_CREAT | O_TRUNC, "weights");
+  CHECK(files.make_folder(AT_FDCWD, (folder / "ckpt/new").c_str()) == 0);
+  CHECK_FALSE(std::filesystem::exists(folder / "ckpt"));
+}
+
+TEST_CASE("Paths removed from a folder stay hidden if the folder is then removed and made again") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "ckpt/old");
+  DivertedFiles files(folder.path());
+  CHECK(files.remove(AT_FDCWD, (folder / "ckpt/old").c_str()) == 0);
+  CHECK(files.remove(AT_FDCWD, (folder / "ckpt").c_str()) == 0);
+  CHECK(files.make_folder(AT_FDCWD, (folder / "ckpt").c_str()) == 0);
+  CHECK_FALSE(files.is_removed(AT_FDCWD, (folder / "ckpt").c_str()));
+  CHECK(files.is_removed(AT_FDCWD, (folder / "ckpt/old").c_str()));
+}
+
 TEST_CASE("At most a fixed number of diverted files is kept, and the oldest is dropped first") {
   const TemporaryFolder folder;
   DivertedFiles files(folder.path());
