@@ -53,6 +53,9 @@ public:
   /// Completes the transfers in progress, on all ranks. Throws CollectiveError.
   void drain();
 
+  /// Whether it has made a second communicator, on which transfers may be in progress.
+  bool has_channel() const { return channel_ != nullptr; }
+
   /// The number of buckets of the last average() that had been sent before it and were not sent
   /// again.
   std::int64_t sent_early() const { return sent_early_; }

@@ -83,6 +83,10 @@ void TransparentProcess::say(const std::string& text) const {
 TransparentProcess::Tracked& TransparentProcess::track(const torch::optim::Optimizer& optimizer,
                                                        bool again) {
   auto [place, added] = optimizers_.try_emplace(&optimizer);
+  if (again) // the optimizer that was at this address has been destroyed
+    std::erase_if(gradients_, [old = place->second.gradients](const auto& one) {
+      return one.get() == old && !one->has_channel();
+    });
   if (added || again)
     place->second = Tracked{.number = ++constructed_, .kind = {}};
   return place->second;
@@ -114,7 +118,8 @@ void TransparentProcess::share_buffers() {
 
 GradientAverage& TransparentProcess::gradients_of(Tracked& tracked) {
   if (!tracked.gradients) {
-    const bool early = settings_.overlap && gradients_.size() < kChannels;
+    const bool early = settings_.overlap && averages_ < kChannels;
+    ++averages_;
     tracked.gradients = gradients_
                             .emplace_back(std::make_unique<GradientAverage>(
                                 *communicator_, early ? another_ : nullptr))

@@ -101,7 +101,9 @@ private:
   Settings settings_;
   /// At most as many as were ever alive at once.
   std::map<const torch::optim::Optimizer*, Tracked> optimizers_;
-  std::vector<std::unique_ptr<GradientAverage>> gradients_; // by first step; kept to be drained
+  /// By first step. Those of destroyed optimizers are kept if they have a channel, to be drained.
+  std::vector<std::unique_ptr<GradientAverage>> gradients_;
+  int averages_ = 0; // number of objects ever added to gradients_
   std::vector<c10::weak_intrusive_ptr<at::TensorImpl, c10::UndefinedTensorImpl>> buffers_;
   int constructed_ = 0;
   std::int64_t steps_ = 0;             // total over all optimizers

@@ -6,13 +6,17 @@
 // autograd does not see; skip: half of the processes use a layer in every second step only;
 // own_optimizer: defines its own optimizer class; own_sampler: defines its own sampler class;
 // stream: trains on a stream of data; two: an optimizer for each half of the layers; more: adds
-// half of the layers to the optimizer later.
+// half of the layers to the optimizer later; new: constructs an optimizer for each step, and prints
+// the bytes of memory in use in the middle and at the end.
 #include <torch/torch.h>
 #include <unistd.h>
+
+#include <malloc.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 namespace {
@@ -104,6 +108,7 @@ struct Trainer {
   std::size_t batch;
   Network network;
   std::vector<std::unique_ptr<torch::optim::Optimizer>> optimizers;
+  std::optional<torch::optim::SGD> newest;
   std::vector<torch::Tensor> later;
   int step = 0;
   double loss_sum = 0;
@@ -127,7 +132,7 @@ struct Trainer {
         optimizers.push_back(std::make_unique<SGD>(some, options));
       else
         later = some;
-    } else {
+    } else if (trick != "new") {
       optimizers.push_back(std::make_unique<SGD>(all, options));
     }
   }
@@ -141,6 +146,8 @@ struct Trainer {
 
   /// False: that was the last one.
   bool train(const torch::Tensor& x, const torch::Tensor& y) {
+    if (trick == "new")
+      newest.emplace(network.parameters(), torch::optim::SGDOptions(0.02)).zero_grad();
     for (auto& optimizer : optimizers)
       optimizer->zero_grad();
     if (trick == "accumulate") {
@@ -158,6 +165,11 @@ struct Trainer {
           parameter.grad().data().clamp_(-1e-3, 1e-3);
     for (auto& optimizer : optimizers)
       optimizer->step();
+    if (newest) {
+      newest->step();
+      if (step == steps / 2 || step + 1 == steps)
+        std::printf("bytes in use %zu\n", ::mallinfo2().uordblks + ::mallinfo2().hblkhd);
+    }
     if (step == steps / 2 && !later.empty()) {
       optimizers[0]->add_param_group(torch::optim::OptimizerParamGroup(later));
       later.clear();

@@ -64,3 +64,17 @@ TEST_CASE("Buffers are rank 0's after each step, so all ranks evaluate the same 
   CHECK(lines_of(own.ranks[0], "buffer ") != lines_of(own.ranks[1], "buffer "));
   CHECK(lines_of(own.ranks[0], "evaluation ") != lines_of(own.ranks[1], "evaluation "));
 }
+
+TEST_CASE("Optimizers that a program constructs again and again leave no memory behind") {
+  const TemporaryFolder folder;
+  const auto run = run_ranks(2, {style("network_style"), "96", "4", "24", "new"}, folder);
+  CAPTURE(run.outcome.output);
+  CHECK(run.outcome.exit_code == 0);
+  CHECK(lines_of(run.ranks[0], "parameter ") == lines_of(run.ranks[1], "parameter "));
+  constexpr double kModel = 1.7e6; // bytes; eleven optimizers are constructed between the lines
+  for (const std::string& rank : run.ranks) {
+    const auto bytes = numbers_of(rank, "bytes in use ");
+    REQUIRE(bytes.size() == 2);
+    CHECK(bytes[1] - bytes[0] < 3 * kModel);
+  }
+}
