@@ -110,7 +110,6 @@ public:
   std::int64_t layer_inputs(std::size_t layer) const;
   std::size_t size() const { return layers_.size(); }
   const LayerSpec& layer(std::size_t index) const { return layers_[index]; }
-  std::int64_t extra_layer() const { return extra_layer_; }
 
   /// Returns [batch, outputs of the last layer] inside the tape.
   at::Tensor& forward(const std::vector<LayerTensors>& parameters, const at::Tensor& x,
