@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -43,15 +44,20 @@ struct PathAddress {
   bool fits = false;
 };
 
-/// Whether a process accepts connections at `path`.
+/// Whether a process accepts connections at `path`, which may be too long for an address.
 bool is_served(const std::string& path) {
   const Descriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  const PathAddress address(path);
-  if (!address.fits || !probe)
+  const bool fits = PathAddress(path).fits;
+  // The name of a descriptor is short.
+  const Descriptor file(fits ? -1 : ::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!probe || (!fits && !file))
     return true; // unknown
-  // EAGAIN: the queue of connections is full.
-  return ::connect(probe.number(), address.generic(), address.size) == 0
-         || (errno != ECONNREFUSED && errno != ENOENT);
+  const PathAddress address(fits ? path : "/proc/self/fd/" + std::to_string(file.number()));
+  if (::connect(probe.number(), address.generic(), address.size) == 0)
+    return true;
+  if (errno == ENOENT)
+    return !fits;               // nothing is there, or /proc is missing
+  return errno != ECONNREFUSED; // EAGAIN: the queue of connections is full
 }
 
 } // namespace

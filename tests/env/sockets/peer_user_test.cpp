@@ -1,5 +1,9 @@
 #include "env/sockets/peer_user.hpp"
 
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
 #include <netinet/tcp.h>
 #include <sys/stat.h>
 
@@ -82,6 +86,30 @@ TEST_CASE("The socket table in /proc agrees with the kernel's answer") {
     nobody.port = server.port; // a listening port is not connected to itself
     CHECK_FALSE(find_socket(nobody, server));
   }
+}
+
+TEST_CASE("The longest path of a dead server's socket is taken over, that of a live one is not") {
+  const TemporaryFolder folder;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::string path = (folder / "").string();
+  path.resize(sizeof address.sun_path - 1, 's'); // without room for a suffix
+  path.copy(address.sun_path, path.size());
+  {
+    const Descriptor dead(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE_EQ(::bind(dead.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+               0);
+  }
+  REQUIRE(std::filesystem::exists(path));
+  {
+    const Listener listener("ipc://" + path);
+    const Descriptor client = dial(listener.endpoint());
+    CHECK(client);
+    CHECK_THROWS_WITH_AS(Listener("ipc://" + path),
+                         doctest::Contains("a server accepts connections there"),
+                         std::runtime_error);
+  }
+  CHECK(std::filesystem::is_empty(folder.path()));
 }
 
 TEST_CASE("The user of a server that has ended or runs on another host is unknown") {
