@@ -155,12 +155,14 @@ void RayCaster::draw_depth(std::span<float> out) {
       .look(impl_->frame, impl_->picture, impl_->frame.opaque, out.data(), nullptr);
 }
 
-void RayCaster::draw_segmentation(std::span<std::int32_t> out) {
+void RayCaster::draw_segmentation(std::span<std::int32_t> out, std::span<float> distances) {
   const std::size_t pixels = impl_->pixels();
   impl_->check_output("a segmentation", out, 2 * pixels);
+  if (!distances.empty())
+    impl_->check_output("a picture of distances", distances, pixels);
   kernels_of(impl_->frame)
-      .look(impl_->frame, impl_->picture, static_cast<int>(impl_->frame.shapes.size()), nullptr,
-            out.data());
+      .look(impl_->frame, impl_->picture, static_cast<int>(impl_->frame.shapes.size()),
+            distances.empty() ? nullptr : distances.data(), out.data());
   for (std::size_t pixel = pixels; pixel-- > 0;) { // expand [pixels] to [pixels, 2]
     const std::int32_t number = out[pixel];
     const bool seen = number >= 0;
@@ -181,9 +183,9 @@ void RayCaster::draw_depth(const mjModel& model, const mjData& data, std::span<f
 }
 
 void RayCaster::draw_segmentation(const mjModel& model, const mjData& data,
-                                  std::span<std::int32_t> out) {
+                                  std::span<std::int32_t> out, std::span<float> distances) {
   update(model, data);
-  draw_segmentation(out);
+  draw_segmentation(out, distances);
 }
 
 } // namespace troupe::env

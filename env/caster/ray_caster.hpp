@@ -65,7 +65,7 @@ public:
   void update(const mjModel& model, const mjData& data);
   void draw(std::span<std::uint8_t> out);
   void draw_depth(std::span<float> out);
-  void draw_segmentation(std::span<std::int32_t> out);
+  void draw_segmentation(std::span<std::int32_t> out, std::span<float> distances = {});
 
   /// Row 0 is the top row. Throws std::invalid_argument unless `out` has bytes() bytes.
   void draw(const mjModel& model, const mjData& data, std::span<std::uint8_t> out);
@@ -76,8 +76,11 @@ public:
   void draw_depth(const mjModel& model, const mjData& data, std::span<float> out);
 
   /// Writes the object id and mjtObj of what is visible at each pixel's centre, [height, width, 2];
-  /// -1, -1 where there is nothing. As in dm_control.
-  void draw_segmentation(const mjModel& model, const mjData& data, std::span<std::int32_t> out);
+  /// -1, -1 where there is nothing. As in dm_control. `distances` receives the distances of the
+  /// same objects, [height, width] as in draw_depth(), unless it is empty. Transparent objects
+  /// count.
+  void draw_segmentation(const mjModel& model, const mjData& data, std::span<std::int32_t> out,
+                         std::span<float> distances = {});
 
 private:
   struct Impl;

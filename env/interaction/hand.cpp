@@ -36,13 +36,12 @@ bool Hand::grab(Physics& physics, RayCaster& caster, const Viewpoint& view, doub
       pixel(-v, size.height) * static_cast<std::size_t>(size.width) + pixel(u, size.width);
   const auto pixels = static_cast<std::size_t>(size.height) * static_cast<std::size_t>(size.width);
   std::vector<std::int32_t> objects(2 * pixels);
-  caster.draw_segmentation(physics.model(), physics.data(), objects);
+  std::vector<float> distances(pixels);
+  caster.draw_segmentation(physics.model(), physics.data(), objects, distances);
   const int body = body_of(physics.model(), objects[2 * at], objects[2 * at + 1]);
   if (body == 0 || physics.model().body_weldid[body] == 0)
     return false;
-  std::vector<float> depths(pixels);
-  caster.draw_depth(physics.model(), physics.data(), depths);
-  depth_ = depths[at];
+  depth_ = distances[at];
   body_ = body;
   end_ = view.at(u, v, depth_);
   const mjtNum* place = physics.data().xpos + 3 * body;

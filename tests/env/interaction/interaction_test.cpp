@@ -121,6 +121,22 @@ TEST_CASE("A held body moves to the pointer and is free when it is released") {
     CHECK(pulled.physics().data().xfrc_applied[i] == 0);
 }
 
+TEST_CASE("A transparent body is held at its own surface, not at what is seen through it") {
+  Physics physics(compile_model("glass", R"(<mujoco><option gravity="0 0 0"/><worldbody>
+    <camera pos="0 -3 0" xyaxes="1 0 0 0 0 1"/><geom type="box" size="5 .1 5" pos="0 4 0"/>
+    <body><freejoint/><geom type="sphere" size=".5" rgba=".2 .5 .9 .4"/></body>
+    </worldbody></mujoco>)"));
+  RayCaster caster(caster_model(physics.compiled()), {.height = 48, .width = 48, .camera = 0});
+  const Viewpoint view = OrbitCamera(physics).viewpoint(physics, 1);
+  Hand hand;
+  REQUIRE(hand.grab(physics, caster, view, 0.01, 0.01));
+  hand.pull(view, 0.11, 0.01); // to the right
+  hand.apply(physics);
+  const mjtNum* force = physics.data().xfrc_applied + 6; // of body 1: force, torque
+  CHECK(force[0] > 0);
+  CHECK(force[5] == doctest::Approx(0.5 * force[0]).epsilon(0.02)); // the arm is the radius
+}
+
 TEST_CASE("The floor and the sky cannot be grabbed") {
   Scene scene("quadruped_walk");
   OrbitCamera camera(scene.physics());
