@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
+
+#include "env/caster/caster_model.hpp"
 
 namespace troupe::env {
 namespace {
@@ -16,14 +19,58 @@ std::size_t pixel(double at, int pixels) { // at: from -1 to 1
       std::clamp(static_cast<int>(std::floor((at + 1) / 2 * pixels)), 0, pixels - 1));
 }
 
-/// The body that a segmented pixel shows; 0: the world, or nothing.
-int body_of(const mjModel& model, std::int32_t object, std::int32_t type) {
+/// The vertex of the skin that is nearest to `place`.
+int nearest_vertex(const Physics& physics, int number, const std::array<double, 3>& place) {
+  caster::Skin skin(caster_model(physics.compiled())->skins()[static_cast<std::size_t>(number)]);
+  skin.pose(physics.data());
+  const std::vector<float>& vertices = skin.vertices();
+  std::size_t nearest = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < vertices.size() / 4; ++i) {
+    double squared = 0;
+    for (std::size_t k = 0; k < 3; ++k) {
+      const double off = static_cast<double>(vertices[4 * i + k])
+                         + static_cast<double>(skin.origin()[k]) - place[k];
+      squared += off * off;
+    }
+    if (squared < least) {
+      least = squared;
+      nearest = i;
+    }
+  }
+  return static_cast<int>(nearest);
+}
+
+/// The body with the greatest weight at the vertex of the skin that is nearest to `place`.
+int body_of_skin(const Physics& physics, int number, const std::array<double, 3>& place) {
+  const mjModel& model = physics.model();
+  const int vertex = nearest_vertex(physics, number, place);
+  int body = 0;
+  float most = 0;
+  for (int j = 0; j < model.skin_bonenum[number]; ++j) {
+    const int bone = model.skin_boneadr[number] + j;
+    for (int k = 0; k < model.skin_bonevertnum[bone]; ++k) {
+      const int at = model.skin_bonevertadr[bone] + k;
+      if (model.skin_bonevertid[at] != vertex || !(model.skin_bonevertweight[at] > most))
+        continue;
+      most = model.skin_bonevertweight[at];
+      body = model.skin_bonebodyid[bone];
+    }
+  }
+  return body;
+}
+
+/// The body that a segmented pixel shows at `place`; 0: the world, or nothing.
+int body_of(const Physics& physics, std::int32_t object, std::int32_t type,
+            const std::array<double, 3>& place) {
   if (object < 0)
     return 0;
   if (type == mjOBJ_GEOM)
-    return model.geom_bodyid[object];
+    return physics.model().geom_bodyid[object];
   if (type == mjOBJ_SITE)
-    return model.site_bodyid[object];
+    return physics.model().site_bodyid[object];
+  if (type == mjOBJ_SKIN)
+    return body_of_skin(physics, object, place);
   return 0;
 }
 
@@ -38,12 +85,14 @@ bool Hand::grab(Physics& physics, RayCaster& caster, const Viewpoint& view, doub
   std::vector<std::int32_t> objects(2 * pixels);
   std::vector<float> distances(pixels);
   caster.draw_segmentation(physics.model(), physics.data(), objects, distances);
-  const int body = body_of(physics.model(), objects[2 * at], objects[2 * at + 1]);
+  const double depth = distances[at];
+  const std::array<double, 3> seen = view.at(u, v, depth);
+  const int body = body_of(physics, objects[2 * at], objects[2 * at + 1], seen);
   if (body == 0 || physics.model().body_weldid[body] == 0)
     return false;
-  depth_ = distances[at];
+  depth_ = depth;
   body_ = body;
-  end_ = view.at(u, v, depth_);
+  end_ = seen;
   const mjtNum* place = physics.data().xpos + 3 * body;
   const mjtNum away[3] = {end_[0] - place[0], end_[1] - place[1], end_[2] - place[2]};
   mju_mulMatTVec3(offset_.data(), physics.data().xmat + 9 * body, away);

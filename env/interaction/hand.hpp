@@ -12,8 +12,8 @@ namespace troupe::env {
 /// held point that is parallel to the picture.
 class Hand {
 public:
-  /// Grabs the body that `caster` shows at (u, v) of the viewpoint. Returns false if there is no
-  /// movable body.
+  /// Grabs the body that `caster` shows at (u, v) of the viewpoint; of a skin, the body that moves
+  /// it most there. Returns false if there is no movable body.
   bool grab(Physics& physics, RayCaster& caster, const Viewpoint& view, double u, double v);
   /// Moves the end of the spring to (u, v) of the viewpoint.
   void pull(const Viewpoint& view, double u, double v);

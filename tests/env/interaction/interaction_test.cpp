@@ -137,6 +137,34 @@ TEST_CASE("A transparent body is held at its own surface, not at what is seen th
   CHECK(force[5] == doctest::Approx(0.5 * force[0]).epsilon(0.02)); // the arm is the radius
 }
 
+TEST_CASE("A skin is held by the body that moves it at the pointer") {
+  Scene scene("dog_stand"); // shows little but its skin
+  Physics& physics = scene.physics();
+  const OrbitCamera camera(physics);
+  scene.caster->look_through(camera.camera());
+  const int width = scene.caster->options().width;
+  const int height = scene.caster->options().height;
+  const auto pixels = static_cast<std::size_t>(width * height);
+  std::vector<std::int32_t> objects(2 * pixels);
+  std::vector<float> distances(pixels);
+  scene.caster->draw_segmentation(physics.model(), physics.data(), objects, distances);
+  int held = 0;
+  for (std::size_t i = 0; i < pixels; i += 29) {
+    if (objects[2 * i + 1] != mjOBJ_SKIN)
+      continue;
+    const double u = 2 * (static_cast<int>(i) % width + 0.5) / width - 1;
+    const double v = 1 - 2 * (static_cast<int>(i) / width + 0.5) / height;
+    Hand hand;
+    REQUIRE(hand.grab(physics, *scene.caster, scene.view(camera), u, v));
+    const auto body = static_cast<std::size_t>(physics.id(mjOBJ_BODY, hand.body_name(physics)));
+    const Vector at = scene.view(camera).at(u, v, distances[i]);
+    const mjtNum* place = physics.data().xpos + 3 * body;
+    CHECK(distance(at, {place[0], place[1], place[2]}) < 0.3); // the longest bone's reach is 0.24
+    ++held;
+  }
+  CHECK(held > 4);
+}
+
 TEST_CASE("The floor and the sky cannot be grabbed") {
   Scene scene("quadruped_walk");
   OrbitCamera camera(scene.physics());
