@@ -5,17 +5,11 @@
 
 namespace troupe::env::caster {
 
-namespace {
-
-/// An upper bound of what MuJoCo adds by default. A slack tendon hangs as a chain of up to a few
-/// dozen capsules.
-int geoms_at_most(const mjModel& model) {
-  constexpr int kPerTendon = 128;
+int most_listed_geoms(const mjModel& model) {
+  constexpr int kPerTendon = 128; // a slack tendon hangs as a chain of up to a few dozen capsules
   return static_cast<int>(model.ngeom + model.nsite + model.nskin + model.nflex + 4 * model.nwrap
                           + kPerTendon * model.ntendon + 64);
 }
-
-} // namespace
 
 DrawList::DrawList(const mjModel& model, int camera) {
   mjv_defaultOption(&option_);
@@ -29,7 +23,7 @@ DrawList::DrawList(const mjModel& model, int camera) {
     camera_.fixedcamid = camera;
   }
   mjv_defaultScene(&scene_);
-  mjv_makeScene(&model, &scene_, geoms_at_most(model));
+  mjv_makeScene(&model, &scene_, most_listed_geoms(model));
 }
 
 DrawList::~DrawList() {

@@ -4,6 +4,9 @@
 
 namespace troupe::env::caster {
 
+/// An upper bound of the number of geoms that mjv_updateScene lists by default.
+int most_listed_geoms(const mjModel& model);
+
 /// MuJoCo's own list of what to draw (geoms, sites, tendons, lights, camera), made without OpenGL.
 /// Not thread-safe.
 class DrawList {

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "env/caster/draw_list.hpp"
 #include "env/mujoco_errors.hpp"
 
 namespace troupe::env {
@@ -13,7 +14,6 @@ namespace {
 /// In pixels. Small pictures without effects are drawn with half the facets, because vertices take
 /// most of their time. The mean pixel changes by at most a quarter of a grey level.
 constexpr int kSmallPicture = 128;
-constexpr int kSceneGeoms = 2000; // more than any model of the suite shows
 
 } // namespace
 
@@ -134,7 +134,7 @@ struct OpenglRenderer::Impl {
     }
     mjv_defaultScene(&scene);
     const MujocoScope scope(physics.name());
-    mjv_makeScene(&physics.model(), &scene, kSceneGeoms);
+    mjv_makeScene(&physics.model(), &scene, caster::most_listed_geoms(physics.model()));
     scene.flags[mjRND_FOG] = options.fog ? 1 : 0;
     if (!options.effects) {
       scene.flags[mjRND_SHADOW] = 0;

@@ -94,3 +94,18 @@ TEST_CASE("A skin is drawn as in OpenGL") {
   check_alike(scene(body, skin("rgba='.8 .5 .3 1'")), .975, 1, .05);
   check_alike(scene(body, skin("material='flat'")), .96, 1.5, .06);
 }
+
+TEST_CASE("OpenGL draws every geom of a model that has thousands of them") {
+  constexpr int kMany = 2500;
+  std::string geoms;
+  for (int i = 0; i < kMany; ++i)
+    geoms += "<geom type='box' size='.01 .01 .01' pos='3 -5 4'/>"; // behind the camera
+  Physics physics(compile_model("many", scene(geoms + "<geom type='sphere' size='.9'/>")));
+  OpenglRenderer renderer(physics,
+                          {.height = kSide, .width = kSide, .renderer = RendererKind::opengl});
+  std::vector<std::int32_t> objects(2 * renderer.pixels());
+  renderer.draw_segmentation(objects);
+  const std::size_t middle = 2 * static_cast<std::size_t>(kSide / 2 * kSide + kSide / 2);
+  CHECK(objects[middle] == kMany);
+  CHECK(objects[middle + 1] == static_cast<std::int32_t>(mjOBJ_GEOM));
+}
