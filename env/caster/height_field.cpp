@@ -95,10 +95,6 @@ void HeightField::build() {
   }
 }
 
-float HeightField::lowest() const {
-  return ranges_.empty() ? 0 : ranges_[ranges_.size() - 2];
-}
-
 float HeightField::highest() const {
   return ranges_.empty() ? 0 : ranges_.back();
 }

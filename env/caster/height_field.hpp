@@ -43,8 +43,7 @@ public:
   const HeightFieldView& view() const { return view_; } // its address does not change
   /// Increases whenever the heights or sizes change.
   std::uint64_t version() const { return version_; }
-  float lowest() const; // of the surface, in metres
-  float highest() const;
+  float highest() const; // z of the surface's highest point, in metres
 
 private:
   void build();

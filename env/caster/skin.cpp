@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 
 namespace troupe::env::caster {
 
@@ -139,16 +138,6 @@ void Skin::make_normals() {
 MeshView Skin::view() const {
   return view_of({nodes_, model_->triangles_, vertices_, normals_, model_->corners_,
                   model_->coordinates_, model_->corners_});
-}
-
-SkinBounds Skin::bounds() const {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  if (nodes_.empty())
-    return {{kInfinity, kInfinity, kInfinity}, {-kInfinity, -kInfinity, -kInfinity}};
-  SkinBounds bounds{};
-  std::copy_n(nodes_[0].low, 3, bounds.low);
-  std::copy_n(nodes_[0].high, 3, bounds.high);
-  return bounds;
 }
 
 } // namespace troupe::env::caster

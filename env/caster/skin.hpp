@@ -42,12 +42,6 @@ private:
   std::vector<float> coordinates_;    // [vertices, 2]; empty if there are none
 };
 
-/// The bounding box of a pose in metres; low > high if there is nothing to draw.
-struct SkinBounds {
-  float low[3];
-  float high[3];
-};
-
 /// A skin in its current pose, deformed as in MuJoCo. A vertex is the weighted mean of the
 /// positions that its bones give it, and a normal is the area-weighted mean of the faces' normals.
 /// Vertices are then inflated along their normals. Not thread-safe. pose() does not allocate.
@@ -60,7 +54,6 @@ public:
   void pose(const mjData& data);
 
   MeshView view() const; // of the last pose, relative to origin(); valid while this object exists
-  SkinBounds bounds() const; // of the last pose, relative to origin()
   /// World position of the first bone's body. Vertices are relative to it, which keeps them small.
   const std::array<float, 3>& origin() const { return origin_; }
   const std::vector<float>& vertices() const { return vertices_; } // [vertices, 4], model's order

@@ -1,5 +1,5 @@
 // The far end of MuJoCo's world, for every number type R of lanes-inl.hpp: where the sky hides
-// distant objects, where an infinite plane ends, and the haze that hides its edge.
+// distant objects, and the haze that hides the edge of an infinite plane.
 //
 // MuJoCo moves an infinite plane along with the camera in steps of its texture and draws a square
 // of it. The geom's position is already correct, because mjv_updateScene moves it. The sky is a
@@ -23,15 +23,6 @@ namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
 inline constexpr float kSkyFarPlanes = 0.7F; // distance of the sky / distance of the far plane
-inline constexpr float kPlaneLines = 200;    // grid lines of an infinite plane in each direction
-
-/// Returns half the side (metres) of the square that stands for an infinite plane, along an axis on
-/// which its texture repeats `repeat` times per 2 metres (0: no texture). `far`: distance of the
-/// camera's far plane, metres.
-HWY_INLINE float infinite_plane_half(float far, float repeat) {
-  const float period = repeat > 0 ? 2 / repeat : 2.1F * far / (kPlaneLines - 2);
-  return (2.1F * far + 2 * period) * .5F;
-}
 
 /// The parameter at which a ray from the camera in world direction `d` meets the sky.
 template <class R>
