@@ -35,6 +35,8 @@ import sys
 import tempfile
 import time
 
+import overload
+
 CONFIG = """name: "run"
 environment {{ task: "cartpole_balance" }}
 replay {{ shards: 1 minimum_items: 500 capacity_items: 200000 samples_per_insert: {ratio} n_step: 5 }}
@@ -65,16 +67,10 @@ def cpu_seconds(process):
 
 
 def roles_of(process):
-    """Returns {process: role} for a run."""
-    found = {process: "head"}
-    for task in pathlib.Path(f"/proc/{process}/task").glob("*/children"):
-        for child in task.read_text().split():
-            try:
-                words = pathlib.Path(f"/proc/{child}/cmdline").read_text().split("\0")
-                found[int(child)] = words[words.index("--role") + 1]
-            except (OSError, ValueError):
-                pass
-    return found
+    """Returns {process: role} of a run: its head, which the process `process` watches, and the head's processes."""
+    found = overload.children(process)
+    found.pop("port", None)
+    return {child: role.split()[0] for child, role in found.items()}
 
 
 def newest(folder):
@@ -274,4 +270,5 @@ def main():
     options.do(options)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -23,6 +23,8 @@ Exit code 1: the overload is below 10, a process's memory in the last quarter ex
 its updates/s when strangers call at its ports, or a process's memory then exceeds its greatest without strangers plus the budget by more than 10 %.
 """
 import argparse
+import collections
+import contextlib
 import csv
 import json
 import os
@@ -56,19 +58,21 @@ EARLY = 3  # seconds
 
 def children(process):
     """Returns the processes that `process` started for a run, with their roles, and under "port" the port of its head."""
-    found = {}
-    for task in pathlib.Path(f"/proc/{process}/task").glob("*/children"):
-        for child in task.read_text().split():
-            try:
-                words = pathlib.Path(f"/proc/{child}/cmdline").read_text().split("\0")
-                if "--role" in words:
-                    found[int(child)] = words[words.index("--role") + 1] + " " + words[words.index("--index") + 1]
-                    found["port"] = int(words[words.index("--head-port") + 1])
-                elif words[1:2] == ["train"]:
-                    found[int(child)] = "head"
-                found |= children(child)
-            except OSError:
-                pass  # the process has ended
+    below = collections.defaultdict(list)
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # the process has ended
+            below[int(path.read_text().rsplit(")", 1)[1].split()[1])].append(int(path.parent.name))
+    found, left = {}, list(below[process])
+    while left:
+        child = left.pop()
+        left += below[child]
+        with contextlib.suppress(OSError):
+            words = pathlib.Path(f"/proc/{child}/cmdline").read_text().split("\0")
+            if "--role" in words:
+                found[child] = words[words.index("--role") + 1] + " " + words[words.index("--index") + 1]
+                found["port"] = int(words[words.index("--head-port") + 1])
+            elif words[1:2] == ["train"]:
+                found[child] = "head"
     return found
 
 

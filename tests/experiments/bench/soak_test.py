@@ -1,17 +1,27 @@
 #!/usr/bin/env python3
-"""Tests what soak.py concludes from its samples, and what it counts of a process. Usage: soak_test.py SOURCE"""
+"""Tests what soak.py concludes from its samples, what it counts of a process, and which processes of a run the scripts measure. Usage: soak_test.py SOURCE"""
 import argparse
 import mmap
 import os
 import pathlib
 import random
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(sys.argv.pop(1)) / "experiments/bench/peers"))
+import cluster_model  # noqa: E402
+import overload  # noqa: E402
 import soak  # noqa: E402
 
 HOURS = [i / 400 for i in range(400)]
+# A head, which `train` starts. It starts a process of a role and prints its number. Both end with their input.
+HEAD = """import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()", "--role", "environment", "--index", "3", "--head-port", "4242"])
+print(child.pid, flush=True)
+child.wait()
+"""
 LIMITS = argparse.Namespace(memory_limit=1.0, count_limit=2.0)
 
 
@@ -60,6 +70,16 @@ class SoakTest(unittest.TestCase):
         self.assertEqual(after["threads"], before["threads"])
         self.assertGreater(before["memory"], 1)
         self.assertIsNone(soak.quantities(1 << 30))
+
+    def test_the_processes_of_a_run_are_found_below_its_head(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "train").write_text(HEAD)
+            with subprocess.Popen([sys.executable, "train"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as head:
+                child = int(head.stdout.readline())
+                found, roles = overload.children(os.getpid()), cluster_model.roles_of(os.getpid())
+                head.stdin.close()
+        self.assertEqual(found, {head.pid: "head", child: "environment 3", "port": 4242})
+        self.assertEqual(roles, {head.pid: "head", child: "environment"})
 
 
 if __name__ == "__main__":
