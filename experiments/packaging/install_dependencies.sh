@@ -21,8 +21,12 @@ case ${1:-} in
   ;;
 esac
 missing=()
-while read -r package; do
-  [ "$(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null)" = "ii " ] || missing+=("$package")
+architecture=$(dpkg --print-architecture 2>/dev/null || true)
+while read -r package; do # dpkg-query prints a line for each architecture of which the package is installed
+  case $'\n'$(dpkg-query -W -f='${Architecture} ${db:Status-Status}\n' "$package" 2>/dev/null || true)$'\n' in
+  *$'\n'"$architecture installed"$'\n'* | *$'\n''all installed'$'\n'*) ;;
+  *) missing+=("$package") ;;
+  esac
 done < <(cat "${lists[@]}")
 if [ ${#missing[@]} -gt 0 ]; then
   if [ "$(id -u)" != 0 ]; then

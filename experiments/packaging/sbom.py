@@ -37,13 +37,16 @@ def is_optional(row):
 
 
 def debian_version(package, row):
-    asked = subprocess.run(["dpkg-query", "--show", "--showformat", "${Version} ${Architecture}", package],
+    """Returns (version, architecture). A package may be installed for several architectures; this machine's counts."""
+    own = subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=False).stdout.strip()
+    asked = subprocess.run(["dpkg-query", "--show", "--showformat", "${Version}\\t${Architecture}\\t${db:Status-Status}\\n", package],
                            capture_output=True, text=True, check=False)
-    if asked.returncode != 0 or not asked.stdout.strip():
-        if is_optional(row):
-            return row["version"], "any"
-        sys.exit(f"{package}: is not installed here; experiments/packaging/install_dependencies.sh installs it")
-    return asked.stdout.split()
+    for version, architecture, status in (line.split("\t") for line in asked.stdout.splitlines()):
+        if status == "installed" and architecture in (own, "all"):
+            return version, architecture
+    if is_optional(row):
+        return row["version"], "any"
+    sys.exit(f"{package}: is not installed here; experiments/packaging/install_dependencies.sh installs it")
 
 
 def component(row, package, pinned):

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Runs the scripts of the repository beside programs that stand in for packages, compilers and trainings."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[1]
+PACKAGING = "experiments/packaging"
+# Answers as Debian's dpkg-query does: a line for each architecture for which the package is known.
+DPKG_QUERY = """
+import sys
+known = {"both": [("1.0-1", "amd64", "installed"), ("1.0-1", "i386", "installed")], "common": [("3.0-1", "all", "installed")],
+         "foreign": [("1.0-1", "i386", "installed")], "left": [("2.0-1", "amd64", "config-files")], "listed": [("", "", "not-installed")]}
+form = next(word for word in sys.argv if "${" in word).removeprefix("-f=").replace("\\\\n", "\\n").replace("\\\\t", "\\t")
+for version, architecture, status in known.get(sys.argv[-1], []):
+    values = {"Version": version, "Architecture": architecture, "db:Status-Status": status, "db:Status-Abbrev": "ii " if status == "installed" else "rc "}
+    text = form
+    for name, value in values.items():
+        text = text.replace("${" + name + "}", value)
+    print(text, end="")
+sys.exit(sys.argv[-1] not in known)
+"""
+
+
+class Scripts(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name).resolve()
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def copy(self, name):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(SOURCE / name, path)
+        return path
+
+    def stand_in(self, name, text):
+        """A program that is found before the real one of this name."""
+        self.write(f"bin/{name}", text).chmod(0o755)
+
+    def python_stand_in(self, name, text):
+        self.stand_in(name, f"#!{sys.executable}\n{text}")
+
+    def run_script(self, *words, **variables):
+        environment = {**os.environ, **variables, "PATH": f"{self.folder}/bin:{os.environ['PATH']}"}
+        return subprocess.run(words, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=100, check=False)
+
+    def have_packages(self):
+        self.python_stand_in("dpkg-query", DPKG_QUERY)
+        self.stand_in("dpkg", "#!/bin/sh\necho amd64\n")
+        self.stand_in("id", "#!/bin/sh\necho 1000\n")
+
+    def test_a_package_of_several_architectures_is_installed_if_it_is_for_this_machine(self):
+        self.have_packages()
+        script = self.copy(f"{PACKAGING}/install_dependencies.sh")
+        for name in ("lib/libtorch_cpu.so", "lib/libmujoco.so.3.17.0", "suite/cheetah.xml", "assets/half_cheetah.xml",
+                     "share/cmake/pybind11/pybind11Config.cmake"):
+            self.write(f"there/{name}", "")
+        there = str(self.folder / "there")
+        self.write(f"{PACKAGING}/apt-packages.txt", "both\ncommon\n")
+        done = self.run_script(script, CMAKE_PREFIX_PATH=there)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        self.write(f"{PACKAGING}/apt-packages.txt", "both\nforeign\nleft\nlisted\nunknown\n")
+        done = self.run_script(script, CMAKE_PREFIX_PATH=there)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("apt-get install --no-install-recommends foreign left listed unknown\n", done.stderr)
+
+    def test_the_bill_of_materials_has_the_version_for_this_machine(self):
+        self.have_packages()
+        script = self.copy(f"{PACKAGING}/sbom.py")
+        self.write("CMakeLists.txt", "project(troupe VERSION 0.1.0)\n")
+        self.write(f"{PACKAGING}/wheels.txt", "")
+        self.write(f"{PACKAGING}/dependencies.csv", "name,packages,version,licence,part,watched,instead\nA,both common,1,MIT,build,all,none\n"
+                   "B,foreign left listed unknown,9,MIT,optional: a part,all,none\n")
+        done = self.run_script(script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([(part["name"], part["version"]) for part in json.loads(done.stdout)["components"]],
+                         [("both", "1.0-1"), ("common", "3.0-1"), ("foreign", "9"), ("left", "9"), ("listed", "9"), ("unknown", "9")])
+        self.assertIn("pkg:deb/debian/both@1.0-1?arch=amd64&", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
