@@ -6,6 +6,7 @@ set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top"
 preset=release
+cuda=AUTO
 case ${1:-} in
 -h | --help)
   sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}"
@@ -16,8 +17,10 @@ dev | release | asan | tsan | cuda)
   shift
   ;;
 esac
+[ "$preset" != cuda ] || cuda=ON # CMake then names what is missing
 experiments/packaging/install_dependencies.sh --tests
-cmake --preset "$preset" -DBUILD_TESTING=ON -DTROUPE_BATCH=30 -DTROUPE_CUDA=AUTO -DTROUPE_CUDA_ARCHITECTURES=80-virtual >build/configure-"$preset".log || {
+mkdir -p build
+cmake --preset "$preset" -DBUILD_TESTING=ON -DTROUPE_BATCH=30 -DTROUPE_CUDA=$cuda -DTROUPE_CUDA_ARCHITECTURES=80-virtual >build/configure-"$preset".log || {
   tail -n 20 build/configure-"$preset".log >&2
   exit 1
 }

@@ -89,6 +89,27 @@ class Scripts(unittest.TestCase):
                          [("both", "1.0-1"), ("common", "3.0-1"), ("foreign", "9"), ("left", "9"), ("listed", "9"), ("unknown", "9")])
         self.assertIn("pkg:deb/debian/both@1.0-1?arch=amd64&", done.stdout)
 
+    def have_tools(self):
+        """The programs of a build, which write their arguments to a file."""
+        for name in ("cmake", "ninja", "ctest", "clang++-16"):
+            self.stand_in(name, f'#!/bin/sh\necho "{name} $*" >> "{self.folder}/called"\n')
+
+    def called(self, name):
+        lines = (self.folder / "called").read_text(encoding="utf-8").splitlines()
+        return [line.split() for line in lines if line.split()[0] == name]
+
+    def test_the_tests_of_the_preset_cuda_are_not_built_without_cuda(self):
+        self.have_tools()
+        script = self.copy("tests/run.sh")
+        self.write(f"{PACKAGING}/install_dependencies.sh", "#!/bin/sh\n").chmod(0o755)
+        for preset, wanted in (("release", "AUTO"), ("cuda", "ON")):
+            done = self.run_script(script, preset, "-L", "unit")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            words = self.called("cmake")[-1]
+            self.assertEqual(words[words.index("--preset") + 1], preset)
+            self.assertIn(f"-DTROUPE_CUDA={wanted}", words)
+            self.assertEqual(self.called("ctest")[-1][-2:], ["-L", "unit"])
+
 
 if __name__ == "__main__":
     unittest.main()
