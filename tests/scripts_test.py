@@ -110,6 +110,17 @@ class Scripts(unittest.TestCase):
             self.assertIn(f"-DTROUPE_CUDA={wanted}", words)
             self.assertEqual(self.called("ctest")[-1][-2:], ["-L", "unit"])
 
+    def configured(self, *words, **variables):
+        """Configures the project into a folder. Returns the output and the cache."""
+        build = self.folder / "build"
+        done = self.run_script("cmake", "-S", SOURCE, "-B", build, "-G", "Ninja", *words, **variables)
+        self.assertNotEqual(done.returncode, 0, "these settings are not refused")
+        return " ".join(done.stderr.split()), (build / "CMakeCache.txt").read_text(encoding="utf-8")
+
+    def test_the_dependencies_are_where_the_script_unpacked_them(self):
+        cache = self.configured("-DTROUPE_CUDA=none", TROUPE_DEPENDENCIES=f"{self.folder}/elsewhere")[1]
+        self.assertIn(f"\nTROUPE_DEPENDENCIES:PATH={self.folder}/elsewhere\n", cache)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what Troupe needs to build and train on Debian 12; prints nothing if everything is installed. Usage: install_dependencies.sh [--tests]
 #   Debian packages: apt-packages.txt beside this script; --tests adds apt-packages-tests.txt, which the tests and checks need.
-#   Wheels: wheels.txt, verified by checksum and unpacked into build/third_party (no Python installation is changed).
+#   Wheels: wheels.txt, verified by checksum and unpacked into build/third_party (no Python installation is changed), or into the folder that
+#   the variable TROUPE_DEPENDENCIES names with an absolute path; CMake looks there, too.
 #   To use another LibTorch, MuJoCo or models folder, name it in CMAKE_PREFIX_PATH.
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -12,7 +13,7 @@ case ${1:-} in
 '') ;;
 --tests) lists+=("$top/experiments/packaging/apt-packages-tests.txt") ;;
 -h | --help)
-  sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}"
+  sed -n '2,6s/^# //p' "${BASH_SOURCE[0]}"
   exit 0
   ;;
 *)
