@@ -121,6 +121,11 @@ class Scripts(unittest.TestCase):
         cache = self.configured("-DTROUPE_CUDA=none", TROUPE_DEPENDENCIES=f"{self.folder}/elsewhere")[1]
         self.assertIn(f"\nTROUPE_DEPENDENCIES:PATH={self.folder}/elsewhere\n", cache)
 
+    def test_folders_that_cannot_be_built_are_refused(self):
+        for given, complaint in (("env,replay", "TROUPE_COMPONENTS has 'env,replay'; it must be a list, separated by semicolons, of env, replay,"),
+                                 ("env;replay;learner", "TROUPE_COMPONENTS has 'learner' without 'collectives', which it needs; add 'collectives',")):
+            self.assertIn(complaint, self.configured(f"-DTROUPE_COMPONENTS={given}")[0])
+
 
 if __name__ == "__main__":
     unittest.main()
