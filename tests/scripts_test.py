@@ -126,6 +126,12 @@ class Scripts(unittest.TestCase):
                                  ("env;replay;learner", "TROUPE_COMPONENTS has 'learner' without 'collectives', which it needs; add 'collectives',")):
             self.assertIn(complaint, self.configured(f"-DTROUPE_COMPONENTS={given}")[0])
 
+    def test_a_stage_of_everywhere_whose_run_fails_gives_exit_code_1(self):
+        self.stand_in("troupe", "#!/bin/sh\nexit 1\n")
+        done = self.run_script(SOURCE / "tests/cluster/everywhere.sh", self.folder / "bin/troupe", self.folder / "results", "process")
+        self.assertIn("process,1,,,,,,,1,1 without a checkpoint,0,,\n", done.stdout)
+        self.assertEqual(done.returncode, 1, done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -106,8 +106,11 @@ stop() {
   kill -TERM "$head" 2>/dev/null # else it ended before, and its exit code says so
 }
 
+# bad: prints those rows of results that say that a run failed or left something; fails if there are none.
+bad() { awk -F, '$9 != "0" || $10 != "0" || $11 != "0" || $3 == "" || ($1 != "process" && $12 == "")' | grep .; }
+
 one() { # one SEED
-  local code stop_code left head_back= taken_over=
+  local code stop_code left row head_back= taken_over=
   runs=$folder/$stage/runs-$1
   start "$1" >"$folder/$stage/out-$1" 2>&1
   wait "$run"
@@ -128,7 +131,9 @@ one() { # one SEED
   left=$(left)
   [ -z "$left" ] || echo "$left"
   [ "$code$stop_code" = 00 ] || tail -n 15 "$folder/$stage"/{,stopped-}out-"$1"
-  (IFS=,; echo "$stage,$1,${values[*]},$code,$stop_code,$([ -z "$left" ] && echo 0 || wc -l <<<"$left"),$head_back,$taken_over") | tee -a "$results"
+  row=$(IFS=,; echo "$stage,$1,${values[*]},$code,$stop_code,$([ -z "$left" ] && echo 0 || wc -l <<<"$left"),$head_back,$taken_over")
+  echo "$row" | tee -a "$results"
+  if bad <<<"$row" >/dev/null; then failed=1; fi
 }
 
 run_stage() {
@@ -152,10 +157,10 @@ table() {
   awk -F, 'NR > 1 { printf "| %s | %s | %.1f (%.1f to %.1f) | %d | %d | %.0f | %s, %s | %s | %s | %s |\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13
     n[$1]++; sum[$1] += $3; square[$1] += $3 * $3 }
     END { for (s in n) { m = sum[s] / n[s]; v = square[s] / n[s] - m * m; printf "%s: mean %.1f, standard deviation over %d seeds %.1f\n", s, m, n[s], sqrt(v > 0 ? v : 0) } }' "$results"
-  ! awk -F, 'NR > 1 && ($9 != "0" || $10 != "0" || $11 != "0" || $3 == "" || ($1 != "process" && $12 == ""))' "$results" | grep .
+  ! tail -n +2 "$results" | bad
 }
 
-code=0
+code=0 failed=0
 for stage in "${stages[@]}"; do
   if [ "$stage" = table ]; then
     table || code=1
@@ -176,4 +181,5 @@ for stage in "${stages[@]}"; do
   slurm) TROUPE_STAGE=1 "$here/hosts.sh" -N 4 --sshd "$here/slurm_here.sh" --hosts bash "$0" "${rest[@]}" slurm || code=$? ;;
   esac
 done
+[ "$code" != 0 ] || code=$failed
 exit "$code"
