@@ -132,6 +132,21 @@ class Scripts(unittest.TestCase):
         self.assertIn("process,1,,,,,,,1,1 without a checkpoint,0,,\n", done.stdout)
         self.assertEqual(done.returncode, 1, done.stderr)
 
+    def test_renderers_takes_keys_without_a_number_of_episodes(self):
+        self.stand_in("troupe", f"""#!/bin/bash
+echo "$*" >> "{self.folder}/called"
+case $1 in
+train) mkdir -p "{self.folder}/runs/CASTER/name/time" && echo "return 10" ;;
+evaluate) echo '{{"mean_return": 10}}' ;;
+esac
+""")
+        for words, episodes, key in ((["3", "seed=2"], "3", "seed=2"), (["environment.task=walker_walk"], "10", "environment.task=walker_walk"), ([], "10", "")):
+            done = self.run_script(SOURCE / "experiments/bench/peers/renderers.sh", "quickstart", *words, TROUPE=f"{self.folder}/bin/troupe",
+                                   RUNS=f"{self.folder}/runs", LEARN="CASTER")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual([line[line.index("--set", 5) + 1] for line in self.called("train") if key][-1:], [key] if key else [])
+            self.assertEqual([line[line.index("--episodes") + 1] for line in self.called("evaluate")[-2:]], [episodes] * 2)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -8,8 +8,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 [ $# -gt 0 ] || { sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}"; exit 2; }
 troupe=${TROUPE:-build/release/troupe}
 runs=${RUNS:-build/renderers}
-experiment=$1 episodes=${2:-10}
-shift $(($# > 1 ? 2 : 1))
+experiment=$1 episodes=10
+shift
+case ${1:-} in
+'' | *=*) ;;
+*) episodes=$1 && shift ;;
+esac
 sets=()
 for pair in "$@"; do sets+=(--set "$pair"); done
 mean_return() { # RUN RENDERER
