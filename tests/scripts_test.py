@@ -147,6 +147,13 @@ esac
             self.assertEqual([line[line.index("--set", 5) + 1] for line in self.called("train") if key][-1:], [key] if key else [])
             self.assertEqual([line[line.index("--episodes") + 1] for line in self.called("evaluate")[-2:]], [episodes] * 2)
 
+    def test_sngan_says_which_script_makes_its_classifier(self):
+        self.stand_in("troupe", "#!/bin/sh\n")
+        done = self.run_script(SOURCE / "experiments/bench/peers/sngan.sh", TROUPE=f"{self.folder}/bin/troupe", DATA=f"{self.folder}/classify/data",
+                               RUNS=f"{self.folder}/classify/runs")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, f"there is no run of the classifier in {self.folder}/classify/runs; experiments/bench/peers/classify.sh draw one makes it\n")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -6,11 +6,11 @@
 # Exit code 1: the long run ends above 1/5 of its first distance, or the larger batch is not better.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
-troupe=$(realpath "${TROUPE:-build/release/troupe}") data=$(realpath "${DATA:-build/classify/data}") runs=$(realpath "${RUNS:-build/classify/runs}")
+troupe=$(realpath "${TROUPE:-build/release/troupe}") data=$(realpath -m "${DATA:-build/classify/data}") runs=$(realpath -m "${RUNS:-build/classify/runs}")
 curves=$PWD/experiments/configs/curves status=0
 [ $# -gt 0 ] || set -- long batches
 newest() { find -L "$runs/$1" -mindepth 1 -maxdepth 1 -type d | sort | tail -n 1; }
-classifier=$(newest classify_scenes_1)
+classifier=$(newest classify_scenes_1 2>/dev/null || true)
 [ -n "$classifier" ] || { echo "there is no run of the classifier in $runs; experiments/bench/peers/classify.sh draw one makes it" >&2; exit 2; }
 train() { # curve, keys
   local sets=() key
