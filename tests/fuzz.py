@@ -100,7 +100,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
     parser.add_argument("--jobs", type=int, default=1, help="targets at once")
     parser.add_argument("--targets", type=lambda text: text.split(","), default=[])
-    parser.add_argument("--build", type=pathlib.Path, default=SOURCE / "build/fuzz")
+    parser.add_argument("--build", type=lambda text: pathlib.Path(text).resolve(), default=SOURCE / "build/fuzz")
     parser.add_argument("--no-build", action="store_true")
     parser.add_argument("--merge", action="store_true")
     options = parser.parse_args()

@@ -154,6 +154,13 @@ esac
         self.assertEqual(done.returncode, 2)
         self.assertEqual(done.stderr, f"there is no run of the classifier in {self.folder}/classify/runs; experiments/bench/peers/classify.sh draw one makes it\n")
 
+    def test_fuzz_configures_and_builds_one_folder(self):
+        self.have_tools()
+        self.run_script(sys.executable, SOURCE / "tests/fuzz.py", "--build", "made", "--targets", "none")  # which the tools here do not build
+        words = self.called("cmake")[-1]
+        self.assertEqual(words[words.index("-B") + 1], f"{self.folder}/made")
+        self.assertEqual(self.called("ninja")[-1][1:3], ["-C", f"{self.folder}/made"])
+
 
 if __name__ == "__main__":
     unittest.main()
