@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -160,6 +161,11 @@ esac
         words = self.called("cmake")[-1]
         self.assertEqual(words[words.index("-B") + 1], f"{self.folder}/made")
         self.assertEqual(self.called("ninja")[-1][1:3], ["-C", f"{self.folder}/made"])
+
+    def test_the_image_has_the_folders_to_which_the_links_of_the_build_lead(self):
+        linked = re.search(r"foreach\(folder IN ITEMS ([\w ]+)\) # found like", (SOURCE / "experiments/CMakeLists.txt").read_text(encoding="utf-8"))[1].split()
+        copied = re.findall(r"^COPY experiments/(\w+) experiments/\1$", (SOURCE / PACKAGING / "Dockerfile").read_text(encoding="utf-8"), re.M)
+        self.assertEqual(sorted(copied), sorted(linked))
 
 
 if __name__ == "__main__":
