@@ -27,7 +27,8 @@ public:
                             .gradient_norm = config.gradient_norm,
                             .precision = config.precision,
                             .entropy = config.entropy,
-                            .batch_size = config.batch_size},
+                            .batch_size = config.batch_size,
+                            .item_uses = config.item_uses},
                            network_of(config, transitions), transitions),
         config_(config) {}
 

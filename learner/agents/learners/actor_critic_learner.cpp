@@ -35,7 +35,8 @@ ActorCriticLearner::ActorCriticLearner(const Setting& setting, ActorCritic netwo
       network_(std::move(network)),
       transitions_(transitions),
       entropy_(setting.entropy),
-      batch_size_(setting.batch_size) {}
+      batch_size_(setting.batch_size),
+      item_uses_(setting.item_uses) {}
 
 Metrics ActorCriticLearner::step_fn(ReplicaContext& context, const TensorMap& batch) {
   workers_ = context.num_replicas() / context.num_replicas_in_sync();

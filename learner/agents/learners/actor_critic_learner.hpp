@@ -33,6 +33,7 @@ public:
     std::string precision;
     EntropyConfig entropy;
     std::int64_t batch_size = 0; // sequences per update, over all replicas
+    std::int64_t item_uses = 1;  // updates that use each sequence
   };
   ActorCriticLearner(const Setting& setting, ActorCritic network,
                      const replay::TransitionSpec& transitions);
@@ -53,9 +54,11 @@ protected:
   /// Computes the gradient of the loss and makes an optimizer step.
   void descend(const at::Tensor& loss);
 
-  /// The weight of the entropy in this update. Each step of a sequence counts as an agent step.
+  /// The weight of the entropy in this update. Each step of a sequence counts as an agent step,
+  /// once for all updates that use the sequence.
   double entropy_weight() const {
-    return entropy_.at(updates() * workers_ * batch_size_ * transitions_.sequence_steps);
+    const std::int64_t batches = updates() / item_uses_ * workers_;
+    return entropy_.at(batches * batch_size_ * transitions_.sequence_steps);
   }
 
   const ActorCritic& network() const { return network_; }
@@ -70,6 +73,7 @@ private:
   replay::TransitionSpec transitions_;
   EntropyConfig entropy_;
   std::int64_t batch_size_;
+  std::int64_t item_uses_;
   std::int64_t workers_ = 1; // replicas or sync groups that use batches of their own
 };
 

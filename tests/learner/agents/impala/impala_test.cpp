@@ -48,3 +48,32 @@ TEST_CASE("IMPALA: steps that follow no action change nothing") {
   other.replica->step_fn(other.context, batch);
   CHECK(equal(copied(learning.replica->parameters()), copied(other.replica->parameters())));
 }
+
+TEST_CASE("IMPALA: the schedule of the entropy counts rollouts that several updates use once") {
+  const EntropyConfig falling{.start = 1, .end = 0.25, .steps = 2 * kLanes * kRollout};
+  const auto agent = [](const EntropyConfig& entropy) {
+    return make_impala_agent({.layers = {12},
+                              .rollout = kRollout,
+                              .batch_size = kLanes,
+                              .item_uses = 2,
+                              .entropy = entropy});
+  };
+  /// The parameters after `updates` updates with the schedule and one with `entropy`.
+  const auto learn = [&](int updates, const EntropyConfig& entropy) {
+    Learning first(agent(falling), 0);
+    for (int i = 0; i < updates; ++i)
+      first.replica->step_fn(first.context, first.batch(static_cast<std::uint64_t>(i / 2)));
+    Learning second(agent(entropy), 0);
+    second.replica->load(copied(first.replica->parameters()),
+                         copied(first.replica->optimizer_state()));
+    second.replica->step_fn(second.context, second.batch(9));
+    return copied(second.replica->parameters());
+  };
+  const double weights[] = {1, 1, 0.625, 0.625, 0.25, 0.25};
+  for (int updates = 0; updates < 6; ++updates) {
+    CAPTURE(updates);
+    const TensorMap scheduled = learn(updates, falling);
+    CHECK(equal(scheduled, learn(updates, {.start = weights[updates]})));
+    CHECK_FALSE(equal(scheduled, learn(updates, {.start = 0.5})));
+  }
+}
