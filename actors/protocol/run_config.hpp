@@ -46,6 +46,9 @@ struct RunConfig {
   bool in_rounds() const { return deterministic && !workload; }
   /// Whether the agent uses its items in order, from a queue.
   bool on_policy() const { return !workload && agent->storage().on_policy; }
+  /// Agent steps at the start of the run with random actions, over all actors. Queues of items have
+  /// none, because their agents learn only from the policy's own actions.
+  std::int64_t random_steps() const { return on_policy() ? 0 : actors.random_steps; }
 
   struct Replay {
     int shards = 1;

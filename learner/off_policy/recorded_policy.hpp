@@ -16,8 +16,9 @@ namespace troupe::learner {
 /// Recorded episodes must therefore be complete. One thread at a time, as for the policy.
 class RecordedPolicy {
 public:
-  /// `trained`: number of agent steps, for the policy's exploration schedule. Keeps
-  /// Policy::state_size() numbers for each row. `steps` and `policy` must outlive this object.
+  /// `trained`: number of agent steps, for the policy's exploration schedule (Exploration::steps).
+  /// Keeps Policy::state_size() numbers for each row. `steps` and `policy` must outlive this
+  /// object.
   RecordedPolicy(const RecordedSteps& steps, Policy& policy, std::int64_t trained = 0);
 
   const RecordedSteps& steps() const { return steps_; }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "actors/roles/checkpoint.hpp"
 #include "env/make/make.hpp"
 #include "env/wrappers/frame_sink.hpp"
 #include "experiments/config/plan.hpp"
@@ -106,6 +107,12 @@ std::vector<float> policy_parameters(const actors::RunConfig& config,
   replica->load(parameters.tensors, optimizer.tensors);
   const at::Tensor flat = replica->policy_parameters().to(at::kCPU, at::kFloat).contiguous();
   return {flat.const_data_ptr<float>(), flat.const_data_ptr<float>() + flat.numel()};
+}
+
+std::int64_t exploration_steps(const actors::RunConfig& config,
+                               const std::filesystem::path& checkpoint) {
+  const std::int64_t steps = actors::read_manifest(checkpoint).state().agent_steps();
+  return std::max<std::int64_t>(0, steps - config.random_steps());
 }
 
 std::vector<double> evaluate_checkpoint(const Experiment& experiment,

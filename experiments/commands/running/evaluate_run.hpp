@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <vector>
@@ -34,5 +35,10 @@ std::vector<double> evaluate_checkpoint(const Experiment& experiment,
 std::vector<float> policy_parameters(const actors::RunConfig& config,
                                      const replay::TransitionSpec& transitions,
                                      const std::filesystem::path& checkpoint);
+
+/// The agent steps of a checkpoint's run after its random ones, which exploration depends on
+/// (learner::Exploration::steps). Throws std::runtime_error for a damaged checkpoint.
+std::int64_t exploration_steps(const actors::RunConfig& config,
+                               const std::filesystem::path& checkpoint);
 
 } // namespace troupe::experiments

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "actors/roles/checkpoint.hpp"
 #include "env/make/make.hpp"
 #include "experiments/commands/running/evaluate_run.hpp"
 #include "experiments/config/agent_choice.hpp"
@@ -67,11 +66,10 @@ void record_episodes(const Experiment& experiment, const std::filesystem::path& 
     policy = std::make_unique<learner::BestActions>(std::move(policy), plain);
   const bool log_probability = random || policy->has_density();
   const auto transitions = row_by_row(stored, log_probability);
-  const std::int64_t trained =
-      random ? 0 : actors::read_manifest(options.checkpoint).state().agent_steps();
+  const std::int64_t explored = random ? 0 : exploration_steps(config, options.checkpoint);
   learner::Collector collector({.seed = config.seed,
                                 .total_lanes = lanes,
-                                .steps_before = trained / lanes,
+                                .steps_before = explored / lanes,
                                 .random_steps = random ? std::int64_t{1} << 60 : 0,
                                 .environments = lanes},
                                make, std::move(policy), transitions);

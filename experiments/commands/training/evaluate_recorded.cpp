@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "actors/roles/checkpoint.hpp"
 #include "env/make/make.hpp"
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/running/evaluate_run.hpp"
@@ -145,8 +144,7 @@ void evaluate_on_recording(const Experiment& experiment, const CheckpointFolder&
   std::atomic<bool> stop = false;
   const StopSignals signals(stop);
   const RecordedEstimates made = estimate_on_recording(
-      learner::RecordedPolicy(steps, *policy,
-                              actors::read_manifest(checkpoint.path).state().agent_steps()),
+      learner::RecordedPolicy(steps, *policy, exploration_steps(config, checkpoint.path)),
       {.fit = options.fit, .members = options.members, .explores = options.explore},
       json ? std::function<void(int, double)>() : std::function<void(int, double)>(tell),
       [&] { return stop.load(); });

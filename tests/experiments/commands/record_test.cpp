@@ -88,6 +88,35 @@ TEST_CASE(
   CHECK(replay::Recording(other).spec().about.at("seed") == "9");
 }
 
+TEST_CASE("A recorded policy explores as after the random steps of its run, also when it is "
+          "evaluated on the recording") {
+  const SmallRun place;
+  std::ofstream(place.folder / "small.textproto") << R"(
+environment { task: "CartPole-v1" time_limit: 30 }
+dqn { layers: [16] batch_size: 16 epsilon_start: 1 epsilon_end: 0.05 epsilon_steps: 2000 }
+replay { minimum_items: 200 samples_per_insert: 4 }
+actors { random_steps: 2000 }
+evaluation { period: 0 final_episodes: 1 video: false }
+stop { environment_steps: 2000 }
+deterministic: true
+)";
+  Program program(train_small({"--quiet"}), place.folder.path());
+  REQUIRE(program.wait() == 0);
+  const std::string run = place.only_run().string();
+  const fs::path out = place.folder / "played";
+  REQUIRE(
+      run_troupe({"record", run, "--explore", "--episodes", "5", "--out", out.string()}).exit_code
+      == 0);
+  const replay::Episode played = replay::Recording(out).read(0);
+  for (std::int64_t step = 1; step <= played.steps(); ++step) // every action is almost random
+    CHECK(played.log_probability(step) == doctest::Approx(-std::log(2)).epsilon(0.1));
+  const Outcome outcome = run_troupe({"evaluate", run, "--on", out.string(), "--explore", "--json",
+                                      "--fits", "2", "--fit-updates", "20"});
+  CAPTURE(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(last_json(outcome.output).at("effective_episodes") > 4);
+}
+
 TEST_CASE("A signal ends a recording and keeps the finished episodes") {
   const SmallRun place;
   const fs::path out = place.folder / "random";
