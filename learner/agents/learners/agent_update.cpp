@@ -113,6 +113,11 @@ void AgentUpdate::make(const TensorMap& batch, int variant, std::int64_t number,
   finish();
 }
 
+void AgentUpdate::forget_captures() {
+  variants_.clear();
+  current_ = nullptr;
+}
+
 void AgentUpdate::finish() {
   const at::Tensor report = report_.cpu(); // the only read by the host
   const auto* said = report.const_data_ptr<double>();

@@ -37,6 +37,9 @@ public:
   /// parameters' device and each tensor always in the same memory. Throws the same exceptions as
   /// ParameterGroup::step(); a captured update has then changed no parameter.
   void make(const TensorMap& batch, int variant, std::int64_t number, const Body& body);
+  /// Later updates are captured again. Must be called if other code uses tensors that the body
+  /// stores in members, because it may give them other memory.
+  void forget_captures();
 
   // Functions for the body:
 

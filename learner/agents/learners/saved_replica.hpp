@@ -36,6 +36,9 @@ public:
   /// Sets whether make_update() captures updates; evaluated at the first update after build(). By
   /// default they are captured where it pays.
   void set_capture(UpdateCapture capture) { capture_ = capture; }
+  /// Must be called before action_values() if updates follow: it may replace the tensors that
+  /// captured updates use.
+  void forget_captures() { update_.forget_captures(); }
   std::int64_t updates() const { return updates_; } // that the parameters have received
   /// Resets the parameters selected by `names`, and their targets, to those of `fresh`, a replica
   /// of the same agent that has made no update. Resets optimizers that step any of them. Never

@@ -44,7 +44,10 @@ public:
   Metrics evaluate(ReplicaContext& context) override { return inner_->evaluate(context); }
   TensorMap pictures() override { return inner_->pictures(); }
   at::Tensor priorities() override { return inner_->priorities(); }
-  at::Tensor action_values(const TensorMap& batch) override { return inner_->action_values(batch); }
+  at::Tensor action_values(const TensorMap& batch) override {
+    inner_->forget_captures();
+    return inner_->action_values(batch);
+  }
   at::Tensor policy_parameters() override { return inner_->policy_parameters(); }
 
 private:

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "learner/acting/collector.hpp"
+#include "learner/agents/learners/saved_replica.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 #include "tests/learner/agents/fed_replica.hpp"
 #include "tests/learner/agents/small_agent.hpp"
@@ -47,6 +48,21 @@ TensorMap fresh(const AgentKind& kind, std::uint64_t number) {
   replica->build(context);
   return copied(replica->parameters());
 }
+
+/// Each update reports the number of the update that registered its values.
+class HostNumberReplica final : public SavedReplica {
+public:
+  void build(ReplicaContext& context) override { begin(context, "float32"); }
+  Metrics step_fn(ReplicaContext&, const TensorMap& batch) override {
+    const double number = static_cast<double>(updates() + 1);
+    Metrics metrics = make_update(batch, 0, [this, number](const TensorMap&) {
+      in_update().tell("number", in_update().number([number] { return number; }));
+    });
+    count_updates(1);
+    return metrics;
+  }
+  at::Tensor action_values(const TensorMap&) override { return at::zeros({2}); }
+};
 
 std::string without_target(const std::string& name) {
   return name.starts_with("target.") ? name.substr(7) : name;
@@ -281,6 +297,24 @@ TEST_CASE("Action values: every agent with a value function reports them, and it
     }
     CHECK(equal(copied(asked->parameters()), copied(plain->parameters())));
   }
+}
+
+TEST_CASE("Action values: updates are captured again after them, because they share memory") {
+  TrainingConfig config;
+  config.diagnostics_period = 100;
+  const auto replica = trained_replica(config, kSeed, [] {
+    auto made = std::make_unique<HostNumberReplica>();
+    made->set_capture(UpdateCapture::always);
+    return made;
+  });
+  ReplicaContext context(nullptr, 3);
+  replica->build(context);
+  const TensorMap batch{{"reward", at::zeros({2})}};
+  const auto reported = [&] { return replica->step_fn(context, batch).at("number"); };
+  CHECK(reported() == 1);
+  CHECK(reported() == 1); // as registered by the first update
+  replica->action_values(batch);
+  CHECK(reported() == 3);
 }
 
 TEST_CASE("Action values: they are in the units of returns") {
