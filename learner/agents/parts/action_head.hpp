@@ -46,6 +46,7 @@ public:
   /// choice.
   void check(const at::Tensor& action, std::int64_t update) const;
 
+private:
   /// Consecutive continuous components, or one choice.
   struct Part {
     std::int64_t number = 0; // index of its first component in the action
@@ -54,9 +55,7 @@ public:
     std::int64_t choices = 0;   // 0: continuous
     std::int64_t deviation = 0; // index of its first deviation, if continuous
   };
-  const std::vector<Part>& parts() const { return parts_; }
 
-private:
   std::vector<Part> parts_;
   std::int64_t outputs_ = 0;
   std::int64_t continuous_ = 0;

@@ -22,7 +22,6 @@ public:
 
   /// Size of a row of a recurrent policy's state: the layer's outputs and cells.
   std::int64_t state_size() const { return 2 * size_; }
-  std::int64_t size() const { return size_; }
 
   /// Orthogonal layers; the forget gates are initially open.
   void initialise(const ParameterLayout& layout, const at::Tensor& flat,
