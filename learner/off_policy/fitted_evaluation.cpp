@@ -201,16 +201,6 @@ void check_fit(const RecordedSteps& steps, const FittedEvaluation& config) {
                                 + " steps, but the environment cuts them at "
                                 + std::to_string(config.time_limit)
                                 + "; use the environment block with which it was recorded");
-  const replay::TransitionSpec& transitions = steps.transitions();
-  for (std::int64_t i = 0; i < transitions.action_size; ++i) {
-    const std::int64_t n = transitions.choices_of(static_cast<std::size_t>(i));
-    const at::Tensor choices = steps.action().select(1, i);
-    const at::Tensor unknown =
-        choices.lt(0).logical_or(choices.gt(n - 1)).logical_or(choices.ne(choices.floor()));
-    if (n > 0 && unknown.any().item<bool>())
-      throw std::invalid_argument("a recorded choice is not in 0 to " + std::to_string(n - 1)
-                                  + "; record again");
-  }
 }
 
 /// The network during training.

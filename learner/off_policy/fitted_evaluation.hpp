@@ -40,8 +40,7 @@ struct FittedValues {
 /// steps of `episodes`, which may contain an episode several times. The result depends only on the
 /// arguments. `stopped` (may be empty) is called before each update; if it returns true, fitting
 /// ends and the result is not a valid estimate. Throws std::invalid_argument if the recording does
-/// not fit `time_limit` or contains an invalid choice, and std::runtime_error if the network's
-/// values overflow.
+/// not fit `time_limit`, and std::runtime_error if the network's values overflow.
 FittedValues fitted_values(const RecordedSteps& steps, const EvaluatedPolicy& policy,
                            std::span<const std::int64_t> episodes, const FittedEvaluation& config,
                            const std::function<bool()>& stopped = {});

@@ -4,11 +4,27 @@
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include <torch/types.h>
 
 namespace troupe::learner {
+namespace {
+
+void check_recorded_choices(const at::Tensor& actions, const replay::TransitionSpec& transitions) {
+  for (std::int64_t i = 0; i < transitions.action_size; ++i) {
+    const std::int64_t n = transitions.choices_of(static_cast<std::size_t>(i));
+    const at::Tensor choices = actions.select(1, i);
+    const at::Tensor unknown =
+        choices.lt(0).logical_or(choices.gt(n - 1)).logical_or(choices.ne(choices.floor()));
+    if (n > 0 && unknown.any().item<bool>())
+      throw std::invalid_argument("a recorded choice is not in 0 to " + std::to_string(n - 1)
+                                  + "; record again");
+  }
+}
+
+} // namespace
 
 RecordedSteps::RecordedSteps(std::vector<replay::Episode> episodes,
                              replay::TransitionSpec transitions)
@@ -47,6 +63,7 @@ RecordedSteps::RecordedSteps(std::vector<replay::Episode> episodes,
                         action_.mutable_data_ptr<float>() + row * transitions_.action_size);
     }
   }
+  check_recorded_choices(action_, transitions_);
   limit(action_);
 }
 

@@ -16,8 +16,8 @@ namespace troupe::learner {
 /// thread-safe.
 class RecordedSteps {
 public:
-  /// Throws std::invalid_argument unless there is an episode, each episode has a step, and either
-  /// all or none have log-probabilities.
+  /// Throws std::invalid_argument unless there is an episode, each episode has a step, either all
+  /// or none have log-probabilities, and each choice is one of the transitions' alternatives.
   RecordedSteps(std::vector<replay::Episode> episodes, replay::TransitionSpec transitions);
 
   const replay::TransitionSpec& transitions() const { return transitions_; }

@@ -303,6 +303,13 @@ TEST_CASE("The share of actions that were never recorded is measured") {
 TEST_CASE("Recordings and options that do not allow an evaluation are refused") {
   const RecordedSteps steps = corridor(5, 0, 4);
   CHECK_THROWS_AS(RecordedSteps({}, corridor_spec()), std::invalid_argument);
+  replay::Episode lost(replay::recording_of(corridor_spec()));
+  lost.begin(seen_at(0));
+  const float third = 2; // of two choices
+  lost.append({&third, 1}, -1, 1, seen_at(1));
+  CHECK_THROWS_WITH_AS(RecordedSteps({lost}, corridor_spec()),
+                       doctest::Contains("a recorded choice is not in 0 to 1"),
+                       std::invalid_argument);
   Walker left(0);
   const at::Tensor actions = RecordedPolicy(steps, left).actions();
   CHECK_THROWS_WITH_AS(
