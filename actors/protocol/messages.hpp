@@ -208,7 +208,7 @@ using LearnerActor = caf::typed_actor<
     caf::reacts_to<grant_atom, std::int64_t>,              // total number of updates it may make
     caf::reacts_to<batch_atom, BatchPtr>,                  // a full buffer from its prefetcher
     caf::reacts_to<wire_atom, std::uint32_t, std::string>, // passed on to its prefetcher
-    // lowers the grant to this number of updates, if it has not made more; answered with their
+    // sets the grant to this number of updates, if it has not made more; answered with their
     // number when all granted updates are made and published
     caf::replies_to<flush_atom, std::int64_t>::with<std::int64_t>,
     // returns the LearnerEvaluation of its replica, computed together with all other replicas

@@ -360,7 +360,8 @@ LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions optio
       [self](flush_atom, std::int64_t most) -> caf::result<std::int64_t> {
         auto promise = self->make_response_promise<std::int64_t>();
         auto& state = self->state;
-        state.granted = std::min(state.granted, std::max(state.updates, most));
+        if (most != kAllGranted)
+          state.granted = std::max(state.updates, most);
         if (state.prefetch)
           self->send(*state.prefetch, grant_atom_v, state.granted);
         state.flushing.push_back(promise);

@@ -124,6 +124,15 @@ void Head::wait_for_learners(std::int64_t most) {
                                 kRequestDeadline, "waiting for a learner", flush_atom_v, most);
 }
 
+/// Lets learners make only the updates that the items are worth, because the rate limiters do not
+/// hold them back during a pause.
+void Head::hold_learners() {
+  refresh();
+  for (const auto& learner : actors_.all(Role::learner))
+    caf::anon_send(caf::actor_cast<LearnerActor>(learner), flush_atom_v,
+                   schedule_.updates_before_pause(progress_));
+}
+
 void Head::grant_environments() {
   for (const auto& key : actors_.keys(Role::environment))
     caf::anon_send(actors_.at(key), grant_atom_v, schedule_.steps(key.second, progress_),
@@ -160,6 +169,7 @@ void Head::pause() {
   actors_.ask_all<done_atom>(environments, RunActors::Wait::patient, kRequestDeadline,
                              "pausing an environment actor", grant_atom_v, std::int64_t{0},
                              std::uint64_t{0}, false);
+  hold_learners();
   actors_.ask_all<done_atom>(actors_.all(Role::replay), RunActors::Wait::patient, kRequestDeadline,
                              "opening a shard", open_atom_v,
                              true); // insertions in flight may arrive

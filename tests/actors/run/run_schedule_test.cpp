@@ -250,7 +250,8 @@ TEST_CASE("For a pause one learner stops after the updates that the items are wo
   config.learner.replicas = 2;
   RunSchedule several(config, {});
   several.begin_training(now);
-  CHECK(several.extend_updates(now) == several.updates_before_pause(now));
+  const std::int64_t granted = several.extend_updates(now);
+  CHECK(several.updates_before_pause(now) == granted);
 }
 
 TEST_CASE("Evaluations occur at multiples of their period, and steps or minutes end a run") {
