@@ -365,6 +365,7 @@ LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions optio
         if (state.prefetch)
           self->send(*state.prefetch, grant_atom_v, state.granted);
         state.flushing.push_back(promise);
+        use_batches(self); // if the grant is higher than before
         answer_flushes(self);
         return promise;
       },

@@ -85,7 +85,9 @@ std::string OperatorRequests::scale(std::int32_t wanted, const Progress& progres
     for (auto key = running.rbegin(); key != running.rend() && key->second >= wanted; ++key)
       send_away({*key}); // newest first
     for (const auto& environment : actors_.all(Role::environment))
-      actors_.send(environment, scale_atom_v, progress.agent_steps, schedule_.lanes());
+      actors_.send(environment, scale_atom_v, progress.agent_steps,
+                   std::int64_t{schedule_.count(Role::environment)}
+                       * context_.config.actors.environments_per_actor);
     done = "environment actors: " + std::to_string(wanted);
   }
   training_.unpause();

@@ -140,7 +140,7 @@ std::int64_t RunSchedule::updates_due(std::int64_t items) const {
 std::int64_t RunSchedule::updates_before_pause(const Progress& now) const {
   const bool by_items = config_.plays() && !config_.workload && !config_.on_policy();
   return by_items && count(Role::learner) == 1 ? std::min(updates_, updates_due(now.inserts))
-                                               : updates_;
+                                               : kAllGranted;
 }
 
 std::int64_t RunSchedule::steps(std::int32_t environment_actor, const Progress& now) const {

@@ -29,9 +29,6 @@ public:
     double samples_per_insert = 0, error_buffer = 0;
   };
   std::optional<Ratio>& ratio() { return ratio_; }
-  /// The number of environments over all environment actors.
-  std::int64_t lanes() const;
-
   /// Whether the head must ask for the number of items at the end of a round, because it does not
   /// follow from the steps.
   bool counts_items() const {
@@ -55,9 +52,9 @@ public:
   /// Grants updates a little ahead of the updates made. A workload gets none beyond its next
   /// evaluation; an on-policy agent gets as many as there are items for. Never lowers updates().
   std::int64_t extend_updates(const Progress& now);
-  /// The total number of updates after which learners stop for a pause, unless they have made more:
-  /// as many as the items are worth. Several replicas make all that were granted, so that their
-  /// numbers agree.
+  /// The total number of updates after which a single learner stops for a pause, unless it has made
+  /// more: as many as the items are worth. kAllGranted for several replicas, whose numbers must
+  /// agree, and for learners whose updates do not follow from samples_per_insert.
   std::int64_t updates_before_pause(const Progress& now) const;
   /// Called when the learners have come back with an earlier state and stand still.
   void learners_came_back(const Progress& now);
@@ -86,6 +83,7 @@ public:
   void write(wire::RunState& state) const;
 
 private:
+  std::int64_t lanes() const; // environments over all environment actors
   std::int64_t evaluation_clock(const Progress& now) const;
   std::int64_t updates_due(std::int64_t items) const; // by samples_per_insert
   std::int64_t grant(std::int64_t updates);
