@@ -18,7 +18,6 @@ _HANDSHAKE_SECONDS = 10.0
 _PAUSE_SECONDS = 0.5
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _KEYED_MESSAGES = 16  # of a client, that may wait
-_LONGEST_PATH = 107  # bytes, of a socket's address
 
 
 def _cannot_bind(endpoint, why):
@@ -26,13 +25,7 @@ def _cannot_bind(endpoint, why):
 
 
 def _is_served(path):
-    """Whether a process accepts connections at the path, which may be too long for an address."""
-    if len(os.fsencode(path)) > _LONGEST_PATH:
-        file = os.open(path, os.O_PATH | os.O_NOFOLLOW)
-        try:
-            return _is_served(f"/proc/self/fd/{file}")
-        finally:
-            os.close(file)
+    """Whether a process accepts connections at the path."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.setblocking(False)
         try:
