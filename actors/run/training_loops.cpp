@@ -113,8 +113,9 @@ bool Head::reached_goal() {
     return false;
   Evaluated sure;
   const auto confirm = [&] {
+    // Not schedule_.updates(): for a pause a learner stops before it has made all of them.
     sure = evaluations_.evaluate(config_.evaluation.final_episodes,
-                                 static_cast<std::uint64_t>(schedule_.updates()), progress_, false);
+                                 static_cast<std::uint64_t>(progress_.updates), progress_, false);
   };
   if (config_.in_rounds()) {
     refresh();
