@@ -102,12 +102,20 @@ TEST_CASE("A process that writes as fast as its output is read does not keep the
   close_if_open(ends[1]);
 }
 
-TEST_CASE("An argument is the path of its copy if any file under it was copied") {
-  const TemporaryFolder folder;
+namespace {
+
+void write_keys_and_run(const TemporaryFolder& folder) {
   std::filesystem::create_directories(folder / "keys");
   std::ofstream(folder / "keys/a") << "a";
   std::ofstream(folder / "keys/b") << "b";
   std::ofstream(folder / "run.textproto") << "c";
+}
+
+} // namespace
+
+TEST_CASE("An argument is the path of its copy if any file under it was copied") {
+  const TemporaryFolder folder;
+  write_keys_and_run(folder);
   ChildProcesses children;
   const HostFiles files(children, "", false, {folder / "keys", folder / "run.textproto"});
   REQUIRE(files.all().size() == 3);
@@ -125,10 +133,7 @@ TEST_CASE("An argument is the path of its copy if any file under it was copied")
 
 TEST_CASE("A host that lacks one file of a folder gets the whole folder") {
   const TemporaryFolder folder;
-  std::filesystem::create_directories(folder / "keys");
-  std::ofstream(folder / "keys/a") << "a";
-  std::ofstream(folder / "keys/b") << "b";
-  std::ofstream(folder / "run.textproto") << "c";
+  write_keys_and_run(folder);
   ChildProcesses children;
   const HostFiles files(children, "", false, {folder / "keys", folder / "run.textproto"});
   REQUIRE(files.all().size() == 3);

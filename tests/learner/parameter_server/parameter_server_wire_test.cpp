@@ -323,6 +323,20 @@ TEST_CASE("Random messages neither stop a server nor change its parameters") {
       std::fill(frame.bytes().begin(), frame.bytes().end(), std::byte{0x7f});
     stranger.send(std::move(message), std::chrono::steady_clock::now() + 5s);
   }
+  wire::Envelope last; // the server handles a client's messages in order, and refuses this one
+  last.set_protocol(1);
+  last.set_worker(7);
+  last.set_step(424242);
+  last.mutable_join();
+  const auto deadline = std::chrono::steady_clock::now() + 20s;
+  stranger.send({"", last.SerializeAsString(), {}}, deadline);
+  wire::Envelope answer;
+  while (answer.step() != last.step()) {
+    REQUIRE(stranger.wait(deadline));
+    env::wire::Message message;
+    if (stranger.try_receive(message) == env::wire::Socket::Received::message)
+      REQUIRE(answer.ParseFromString(message.header));
+  }
   const auto before = worker.fit.flat();
   worker.step(Problem(), 0, 32);
   CHECK(worker.fit.flat().isfinite().all().item<bool>());
