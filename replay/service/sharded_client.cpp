@@ -172,15 +172,14 @@ void ShardedClient::fail_without_shards() const {
 
 ShardedClient::Trajectory& ShardedClient::trajectory_of(const Insertion& insertion) {
   Trajectory& at = remember(trajectories_, insertion.writer_id, kMostWriters, ++used_);
-  const Begins begins = episode_begin(insertion);
   // A trajectory is identified by its first insertion, so that a repeated call finds the same one.
-  const bool another = at.ended || begins == Begins::now;
+  const bool another = at.ended || episode_begin(insertion) == Begins::now;
   if (another || at.id == 0) {
     const std::uint64_t first = another ? insertion.sequence : 0;
     at.id = env::mix_bits(insertion.writer_id + env::kSplitMixStep * first) | 1U;
     at.home = 0;
+    at.ended = false;
   }
-  at.ended = begins == Begins::next;
   return at;
 }
 
@@ -239,6 +238,7 @@ bool ShardedClient::insert(InsertionPtr insertion, Deadline deadline) {
     if (taken) {
       counters_.spilled += trajectory.home != 0 && trajectory.home != home->number ? 1 : 0;
       trajectory.home = home->number;
+      trajectory.ended = episode_begin(*insertion) == Begins::next;
       return true;
     }
     if (Clock::now() >= deadline)

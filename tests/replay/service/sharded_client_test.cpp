@@ -374,6 +374,48 @@ TEST_CASE(
     source.player.check_row(batch, row);
 }
 
+TEST_CASE("An insertion that ends an episode goes to its shard, also if the call is repeated") {
+  const TransitionSpec spec = state_spec(1);
+  Hosts hosts(spec, {kFree, kFree});
+  env::wire::Context context;
+  ShardedClient client(context, spec, hosts.addresses, kQuick);
+  const auto insert = [&](const InsertionPtr& made) { // returns whether shard 0 got it
+    const std::int64_t before = hosts.hosts[0]->stats().items;
+    REQUIRE(client.insert(made, in(seconds(20))));
+    REQUIRE(client.flush(in(seconds(20))));
+    return hosts.hosts[0]->stats().items > before;
+  };
+  const auto living = [&] { return client.shards()[0].lives + client.shards()[1].lives; };
+  const std::vector<float> action(static_cast<std::size_t>(spec.action_size));
+  std::vector<bool> homes;
+  std::vector<InsertionPtr> last;
+  for (std::uint64_t id = 1; id <= 12; ++id) {
+    Writer writer = transition_writer(spec, id, 12);
+    begin_episode(writer);
+    append_step(writer, action, 0, 1, false);
+    homes.push_back(insert(writer.take()));
+    append_step(writer, action, 0, 1, true);
+    begin_episode(writer);
+    last.push_back(writer.take());
+  }
+  hosts.stop(0);
+  hosts.stop(1);
+  Batch batch(spec, 1);
+  while (living() > 0) // it notices only while it waits for an answer
+    try {
+      client.sample(1, batch.view(), 0, in(milliseconds(300)));
+    } catch (const std::runtime_error&) { // no shard answers
+    }
+  for (const InsertionPtr& made : last)
+    CHECK_THROWS_AS(client.insert(made, in(milliseconds(1))), std::runtime_error);
+  hosts.restart(0);
+  hosts.restart(1);
+  while (living() < 2)
+    client.poll();
+  for (std::size_t i = 0; i < last.size(); ++i)
+    CHECK_EQ(insert(last[i]), homes[i]);
+}
+
 TEST_CASE("A late batch is continued by the next call without repeating its requests") {
   const TransitionSpec spec = pixel_spec(1, 1);
   TableConfig slow = kFree;
