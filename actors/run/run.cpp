@@ -176,14 +176,14 @@ void check_run(const RunConfig& config, bool processes) {
     return;
   const learner::Storage storage = config.agent->storage();
   check_hindsight(config, storage);
-  if (!config.recording.empty())
-    return check_recorded(config, storage);
-  if (storage.on_policy)
-    check_on_policy(config);
   if (storage.sequence_steps > 0 && config.replay.n_step != RunConfig().replay.n_step)
     throw std::invalid_argument("replay.n_step is given, but the agent learns from sequences of "
                                 + std::to_string(storage.sequence_steps)
                                 + " steps; leave the key out");
+  if (!config.recording.empty())
+    return check_recorded(config, storage);
+  if (storage.on_policy)
+    check_on_policy(config);
   const auto rows = rows_per_replica(config);
   if (config.replay.minimum_items > config.replay.capacity_items)
     throw std::invalid_argument(

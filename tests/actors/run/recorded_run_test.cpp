@@ -123,6 +123,10 @@ TEST_CASE("Settings that do not fit a recording are refused") {
   CHECK_THROWS_WITH_AS(play(config, folder.path()), doctest::Contains("stop.updates"),
                        std::invalid_argument);
   config.stop.updates = 10;
+  config.agent = learner::small_agent(*learner::find_agent("mrq"));
+  CHECK_THROWS_WITH_AS(play(config, folder.path()), doctest::Contains("replay.n_step"),
+                       std::invalid_argument);
+  config.replay.n_step = RunConfig().replay.n_step;
   config.agent = learner::small_agent(*learner::find_agent("ppo"));
   CHECK_THROWS_WITH_AS(play(config, folder.path()), doctest::Contains("recording.path"),
                        std::invalid_argument);
