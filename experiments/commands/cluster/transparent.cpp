@@ -59,13 +59,13 @@ std::vector<std::string> environment_with(const std::vector<std::string>& added)
   return all;
 }
 
-std::vector<std::string> common_environment(const TransparentFlags& flags, int ranks) {
+std::vector<std::string> common_environment(const TransparentFlags& flags, int threads) {
   auto lines = to_environment(flags.settings);
   const std::string before = environment_variable("LD_PRELOAD");
   lines.push_back("LD_PRELOAD=" + (before.empty() ? "" : before + ":")
                   + find_preload_library().string());
   if (environment_variable("OMP_NUM_THREADS").empty())
-    lines.push_back("OMP_NUM_THREADS=" + std::to_string(std::max(1, cores() / ranks)));
+    lines.push_back("OMP_NUM_THREADS=" + std::to_string(std::max(1, threads)));
   if (!flags.keys.empty())
     lines.push_back("TROUPE_KEYS=" + flags.keys);
   if (flags.trusted_network)
@@ -75,7 +75,10 @@ std::vector<std::string> common_environment(const TransparentFlags& flags, int r
 
 /// Replaces this process with the program, as the rank that a launcher assigned.
 [[noreturn]] void become_rank(const TransparentFlags& flags) {
-  const auto environment = environment_with(common_environment(flags, 1));
+  // The launcher may or may not have bound each rank to cores of its own.
+  const auto share = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN))
+                     / collectives::topology_of_this_process().local_size;
+  const auto environment = environment_with(common_environment(flags, std::min(cores(), share)));
   ::execve(flags.words[0].c_str(), exec_words(flags.words).data(), exec_words(environment).data());
   throw std::runtime_error(flags.words[0] + " does not start: " + std::strerror(errno));
 }
@@ -90,7 +93,7 @@ int start_ranks(const TransparentFlags& flags) {
   const collectives::RendezvousFile rendezvous;
   std::vector<RankProcesses::Start> starts;
   for (int rank = 0; rank < flags.ranks; ++rank) {
-    auto lines = common_environment(flags, flags.ranks);
+    auto lines = common_environment(flags, cores() / flags.ranks);
     const std::string size = std::to_string(flags.ranks);
     for (const auto& name : {"RANK=", "LOCAL_RANK="})
       lines.push_back(name + std::to_string(rank));

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -175,6 +176,25 @@ TEST_CASE("Processes started by mpirun train together") {
     CHECK(std::count_if(twice.begin(), twice.end(),
                         [&](double other) { return std::abs(other - value) < 2e-4; })
           >= 2);
+}
+
+TEST_CASE("Ranks that mpirun has not bound to cores share the threads of the host") {
+  if (std::system("mpirun --version > /dev/null 2>&1") != 0) {
+    MESSAGE("skipped: there is no mpirun");
+    return;
+  }
+  const TemporaryFolder folder;
+  const ScopedVariable allowed("OMPI_ALLOW_RUN_AS_ROOT", "1");
+  const ScopedVariable confirmed("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  const ScopedVariable told("OMP_DISPLAY_ENV", "true"), free("OMP_NUM_THREADS", {});
+  const auto both =
+      run_alone({"mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2", in_build("troupe"),
+                 "transparent", "--", style("small_style"), "sgd", "16", "1"},
+                folder);
+  CAPTURE(both.output);
+  CHECK(both.exit_code == 0);
+  const auto threads = std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN) / 2);
+  CHECK(has(both.output, "OMP_NUM_THREADS = '" + std::to_string(threads) + "'"));
 }
 
 TEST_CASE("Without a launcher, the library does nothing and says so") {
