@@ -84,6 +84,18 @@ bool ReplayClient::patiently(double deadline, Wait wait) {
   }
 }
 
+void ReplayClient::check_table(const std::string& table) {
+  constexpr double kSeconds = 60;
+  const std::vector<std::string> tables = info(kSeconds).tables;
+  if (std::find(tables.begin(), tables.end(), table) != tables.end())
+    return;
+  std::string all;
+  for (const std::string& name : tables)
+    all += (all.empty() ? "" : ", ") + name;
+  throw std::invalid_argument("there is no table \"" + table + "\" at " + endpoint_ + "; it has "
+                              + all);
+}
+
 bool ReplayClient::insert(const replay::InsertionPtr& insertion, const std::string& table,
                           double deadline) {
   return patiently(deadline, [&](ShardClient& client, Deadline until) {

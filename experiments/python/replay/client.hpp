@@ -33,6 +33,7 @@ public:
 
   const std::shared_ptr<const replay::Signature>& signature() const override { return signature_; }
 
+  void check_table(const std::string& table) override;
   bool insert(const replay::InsertionPtr& insertion, const std::string& table,
               double deadline) override;
   bool flush(double deadline);

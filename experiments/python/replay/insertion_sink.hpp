@@ -15,9 +15,13 @@ public:
 
   virtual const std::shared_ptr<const replay::Signature>& signature() const = 0;
 
+  /// Throws std::invalid_argument if the sink has no table of this name.
+  virtual void check_table(const std::string& table) = 0;
+
   /// Call it with the interpreter's lock, which is released during waits. An empty `table` means
   /// the sink's own. `deadline` is in seconds from now. Returns false if the insertion was not
-  /// accepted before the deadline; it is then discarded.
+  /// accepted before the deadline; it is then discarded. Throws std::invalid_argument if it can
+  /// never be accepted.
   virtual bool insert(const replay::InsertionPtr& insertion, const std::string& table,
                       double deadline) = 0;
 };

@@ -99,8 +99,10 @@ void StepWriter::extend(const py::dict& values) {
 std::size_t StepWriter::place_of(const std::string& table) {
   const auto at = std::find(tables_.begin(), tables_.end(), table);
   const auto place = static_cast<std::size_t>(at - tables_.begin());
-  if (place == tables_.size())
+  if (place == tables_.size()) {
+    sink_.check_table(table);
     tables_.push_back(table);
+  }
   return place;
 }
 
@@ -128,12 +130,17 @@ bool StepWriter::send(double deadline) {
     }
     parts_.clear();
   }
-  std::size_t sent = 0;
-  while (sent < waiting_.size()
-         && sink_.insert(waiting_[sent].first, waiting_[sent].second, deadline))
-    ++sent;
-  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(sent));
-  return waiting_.empty();
+  while (!waiting_.empty()) {
+    try {
+      if (!sink_.insert(waiting_.front().first, waiting_.front().second, deadline))
+        return false;
+    } catch (const std::invalid_argument&) { // or it would hold up all later ones
+      waiting_.pop_front();
+      throw;
+    }
+    waiting_.pop_front();
+  }
+  return true;
 }
 
 bool StepWriter::insert(double deadline) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -41,11 +42,13 @@ public:
   /// Append one step or several; the caller adds the items.
   void append(const pybind11::dict& values);
   void extend(const pybind11::dict& values);
+  /// Throws std::invalid_argument if there is no such table.
   void add_items(std::int64_t begin, std::int64_t end, std::int64_t step,
                  const replay::Window& window, const replay::ShapePtr& shape, double priority,
                  const std::string& table);
   /// Sends the items. Returns false if not everything was sent before the deadline; the next call
-  /// continues.
+  /// continues, also after an exception. Drops items that can never be accepted and throws
+  /// std::invalid_argument.
   bool insert(double deadline);
 
   /// Only with `sequences`. These add one step, with `last` at the end of its episode, or several,
@@ -73,7 +76,7 @@ private:
   std::vector<std::size_t> row_bytes_; // of each column
   std::vector<std::string> tables_{""};
   std::vector<std::size_t> parts_; // table of each item that was not yet taken
-  std::vector<std::pair<replay::InsertionPtr, std::string>> waiting_;
+  std::deque<std::pair<replay::InsertionPtr, std::string>> waiting_;
   std::atomic<std::int64_t> end_ = 0;
 };
 

@@ -104,12 +104,15 @@ std::string ReplayTable::wait_for(Request& request, replay::Deadline end) {
   return request.refusal;
 }
 
-bool ReplayTable::insert(const replay::InsertionPtr& insertion, const std::string& table,
-                         double deadline) {
-  guard_.check("table");
-  if (!table.empty() && table != configured_.name)
+void ReplayTable::check_table(const std::string& table) {
+  if (table != configured_.name)
     throw std::invalid_argument("there is no table \"" + table
                                 + "\" beside a table of this process; leave it out");
+}
+
+bool ReplayTable::insert(const replay::InsertionPtr& insertion, const std::string&,
+                         double deadline) {
+  guard_.check("table");
   const replay::Deadline end = deadline_in(deadline);
   for (;;) {
     const replay::Deadline look = next_look(end);

@@ -498,11 +498,14 @@ class Mistakes(unittest.TestCase):
             table.sample(1, deadline=-1)
         with self.assertRaisesRegex(KeyError, "no column 'stat'; the table has state, step"):
             table.sample(1)["stat"]
+        writer = table.writer()
+        writer.append(state=[1, 2, 3], step=1)
         with self.assertRaisesRegex(ValueError, 'no table "other" beside'):
-            writer = table.writer()
-            writer.append(state=[1, 2, 3], step=1)
             writer.add_item(1, table="other")
-            writer.insert()
+        before = len(table)
+        writer.add_item(1)
+        writer.insert()
+        self.assertEqual(len(table), before + 1)
 
 
 class Served(unittest.TestCase):

@@ -212,6 +212,10 @@ class Checks(unittest.TestCase):
         client = replay.Client(self.endpoint, "windows")
         writer = client.writer()
         good = fill(3)
+        other = client.writer()
+        other.append(**good)
+        with self.assertRaisesRegex(ValueError, 'no table "other" at .*; it has .*more'):
+            other.add_item(1, table="other")
         for change, error, words in [
             ({"pixels": np.zeros((21, 21, 3), np.uint8)}, ValueError, r"'pixels': got uint8 \[21, 21, 3\], expected uint8 \[3, 21, 21\]"),
             ({"pixels": np.zeros((3, 21, 21), np.float32)}, TypeError, "'pixels': got float32 .* with astype"),
