@@ -11,6 +11,7 @@
 #include "experiments/commands/running/run_flags.hpp"
 #include "experiments/commands/training/sweeper.hpp"
 #include "experiments/config/config.hpp"
+#include "experiments/launchers/command_text.hpp"
 #include "experiments/run_folder/folder_lock.hpp"
 #include "experiments/sweeps/sweep.hpp"
 
@@ -126,9 +127,9 @@ void print_result(const Sweeper& sweeper, const fs::path& folder, bool json) {
 
 void print_plan(const std::vector<SweepRun>& runs) {
   for (const SweepRun& run : runs) {
-    std::string line = run.name + ": troupe train " + run.file.string();
+    std::string line = run.name + ": troupe train " + launchers::quoted(run.file.string());
     for (const std::string& assignment : run.overrides) {
-      line += " --set " + assignment;
+      line += " --set " + launchers::quoted(assignment);
     }
     std::printf("%s\n", line.c_str());
   }

@@ -155,6 +155,11 @@ TEST_CASE("A dry run prints its runs as commands, and a sweep of experiments nee
   CHECK(has(dry.output, "small_seed=5: troupe train small.textproto --set seed=5\n"));
   CHECK(has(dry.output, "walker_walk_seed=5: troupe train "));
   CHECK_FALSE(fs::exists(place.folder / "runs"));
+  fs::create_directory(place.folder / "a b");
+  fs::copy(place.folder / "small.textproto", place.folder / "a b");
+  const Outcome quoted =
+      run(place, {in_build("troupe"), "sweep", "a b/small.textproto", "--dry-run"});
+  CHECK(has(quoted.output, ": troupe train 'a b/small.textproto' --set seed="));
   const Outcome nine = run(place, {in_build("troupe"), "sweep", "d4pg_nine", "--dry-run"});
   CHECK(count(nine.output, "troupe train ") == 18);
 }
