@@ -29,10 +29,6 @@ bool takes_kernels(const at::Tensor& a, const at::Tensor& b, const at::Tensor& g
          && has_equal_strides(b) && has_equal_strides(gradient);
 }
 
-std::uint16_t* bits_of(const at::Tensor& halves) {
-  return static_cast<std::uint16_t*>(halves.mutable_data_ptr());
-}
-
 const float* floats_in(const at::Tensor& tensor) {
   return tensor.const_data_ptr<float>();
 }
@@ -43,7 +39,7 @@ struct UnitRows {
       : halves(at::empty(x.sizes(), x.options().dtype(at::kBFloat16))),
         lengths(at::empty({x.size(0), x.size(1)}, x.options())) {
     const Rows rows(x);
-    kernel_table().unit_rows(rows.first, rows.stride, bits_of(halves),
+    kernel_table().unit_rows(rows.first, rows.stride, halves_at(halves),
                              lengths.mutable_data_ptr<float>(), rows.count, rows.width);
   }
   at::Tensor halves;
@@ -61,12 +57,12 @@ at::Tensor contrast_by_kernels(const at::Tensor& predicted, const at::Tensor& ta
   const at::Tensor losses = at::empty_like(within);
   const at::Tensor scratch = at::empty({batch}, within.options());
   const Rows rows(predicted);
-  kernel_table().contrast(bits_of(logits), static_cast<float>(1 / how.temperature),
+  kernel_table().contrast(halves_at(logits), static_cast<float>(1 / how.temperature),
                           floats_in(weight), scratch.mutable_data_ptr<float>(),
                           losses.mutable_data_ptr<float>(), rows.count, batch);
   const at::Tensor of_from = at::bmm(logits, to.halves);
   const Rows out(gradient);
-  kernel_table().unit_rows_backward(bits_of(of_from), rows.first, rows.stride,
+  kernel_table().unit_rows_backward(halves_at(of_from), rows.first, rows.stride,
                                     floats_in(from.lengths), out.first, out.stride, rows.count,
                                     rows.width);
   return (losses * within).sum() / static_cast<double>(batch);

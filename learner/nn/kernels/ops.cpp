@@ -106,12 +106,6 @@ const float* data(const at::Tensor& tensor) {
 float* data(at::Tensor& tensor) {
   return tensor.mutable_data_ptr<float>();
 }
-const std::uint16_t* halves_of(const at::Tensor& tensor) {
-  return static_cast<const std::uint16_t*>(tensor.const_data_ptr());
-}
-std::uint16_t* halves_of(at::Tensor& tensor) {
-  return static_cast<std::uint16_t*>(tensor.mutable_data_ptr());
-}
 float* data_or_null(at::Tensor& tensor) {
   return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr;
 }
@@ -231,9 +225,9 @@ void narrow_into(const at::Tensor& x, at::Tensor& out) {
   }
   const auto narrow = kernel_table().narrow;
   if (out.is_contiguous())
-    return narrow(data(x), halves_of(out), x.numel());
+    return narrow(data(x), halves_at(out), x.numel());
   for (std::int64_t i = 0; i < x.size(0); ++i)
-    narrow(data(x) + i * x.size(1), halves_of(out) + i * out.stride(0), x.size(1));
+    narrow(data(x) + i * x.size(1), halves_at(out, i), x.size(1));
 }
 
 at::Tensor half_product(const at::Tensor& a, const at::Tensor& b, Workspace& workspace) {
@@ -246,7 +240,7 @@ void half_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor
                  at::Tensor& out, Workspace& workspace) {
   const at::Tensor product = half_product(x, weight, workspace);
   if (uses_kernels(out)) {
-    kernel_table().widen(halves_of(product), bias.defined() ? data(bias) : nullptr, data(out),
+    kernel_table().widen(halves_at(product), bias.defined() ? data(bias) : nullptr, data(out),
                          out.size(0), out.size(1));
     return;
   }

@@ -24,6 +24,11 @@ private:
   at::AutoDispatchBelowADInplaceOrView below_;
 };
 
+/// The bits of a bfloat16 tensor's rows from `row`.
+inline std::uint16_t* halves_at(const at::Tensor& halves, std::int64_t row = 0) {
+  return static_cast<std::uint16_t*>(halves.mutable_data_ptr()) + row * halves.stride(0);
+}
+
 /// Scratch memory that grows to the largest size used.
 class Workspace {
 public:

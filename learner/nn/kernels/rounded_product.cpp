@@ -110,9 +110,9 @@ const std::uint16_t* RoundedWeight::packed(Packed& one, bool transposed) {
     one.memory = at::empty({parts() * amx_packed_size(k, n)}, at::kBFloat16);
   if (one.edition != *edition_)
     pack_amx(transposed ? by_columns(weight_) : by_rows(weight_), k, n, parts(),
-             halves_at(one.memory, 0));
+             halves_at(one.memory));
   one.edition = *edition_;
-  return halves_at(one.memory, 0);
+  return halves_at(one.memory);
 }
 
 bool may_round(const at::Tensor& weight, const Halves& halves, bool exact) {
@@ -226,10 +226,6 @@ void half_weight_gradient(const at::Tensor& x, const at::Tensor& gradient, bool 
                               lane.packed(amx_transposed_size(last - first, k)));
     });
   }
-}
-
-std::uint16_t* halves_at(const at::Tensor& halves, std::int64_t row) {
-  return static_cast<std::uint16_t*>(halves.mutable_data_ptr()) + row * halves.stride(0);
 }
 
 HalfNorm half_norm_at(Activation activation, const at::Tensor& gain, const at::Tensor& shift,

@@ -99,7 +99,6 @@ void each_rows(const at::Tensor& x, const HalfFactor& factor, const at::Tensor& 
 void half_weight_gradient(const at::Tensor& x, const at::Tensor& gradient, bool with_amx,
                           at::Tensor& weight_gradient, Workspace& workspace);
 
-std::uint16_t* halves_at(const at::Tensor& halves, std::int64_t row);
 /// The rows from `first` of a norm that keeps its results in bfloat16. y or half_y may be
 /// undefined.
 HalfNorm half_norm_at(Activation activation, const at::Tensor& gain, const at::Tensor& shift,

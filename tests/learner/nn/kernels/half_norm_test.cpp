@@ -15,10 +15,6 @@ float* floats_of(const at::Tensor& tensor) {
   return tensor.mutable_data_ptr<float>();
 }
 
-std::uint16_t* halves_of(const at::Tensor& tensor) {
-  return static_cast<std::uint16_t*>(tensor.mutable_data_ptr());
-}
-
 /// Whether `half` is within a unit in the last place of the bfloat16 numbers nearest to x.
 bool rounds(const at::Tensor& half, const at::Tensor& x) {
   return at::allclose(half.to(at::kFloat), x, 0.008, 1e-5);
@@ -46,10 +42,10 @@ TEST_CASE("A norm kept in bfloat16 rounds what the norm in float32 computes") {
           HalfNorm norm_at{.after = after,
                            .gain = floats_of(gain),
                            .shift = floats_of(shift),
-                           .kept = halves_of(kept),
+                           .kept = halves_at(kept),
                            .inverse = floats_of(inverse),
                            .y = with_y ? floats_of(y) : nullptr,
-                           .half_y = halves_of(half_y),
+                           .half_y = halves_at(half_y),
                            .half_row = row};
           table->half_norm(norm_at, floats_of(x), m, n);
           const at::Tensor normal = x.clone(), z = at::empty({m, n}), scale = at::empty({m});
@@ -70,7 +66,7 @@ TEST_CASE("A norm kept in bfloat16 rounds what the norm in float32 computes") {
           const at::Tensor seen = with_y ? y : half_y.narrow(1, 0, n).to(at::kFloat).contiguous();
           if (with_y)
             norm_at.half_y = nullptr;
-          table->half_norm_backward(norm_at, floats_of(gradient), halves_of(half), row,
+          table->half_norm_backward(norm_at, floats_of(gradient), halves_at(half), row,
                                     {sum(0), sum(1), sum(2)}, m, n);
           const at::Tensor kept_as_float = kept.to(at::kFloat);
           table->norm_backward(after, floats_of(seen), floats_of(kept_as_float), floats_of(inverse),

@@ -1,6 +1,7 @@
 #include "tests/doctest_torch.hpp"
 
 #include "learner/nn/kernels/kernel_table.hpp"
+#include "learner/nn/kernels/ops.hpp"
 #include "learner/nn/squashed_gaussian.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 
@@ -13,10 +14,6 @@ constexpr std::int64_t kLossRows = 6;
 
 float* first_of(const at::Tensor& tensor) {
   return tensor.mutable_data_ptr<float>();
-}
-
-std::uint16_t* bits_of(const at::Tensor& tensor) {
-  return static_cast<std::uint16_t*>(tensor.mutable_data_ptr());
 }
 
 /// Calls check(table, n) for each kernel table of this processor and several lengths of a row.
@@ -76,7 +73,7 @@ TEST_CASE("Every kernel table scales rows to length 1 and returns the gradient t
     x[2].zero_();
     const at::Tensor half = at::empty({kLossRows, n}, at::kBFloat16);
     const at::Tensor lengths = at::empty({kLossRows});
-    table.unit_rows(first_of(x), n + 5, bits_of(half), first_of(lengths), kLossRows, n);
+    table.unit_rows(first_of(x), n + 5, halves_at(half), first_of(lengths), kLossRows, n);
     const at::Tensor length = x.to(at::kDouble).norm(2, {1}, true).clamp_min(1e-8);
     const at::Tensor unit = x / length;
     CHECK(is_near(lengths, length.squeeze(1), 1e-5));
@@ -84,7 +81,7 @@ TEST_CASE("Every kernel table scales rows to length 1 and returns the gradient t
     const at::Tensor of_half = uniform({kLossRows, n}, 5).to(at::kBFloat16);
     of_half[2].zero_(); // a row of zeros has no derivative
     const at::Tensor gradient = some_rows(n, 6), before = gradient.clone();
-    table.unit_rows_backward(bits_of(of_half), first_of(x), n + 5, first_of(lengths),
+    table.unit_rows_backward(halves_at(of_half), first_of(x), n + 5, first_of(lengths),
                              first_of(gradient), n + 5, kLossRows, n);
     const at::Tensor d = of_half.to(at::kDouble);
     CHECK(is_near(gradient, before + (d - unit * (d * unit).sum(1, true)) / length, 1e-4));
@@ -99,7 +96,7 @@ TEST_CASE("Every kernel table contrasts the right column with the others") {
     const at::Tensor logarithms = (logits.to(at::kDouble) * 9).log_softmax(1);
     const at::Tensor right = at::arange(kLossRows).remainder(n).unsqueeze(1);
     const at::Tensor wanted = at::zeros_like(logarithms).scatter(1, right, 1);
-    table.contrast(bits_of(logits), 9, first_of(weight), first_of(scratch), first_of(losses),
+    table.contrast(halves_at(logits), 9, first_of(weight), first_of(scratch), first_of(losses),
                    kLossRows, n);
     CHECK(is_near(losses, -(logarithms * wanted).sum(1), 1e-4));
     CHECK(is_near(logits, (logarithms.exp() - wanted) * weight.unsqueeze(1), 8e-3));
