@@ -90,14 +90,15 @@ void Head::start() {
   lifecycle_.start(Role::replay);
   lifecycle_.start(Role::parameter_server);
   if (resumes)
-    checkpoints_.restore_servers();
+    persist([this] { checkpoints_.restore_servers(); });
   for (const Role role : {Role::learner, Role::environment, Role::evaluator})
     lifecycle_.start(role);
-  if (resumes) {
-    checkpoints_.restore(environments);
-    if (config_.on_policy())
-      refresh();
-  }
+  if (resumes)
+    persist([&] {
+      checkpoints_.restore(environments);
+      if (config_.on_policy())
+        refresh();
+    });
   companion_.start();
   if (config_.companion)
     persist([this] { // the first report precedes the first episode
@@ -212,16 +213,18 @@ void Head::restart_lost() {
   grant_learners();
 }
 
-/// Restarts dead actors, then ends a pause that was interrupted. Shards that were opened for the
-/// pause close first, because surviving actors must not insert without limit meanwhile.
+/// Restarts dead actors, then ends a pause of the training that was interrupted. Shards that were
+/// opened for the pause close first, because surviving actors must not insert without limit
+/// meanwhile.
 void Head::recover() {
+  const auto paused = [this] { return started_ && schedule_.paused(); };
   for (;;)
     try {
-      if (schedule_.paused())
+      if (paused())
         for (const auto& shard : actors_.all(Role::replay))
           caf::anon_send(shard, open_atom_v, false);
       restart_lost();
-      if (schedule_.paused() && actors_.lost().empty())
+      if (paused() && actors_.lost().empty())
         unpause();
       if (actors_.lost().empty())
         return;

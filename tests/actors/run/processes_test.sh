@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A run over processes survives a SIGKILL to one process of every role and a frozen shard, reports both, ends with exit code 0 and leaves no process behind.
-# A shard and a learner come back with their snapshots, not empty.
+# A shard and a learner come back with their snapshots, not empty. A death while the resumed run restores its state is survived, too.
 # Usage: processes_test.sh <troupe program> <scratch folder>
 set -uo pipefail
 troupe=$1 scratch=$2 name=processes
@@ -45,4 +45,25 @@ for role in environment replay learner evaluator; do
   grep -q "$role actor . died" "$scratch"/runs/processes/*/log.txt || fail "the death of $role was not reported"
 done
 grep -q 'sent no heartbeat for 4 s' "$scratch"/runs/processes/*/log.txt || fail 'the freeze was not reported'
+
+# An actor dies while the resumed run restores its state. Its part of the checkpoint is a pipe, which it opens without end.
+folder=$(ls -d "$scratch"/runs/processes/*)
+part=$(ls "$folder"/checkpoints/*/environment-1.state | sort -V | tail -n 1)
+"$troupe" resume "$folder" --processes >"$scratch/out" 2>&1 &
+run=$!
+exists() { [ -n "$(victim "$1" "$2")" ]; }
+opens_pipe() { grep -qs wait_for_partner /proc/"$(victim environment 1)"/task/*/wchan; }
+until_true 'a shard of the resumed run' exists replay 0
+head=$(head_process)
+kill -STOP "$head" # it has checked the checkpoint
+mv "$part" "$part.kept"
+mkfifo "$part"
+kill -CONT "$head"
+until_true 'the environment actor restoring its state' opens_pipe
+mv "$part.kept" "$part"
+kill -9 "$(victim environment 1)"
+before=$(column updates)
+until_true 'the environment actor back after its death in the restoration' is_back environment 2
+until_true 'updates of the resumed run' above "$before"
+end_run
 echo 'survived'
