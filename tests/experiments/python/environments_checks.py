@@ -390,18 +390,25 @@ except KeyboardInterrupt:
         done = run(code)
         self.assertEqual(done.stdout, "interrupted\n", done.stderr)
 
+    def reset_too_late(self, envs):
+        """Resets until a deadline of 0 has passed: the results are there in time if this thread had to wait for a processor meanwhile."""
+        for _ in range(100):
+            try:
+                envs.reset(seed=1)
+            except TimeoutError as late:
+                return self.assertIn("deadline of 0", str(late))
+        self.fail("every reset was in time")
+
     def test_a_deadline_passes_and_the_next_call_finishes_first(self):
         envs = troupe.make_vec("humanoid_run", 512, num_threads=2, deadline=0)
-        with self.assertRaisesRegex(TimeoutError, "deadline of 0"):
-            envs.reset(seed=1)
+        self.reset_too_late(envs)
         envs._pool.deadline = 60
         envs.reset(seed=1)
         envs.step(np.zeros((512, 21), np.float32))
 
     def test_a_state_is_saved_after_a_deadline_has_passed(self):
         envs, other = (troupe.make_vec("humanoid_run", 64, num_threads=2, deadline=deadline) for deadline in (0, 60))
-        with self.assertRaisesRegex(TimeoutError, "deadline of 0"):
-            envs.reset(seed=1)
+        self.reset_too_late(envs)
         other.load_state(envs.save_state())
         observations, *_ = other.step(np.zeros((64, 21), np.float32))
         expected = troupe.make_vec("humanoid_run", 64, num_threads=2)
