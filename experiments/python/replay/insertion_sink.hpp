@@ -20,8 +20,8 @@ public:
 
   /// Call it with the interpreter's lock, which is released during waits. An empty `table` means
   /// the sink's own. `deadline` is in seconds from now. Returns false if the insertion was not
-  /// accepted before the deadline; it is then discarded. Throws std::invalid_argument if it can
-  /// never be accepted.
+  /// accepted before the deadline; the sink then keeps nothing of it. Throws std::invalid_argument
+  /// if it can never be accepted.
   virtual bool insert(const replay::InsertionPtr& insertion, const std::string& table,
                       double deadline) = 0;
 };

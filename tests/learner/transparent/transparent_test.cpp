@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "tests/scoped_variable.hpp"
@@ -24,6 +25,26 @@ void check_equal_ranks(const RunOfRanks& run, const std::string& prefix) {
     CHECK_FALSE(lines_of(rank, prefix).empty());
     CHECK(lines_of(rank, prefix) == lines_of(run.ranks[0], prefix));
   }
+}
+
+/// What two ranks of small_style print under mpirun; nothing if there is no mpirun.
+std::optional<Outcome> run_with_mpirun(const std::vector<std::string>& flags,
+                                       const std::string& steps, const TemporaryFolder& folder) {
+  if (std::system("mpirun --version > /dev/null 2>&1") != 0) {
+    MESSAGE("skipped: there is no mpirun");
+    return std::nullopt;
+  }
+  const ScopedVariable allowed("OMPI_ALLOW_RUN_AS_ROOT", "1");
+  const ScopedVariable confirmed("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  std::vector<std::string> words{"mpirun", "--oversubscribe", "-np", "2"};
+  words.insert(words.end(), flags.begin(), flags.end());
+  for (const auto& word : {in_build("troupe"), std::string("transparent"), std::string("--"),
+                           style("small_style"), std::string("sgd"), std::string("16"), steps})
+    words.push_back(word);
+  const Outcome both = run_alone(words, folder);
+  CAPTURE(both.output);
+  CHECK(both.exit_code == 0);
+  return both;
 }
 
 /// The sample numbers that dcgan_style printed in each epoch.
@@ -156,21 +177,13 @@ TEST_CASE("A folder that every rank removes and recreates contains what rank 0 w
 }
 
 TEST_CASE("Processes started by mpirun train together") {
-  if (std::system("mpirun --version > /dev/null 2>&1") != 0) {
-    MESSAGE("skipped: there is no mpirun");
-    return;
-  }
   const TemporaryFolder folder;
-  const ScopedVariable allowed("OMPI_ALLOW_RUN_AS_ROOT", "1");
-  const ScopedVariable confirmed("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   const auto alone = run_alone({style("small_style"), "sgd", "32", "20"}, folder);
-  const auto both = run_alone({"mpirun", "--oversubscribe", "-np", "2", in_build("troupe"),
-                               "transparent", "--", style("small_style"), "sgd", "16", "20"},
-                              folder);
-  CAPTURE(both.output);
-  CHECK(both.exit_code == 0);
+  const auto both = run_with_mpirun({}, "20", folder);
+  if (!both)
+    return;
   const auto single = numbers_of(alone.output, "parameter ");
-  const auto twice = numbers_of(both.output, "parameter ");
+  const auto twice = numbers_of(both->output, "parameter ");
   REQUIRE(twice.size() == 2 * single.size()); // in any order of lines
   for (const double value : single)
     CHECK(std::count_if(twice.begin(), twice.end(),
@@ -179,22 +192,13 @@ TEST_CASE("Processes started by mpirun train together") {
 }
 
 TEST_CASE("Ranks that mpirun has not bound to cores share the threads of the host") {
-  if (std::system("mpirun --version > /dev/null 2>&1") != 0) {
-    MESSAGE("skipped: there is no mpirun");
-    return;
-  }
   const TemporaryFolder folder;
-  const ScopedVariable allowed("OMPI_ALLOW_RUN_AS_ROOT", "1");
-  const ScopedVariable confirmed("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   const ScopedVariable told("OMP_DISPLAY_ENV", "true"), free("OMP_NUM_THREADS", {});
-  const auto both =
-      run_alone({"mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2", in_build("troupe"),
-                 "transparent", "--", style("small_style"), "sgd", "16", "1"},
-                folder);
-  CAPTURE(both.output);
-  CHECK(both.exit_code == 0);
+  const auto both = run_with_mpirun({"--bind-to", "none"}, "1", folder);
+  if (!both)
+    return;
   const auto threads = std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN) / 2);
-  CHECK(has(both.output, "OMP_NUM_THREADS = '" + std::to_string(threads) + "'"));
+  CHECK(has(both->output, "OMP_NUM_THREADS = '" + std::to_string(threads) + "'"));
 }
 
 TEST_CASE("Without a launcher, the library does nothing and says so") {
