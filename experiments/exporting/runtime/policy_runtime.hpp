@@ -1,70 +1,10 @@
-// The building blocks of exported policies: C++17 without dependencies, allocations, locks or
-// exceptions. Sizes are template arguments. Weights are stored in blocks of kColumns outputs, so
-// that the same layout serves vectors of every width.
+// The layers of exported policies. Sizes are template arguments. Weights are stored in blocks of
+// kColumns outputs, so that the same layout serves vectors of every width. An exported header has
+// the text of policy_numbers.hpp in front of this one.
 #ifndef TROUPE_POLICY_RUNTIME_1
 #define TROUPE_POLICY_RUNTIME_1
 
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
-
 namespace troupe_policy {
-
-/// Weights are padded to a multiple of this many outputs.
-inline constexpr int kColumns = 16;
-constexpr int padded(int outputs) {
-  return (outputs + kColumns - 1) / kColumns * kColumns;
-}
-
-// Vectors of the compiler, as wide as the target processor supports.
-#if defined(__GNUC__) && defined(__AVX512F__)
-inline constexpr int kLanes = 16;
-#elif defined(__GNUC__) && defined(__AVX__)
-inline constexpr int kLanes = 8;
-#elif defined(__GNUC__)
-inline constexpr int kLanes = 4;
-#else
-inline constexpr int kLanes = 1;
-#endif
-
-#if defined(__GNUC__)
-typedef float Vector __attribute__((vector_size(kLanes * 4)));
-typedef std::uint32_t Words __attribute__((vector_size(kLanes * 4)));
-typedef std::uint16_t Halves __attribute__((vector_size(kLanes * 2)));
-typedef std::int32_t Integers __attribute__((vector_size(kLanes * 4)));
-typedef std::int16_t Shorts __attribute__((vector_size(kLanes * 2)));
-typedef std::int8_t Bytes __attribute__((vector_size(kLanes)));
-
-inline __attribute__((always_inline)) void load(const float* from, Vector& to) {
-  std::memcpy(&to, from, sizeof to);
-}
-inline __attribute__((always_inline)) void load(const std::uint16_t* from, Vector& to) {
-  Halves halves;
-  std::memcpy(&halves, from, sizeof halves);
-  const Words words = __builtin_convertvector(halves, Words) << 16;
-  std::memcpy(&to, &words, sizeof to);
-}
-inline __attribute__((always_inline)) void load(const std::int8_t* from, Vector& to) {
-  Bytes bytes;
-  std::memcpy(&bytes, from, sizeof bytes);
-  // Widen in steps of a factor of two: GCC 12 falls back to scalar code for larger steps.
-  const Shorts shorts = __builtin_convertvector(bytes, Shorts);
-  to = __builtin_convertvector(__builtin_convertvector(shorts, Integers), Vector);
-}
-#else
-using Vector = float;
-inline void load(const float* from, Vector& to) {
-  to = *from;
-}
-inline void load(const std::uint16_t* from, Vector& to) {
-  const std::uint32_t word = static_cast<std::uint32_t>(*from) << 16;
-  std::memcpy(&to, &word, sizeof to);
-}
-inline void load(const std::int8_t* from, Vector& to) {
-  to = static_cast<float>(*from);
-}
-#endif
 
 /// Computes `kVectors` vectors of outputs: y = sum of x[i] * w[i]. `kWays` independent sums hide
 /// the latency of an addition.
@@ -112,50 +52,6 @@ inline void linear(const Weight* w, const float* scale, const float* bias, const
     y[j] = (scale != nullptr ? y[j] * scale[j] : y[j]) + bias[j];
 }
 
-/// e^x within 2 units in the last place, from 2^-126 to 2^127: 2^n times a Taylor series.
-inline float exponential(float x) {
-  x = x < -87.0F ? -87.0F : (x > 88.0F ? 88.0F : x);
-  const float scaled = x * 1.44269504F;
-  const int whole = static_cast<int>(scaled + (scaled < 0.0F ? -0.5F : 0.5F));
-  const auto n = static_cast<float>(whole);
-  const float r = (x - n * 0.693359375F) + n * 2.12194440e-4F; // log(2), split into two parts
-  const float series =
-      1.0F
-      + r
-            * (1.0F
-               + r
-                     * (0.5F
-                        + r
-                              * (1.0F / 6
-                                 + r
-                                       * (1.0F / 24
-                                          + r * (1.0F / 120 + r * (1.0F / 720 + r / 5040))))));
-  const std::int32_t bits = (whole + 127) << 23;
-  float power;
-  std::memcpy(&power, &bits, sizeof power);
-  return series * power;
-}
-inline float sigmoid(float x) {
-  return 1.0F / (1.0F + exponential(-x));
-}
-inline float tanh(float x) {
-  return 1.0F - 2.0F / (exponential(2.0F * x) + 1.0F);
-}
-
-enum class Activation { none, relu, elu, tanh };
-
-template <Activation kActivation, int kCount>
-inline void activate(float* x) {
-  for (int i = 0; i < kCount; ++i) {
-    if constexpr (kActivation == Activation::relu)
-      x[i] = x[i] > 0.0F ? x[i] : 0.0F;
-    if constexpr (kActivation == Activation::elu)
-      x[i] = x[i] > 0.0F ? x[i] : exponential(x[i]) - 1.0F;
-    if constexpr (kActivation == Activation::tanh)
-      x[i] = tanh(x[i]);
-  }
-}
-
 /// 1 / sqrt(y): Newton's method, starting from the halved exponent; needs no library function.
 inline float inverse_root(float y) {
   std::int32_t bits;
@@ -168,16 +64,23 @@ inline float inverse_root(float y) {
   return inverse;
 }
 
+/// The sum of (x[i] - from)^kPower. Independent partial sums hide the latency of an addition.
+template <int kPower, int kCount>
+inline float sum(const float* x, float from) {
+  float part[kColumns] = {};
+  for (int i = 0; i < kCount; i += kColumns)
+    for (int k = 0; k < kColumns && i + k < kCount; ++k)
+      part[k] += kPower == 1 ? x[i + k] - from : (x[i + k] - from) * (x[i + k] - from);
+  for (int width = kColumns / 2; width > 0; width /= 2)
+    for (int k = 0; k < width; ++k)
+      part[k] += part[k + width];
+  return part[0];
+}
+
 template <int kCount>
 inline void layer_norm(const float* gain, const float* bias, float* x) {
-  float mean = 0.0F;
-  for (int i = 0; i < kCount; ++i)
-    mean += x[i];
-  mean /= kCount;
-  float variance = 0.0F;
-  for (int i = 0; i < kCount; ++i)
-    variance += (x[i] - mean) * (x[i] - mean);
-  const float inverse = inverse_root(variance / kCount + 1e-5F);
+  const float mean = sum<1, kCount>(x, 0.0F) / kCount;
+  const float inverse = inverse_root(sum<2, kCount>(x, mean) / kCount + 1e-5F);
   for (int i = 0; i < kCount; ++i)
     x[i] = (x[i] - mean) * inverse * gain[i] + bias[i];
 }
@@ -195,9 +98,7 @@ inline void affine(const float* gain, const float* bias, float* x) {
 /// Divides a vector by its length, or by 1e-8 if that is greater.
 template <int kCount>
 inline void unit_length(float* x) {
-  float squares = 0.0F;
-  for (int i = 0; i < kCount; ++i)
-    squares += x[i] * x[i];
+  const float squares = sum<2, kCount>(x, 0.0F);
   const float inverse = inverse_root(squares > 1e-16F ? squares : 1e-16F);
   for (int i = 0; i < kCount; ++i)
     x[i] *= inverse;
@@ -219,10 +120,13 @@ inline void lstm(const Weight* w, const float* scale, const float* bias, float* 
   float* cell = state + kSize;
   std::memcpy(x + kInputs, hidden, kSize * sizeof(float));
   linear<kInputs + kSize, 4 * kSize>(w, scale, bias, x, gates);
-  for (int i = 0; i < kSize; ++i) {
-    cell[i] = sigmoid(gates[kSize + i]) * cell[i] + sigmoid(gates[i]) * tanh(gates[3 * kSize + i]);
-    hidden[i] = sigmoid(gates[2 * kSize + i]) * tanh(cell[i]);
-  }
+  activate<Activation::sigmoid, 3 * kSize>(gates);
+  activate<Activation::tanh, kSize>(gates + 3 * kSize);
+  for (int i = 0; i < kSize; ++i)
+    hidden[i] = cell[i] = gates[kSize + i] * cell[i] + gates[i] * gates[3 * kSize + i];
+  activate<Activation::tanh, kSize>(hidden);
+  for (int i = 0; i < kSize; ++i)
+    hidden[i] *= gates[2 * kSize + i];
   std::memcpy(x, hidden, kSize * sizeof(float));
 }
 
