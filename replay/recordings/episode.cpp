@@ -40,7 +40,8 @@ TransitionSpec transitions_of(const RecordingSpec& recording) {
 
 Episode::Episode(const RecordingSpec& spec)
     : layout_(layout_of(spec)),
-      log_probability_(spec.log_probability ? layout_->columns.size() - 1 : 0) {}
+      log_probability_(spec.log_probability ? layout_->columns.size() - 1 : 0),
+      choices_(spec.action_choices) {}
 
 std::byte* Episode::add_row() {
   bytes_.resize(static_cast<std::size_t>(rows_ + 1) * layout_->row_bytes);
@@ -89,7 +90,12 @@ void Episode::append(std::span<const float> action, float reward, float discount
   std::memcpy(row + layout_->of(kFrame).offset, frame.data(), frame.size());
   for (std::size_t i = 0; i < vectors.size(); ++i)
     std::memcpy(row + layout_->columns[kVectors + i].offset, vectors[i].data(), vectors[i].size());
-  std::memcpy(row + layout_->of(kAction).offset, action.data(), action.size_bytes());
+  std::byte* const to = row + layout_->of(kAction).offset;
+  for (std::size_t i = 0; i < action.size(); ++i) {
+    const bool chooses = !choices_.empty() && choices_[i] > 0;
+    const float played = chooses ? action[i] : std::clamp(action[i], -1.0F, 1.0F);
+    std::memcpy(to + i * sizeof(float), &played, sizeof(float));
+  }
   std::memcpy(row + layout_->of(kReward).offset, &reward, sizeof reward);
   std::memcpy(row + layout_->of(kDiscount).offset, &discount, sizeof discount);
   if (log_probability)

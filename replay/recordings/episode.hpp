@@ -59,9 +59,10 @@ public:
   using Vectors = std::span<const std::span<const std::byte>>;
   /// Removes all rows and adds the first time step.
   void begin(std::span<const std::byte> frame, Vectors vectors = {});
-  /// Adds a time step. Throws std::invalid_argument if a span has another size than in the spec, if
-  /// a number is not finite, or if a log-probability is given although the spec has none, or
-  /// missing although the spec has one.
+  /// Adds a time step. Continuous components of the action are limited to [-1, 1], which is what an
+  /// environment receives. Throws std::invalid_argument if a span has another size than in the
+  /// spec, if a number is not finite, or if a log-probability is given although the spec has none,
+  /// or missing although the spec has one.
   void append(std::span<const float> action, float reward, float discount,
               std::span<const std::byte> frame, Vectors vectors = {},
               std::optional<float> log_probability = {});
@@ -98,7 +99,8 @@ private:
   std::byte* add_row();
 
   std::shared_ptr<const RowLayout> layout_;
-  std::size_t log_probability_ = 0; // column index; 0: none
+  std::size_t log_probability_ = 0;   // column index; 0: none
+  std::vector<std::int64_t> choices_; // as in TransitionSpec
   std::vector<std::byte> bytes_;
   std::int64_t rows_ = 0;
 };

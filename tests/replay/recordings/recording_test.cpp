@@ -92,6 +92,18 @@ struct Small {
   fs::path path = folder / "small";
 };
 
+TEST_CASE("An episode has the actions that its environment received, within [-1, 1]") {
+  const RecordingSpec spec = states();
+  std::mt19937 random(1);
+  Episode episode(spec);
+  episode.begin(frame_of(spec, random));
+  for (const float number : {-2.5F, 0.25F, 3.0F})
+    episode.append(std::vector{number, 3.0F}, 0, 1, frame_of(spec, random));
+  CHECK(episode.action(1) == std::vector{-1.0F, 3.0F}); // the second number is a choice
+  CHECK(episode.action(2) == std::vector{0.25F, 3.0F});
+  CHECK(episode.action(3) == std::vector{1.0F, 3.0F});
+}
+
 TEST_CASE("Episodes of states and of pixels are read back unchanged") {
   for (const RecordingSpec& spec : {states(), pixels()}) {
     CAPTURE(spec.frame.name);
