@@ -74,13 +74,19 @@ replay::SelectorConfig sampler(const RunConfig::Replay& config) {
   return made;
 }
 
+/// If the newest policy must play, each update's parameters are published.
+int publish_period(const RunConfig& config) {
+  return !config.workload && config.agent->storage().newest_policy ? 1
+                                                                   : config.learner.publish_period;
+}
+
 LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring) {
   return {
       .replica = wiring.index,
       .own_data = static_cast<bool>(config.workload),
       .threads = config.learner.threads,
       .deterministic = config.deterministic,
-      .publish_period = config.learner.publish_period,
+      .publish_period = publish_period(config),
       // Gathers one batch at a time if each batch depends on the priorities of the previous one, or
       // must be new.
       .prefetch = (config.deterministic && takes_priorities(config))
@@ -284,8 +290,7 @@ caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role r
         .pixels = config.environment.pixels.has_value(),
         .camera = config.environment.pixels.value_or(env::PixelOptions{}).camera,
         .turns = PolicyTurns(storage.newest_policy ? storage.sequence_steps : 0,
-                             rows_per_replica(config) * config.learner.replicas
-                                 * config.learner.publish_period,
+                             rows_per_replica(config) * config.learner.replicas,
                              lanes_of_run(config, wiring)),
         .task = task,
     };

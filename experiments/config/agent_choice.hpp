@@ -21,7 +21,9 @@ AgentChoice chosen_agent(const Experiment& experiment);
 /// The names of the agent blocks in the experiment.
 std::vector<std::string> agent_blocks(const Experiment& experiment);
 
-/// Adds the default agent's block if the experiment has no agent block.
+/// Adds the default agent's block if the experiment has no agent block. Sets the keys that the
+/// experiment leaves out and for which a built-in agent has its own default
+/// (learner::RunDefaults).
 void settle_agent(Experiment& experiment);
 
 } // namespace troupe::experiments

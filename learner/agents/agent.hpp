@@ -89,6 +89,14 @@ enum class ActionKind : std::uint8_t {
 };
 const char* action_text(ActionKind kind); // "continuous", "one choice", …
 
+/// Defaults of other blocks' keys that an agent has in place of the general ones; 0: the general
+/// one.
+struct RunDefaults {
+  int n_step = 0;              // replay.n_step
+  double updates_per_step = 0; // replay.samples_per_insert, divided by the batch size
+  int publish_period = 0;      // learner.publish_period
+};
+
 /// An algorithm in the list of agents.
 struct AgentKind {
   std::string name; // of its folder and of its block in an experiment file: "d4pg"
@@ -101,6 +109,7 @@ struct AgentKind {
   /// Its replicas work with every strategy. False: they average their gradients (multi_worker).
   bool asynchronous = true;
   std::vector<std::string> metrics = {}; // of its replica's updates, in column order
+  RunDefaults run = {};
   const google::protobuf::Descriptor* options = nullptr; // schema of its block
   std::map<std::string, std::string> defaults = {};      // of its keys, as written in a file
   std::function<std::vector<OptionProblem>(const google::protobuf::Message& options,

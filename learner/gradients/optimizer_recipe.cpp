@@ -144,12 +144,14 @@ std::unique_ptr<torch::optim::Optimizer> make_fused_adam(const OptimizerRecipe& 
   const auto& numbers = recipe.groups.front();
   if (parameters.size() != 1 || parameters.front().size() != 1)
     throw std::invalid_argument("optimizer FusedAdam takes one flat parameter in one param group");
-  if (numbers.size() != 2 || !numbers.contains("lr") || !numbers.contains("weight_decay")
-      || !std::isfinite(numbers.at("lr")) || !std::isfinite(numbers.at("weight_decay")))
-    throw std::invalid_argument(
-        "optimizer FusedAdam has two numbers, a finite \"lr\" and a finite \"weight_decay\"");
+  const auto is_finite = [&](const char* name) {
+    return numbers.contains(name) && std::isfinite(numbers.at(name));
+  };
+  if (numbers.size() != 3 || !is_finite("lr") || !is_finite("weight_decay") || !is_finite("eps"))
+    throw std::invalid_argument("optimizer FusedAdam has three finite numbers, \"lr\", "
+                                "\"weight_decay\" and \"eps\"");
   return std::make_unique<FusedAdam>(parameters.front().front(), numbers.at("lr"),
-                                     numbers.at("weight_decay"));
+                                     numbers.at("weight_decay"), numbers.at("eps"));
 }
 
 using SgdKind = OptimizerKind<torch::optim::SGD, torch::optim::SGDOptions>;
@@ -173,11 +175,11 @@ OptimizerRecipe describe(const torch::optim::Optimizer& optimizer) {
       || FusedPlain::describe(optimizer, "FusedTorchAdam", recipe)
       || FusedDecoupled::describe(optimizer, "FusedAdamW", recipe))
     return recipe;
-  if (typeid(optimizer) == typeid(FusedAdam))
-    return {
-        .name = "FusedAdam",
-        .groups = {{{"lr", learning_rates(optimizer).front()},
-                    {"weight_decay", static_cast<const FusedAdam&>(optimizer).weight_decay()}}}};
+  if (const auto* adam = dynamic_cast<const FusedAdam*>(&optimizer))
+    return {.name = "FusedAdam",
+            .groups = {{{"lr", learning_rates(optimizer).front()},
+                        {"weight_decay", adam->weight_decay()},
+                        {"eps", adam->epsilon()}}}};
   throw std::invalid_argument("optimizer " + c10::demangle(typeid(optimizer).name())
                               + " cannot be described: known are " + std::string(kNames)
                               + "; give your own describer and maker for it");

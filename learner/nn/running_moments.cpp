@@ -7,7 +7,9 @@
 namespace troupe::learner {
 namespace {
 
-constexpr double kLeastVariance = 1e-8; // added to the variance: a constant column gives 0
+/// Added to the variance: a constant column gives 0, and a deviation of less than 1e-3 counts as
+/// 1e-3, so that a column which was constant at first does not become huge when it moves.
+constexpr double kLeastVariance = 1e-6;
 
 } // namespace
 

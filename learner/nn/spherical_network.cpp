@@ -71,8 +71,8 @@ void sum_into(at::Tensor to, const at::Tensor& rows) {
 } // namespace
 
 SphericalNetwork::SphericalNetwork(std::int64_t inputs, std::int64_t width, int blocks,
-                                   std::int64_t outputs)
-    : inputs_(inputs), width_(width), blocks_(blocks), outputs_(outputs) {}
+                                   std::int64_t outputs, int heads)
+    : inputs_(inputs), width_(width), blocks_(blocks), outputs_(outputs), heads_(heads) {}
 
 void SphericalNetwork::declare(ParameterLayout& layout, const std::string& prefix) {
   first_entry_ = layout.entries().size();
@@ -91,10 +91,13 @@ void SphericalNetwork::declare(ParameterLayout& layout, const std::string& prefi
     weight(block + ".contract", kWider * width_, width_);
     vector(block + ".mix", width_);
   }
-  weight("head", width_, width_);
-  vector("head.scale", width_);
-  weight("output", width_, outputs_);
-  vector("output.bias", outputs_);
+  for (int i = 0; i < heads_; ++i) {
+    const std::string part = heads_ == 1 ? "" : "head" + std::to_string(i) + ".";
+    weight(part + "head", width_, width_);
+    vector(part + "head.scale", width_);
+    weight(part + "output", width_, outputs_);
+    vector(part + "output.bias", outputs_);
+  }
 }
 
 SphericalNetwork::Tensors SphericalNetwork::bind(const ParameterLayout& layout,
@@ -118,10 +121,13 @@ SphericalNetwork::Tensors SphericalNetwork::bind(const ParameterLayout& layout,
     block.contract = weight();
     block.mix = next();
   }
-  made.head = weight();
-  made.head_scale = next();
-  made.output = weight();
-  made.bias = next();
+  made.heads.resize(static_cast<std::size_t>(heads_));
+  for (Head& head : made.heads) {
+    head.weight = weight();
+    head.scale = next();
+    head.output = weight();
+    head.bias = next();
+  }
   return made;
 }
 
@@ -135,8 +141,7 @@ void SphericalNetwork::initialise(const ParameterLayout& layout, const at::Tenso
                                   at::Generator& generator) const {
   const Tensors made = bind(layout, flat);
   const auto width = static_cast<double>(width_);
-  for (at::Tensor weight : {made.embed.whole, made.head.whole, made.output.whole})
-    weight.normal_(0, 1, generator);
+  at::Tensor(made.embed.whole).normal_(0, 1, generator);
   at::Tensor(made.embed_scale).fill_(std::sqrt(2 / width));
   for (const Block& block : made.blocks) {
     at::Tensor(block.expand.whole).normal_(0, 1, generator);
@@ -144,8 +149,12 @@ void SphericalNetwork::initialise(const ParameterLayout& layout, const at::Tenso
     at::Tensor(block.scale).fill_(std::sqrt(2 / (kWider * width)));
     at::Tensor(block.mix).fill_(1 / std::sqrt(width));
   }
-  at::Tensor(made.head_scale).fill_(1); // outputs are not normalised, so it is their size
-  at::Tensor(made.bias).zero_();
+  for (const Head& head : made.heads) {
+    at::Tensor(head.weight.whole).normal_(0, 1, generator);
+    at::Tensor(head.output.whole).normal_(0, 1, generator);
+    at::Tensor(head.scale).fill_(1); // outputs are not normalised, so it is their size
+    at::Tensor(head.bias).zero_();
+  }
   project(made);
 }
 
@@ -159,8 +168,10 @@ void SphericalNetwork::project(const Tensors& parameters) {
     unit(block.expand);
     unit(block.contract);
   }
-  unit(parameters.head);
-  unit(parameters.output);
+  for (const Head& head : parameters.heads) {
+    unit(head.weight);
+    unit(head.output);
+  }
 }
 
 at::Tensor SphericalNetwork::forward(const Tensors& parameters, const at::Tensor& x, Trace& trace,
@@ -184,11 +195,18 @@ at::Tensor SphericalNetwork::forward(const Tensors& parameters, const at::Tensor
     features = unit_rows(features + (step.direction - features) * mix(block), step.inverse);
   }
   trace.features = features;
-  trace.head_product = without_bias(features, parameters.head, workspace);
-  trace.scaled = trace.head_product * parameters.head_scale;
-  if (probe != nullptr)
-    probe->see_features(parameters.output.whole, trace.scaled);
-  return product(trace.scaled, parameters.output, parameters.bias, workspace);
+  trace.heads.resize(parameters.heads.size());
+  std::vector<at::Tensor> outputs;
+  for (std::size_t i = 0; i < trace.heads.size(); ++i) {
+    const Head& head = parameters.heads[i];
+    Trace::Part& part = trace.heads[i];
+    part.product = without_bias(features, head.weight, workspace);
+    part.scaled = part.product * head.scale;
+    if (probe != nullptr)
+      probe->see_features(head.output.whole, part.scaled);
+    outputs.push_back(product(part.scaled, head.output, head.bias, workspace));
+  }
+  return outputs.size() == 1 ? outputs.front() : at::cat(outputs, 1);
 }
 
 at::Tensor SphericalNetwork::backward(const Tensors& parameters, const Tensors* gradients,
@@ -196,13 +214,23 @@ at::Tensor SphericalNetwork::backward(const Tensors& parameters, const Tensors* 
                                       Workspace& workspace) const {
   Tensors none;
   none.blocks.resize(parameters.blocks.size());
+  none.heads.resize(parameters.heads.size());
   const Tensors& to = gradients != nullptr ? *gradients : none;
-  sum_into(to.bias, gradient);
-  const at::Tensor of_scaled =
-      product_backward(trace.scaled, parameters.output, gradient, to.output.whole, workspace);
-  sum_into(to.head_scale, of_scaled * trace.head_product);
-  at::Tensor of_features = product_backward(
-      trace.features, parameters.head, of_scaled * parameters.head_scale, to.head.whole, workspace);
+  at::Tensor of_features;
+  for (std::size_t i = 0; i < trace.heads.size(); ++i) {
+    const Head& head = parameters.heads[i];
+    const Head& of_head = to.heads[i];
+    const Trace::Part& part = trace.heads[i];
+    const at::Tensor of_outputs =
+        gradient.narrow(1, static_cast<std::int64_t>(i) * outputs_, outputs_);
+    sum_into(of_head.bias, of_outputs);
+    const at::Tensor of_scaled =
+        product_backward(part.scaled, head.output, of_outputs, of_head.output.whole, workspace);
+    sum_into(of_head.scale, of_scaled * part.product);
+    const at::Tensor of_input = product_backward(
+        trace.features, head.weight, of_scaled * head.scale, of_head.weight.whole, workspace);
+    of_features = i == 0 ? of_input : of_features + of_input;
+  }
   for (std::size_t i = trace.steps.size(); i-- > 0;) {
     const Block& block = parameters.blocks[i];
     const Block& of_block = to.blocks[i];

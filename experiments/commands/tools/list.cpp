@@ -57,6 +57,20 @@ void list_keys(const Schema& schema, const std::string& block, bool json) {
   }
 }
 
+/// The keys of other blocks for which an agent has its own default.
+Json run_defaults(const learner::RunDefaults& run) {
+  Json made = Json::object();
+  const auto add = [&](const char* key, double value) {
+    if (value > 0) {
+      made[key] = value;
+    }
+  };
+  add("replay.n_step", run.n_step);
+  add("replay.samples_per_insert / batch_size", run.updates_per_step);
+  add("learner.publish_period", run.publish_period);
+  return made;
+}
+
 void list_agents(const std::string& plugin, bool json) {
   Json all = Json::array();
   for (const learner::AgentKind& kind :
@@ -78,13 +92,21 @@ void list_agents(const std::string& plugin, bool json) {
                      {"actions", learner::action_text(kind.actions)},
                      {"recurrent", kind.recurrent},
                      {"replicas", true},
-                     {"asynchronous", kind.asynchronous}});
+                     {"asynchronous", kind.asynchronous},
+                     {"defaults", run_defaults(kind.run)}});
     } else {
       std::printf("%-8s %s\n         %s%s; actions: %s; replicas%s\n", kind.name.c_str(),
                   kind.help.c_str(), joined(observations, " or ").c_str(),
                   kind.recurrent ? ", also partially observed ones" : "",
                   learner::action_text(kind.actions),
                   kind.asynchronous ? ", also asynchronous ones" : "");
+      if (const Json own = run_defaults(kind.run); !own.empty()) {
+        std::string text;
+        for (const auto& [key, value] : own.items()) {
+          text += (text.empty() ? "" : ", ") + key + " " + number_text(value.get<double>());
+        }
+        std::printf("         defaults: %s\n", text.c_str());
+      }
     }
   }
   if (json) {

@@ -148,6 +148,7 @@ AgentKind bc_agent() {
                                .both = true,
                                .actions = ActionKind::any,
                                .metrics = {"loss", "gradient_norm"},
+                               .run = {.n_step = 1},
                                .options = agents::Bc::descriptor()},
                               members, problems, make_bc_agent);
 }

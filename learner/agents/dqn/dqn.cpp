@@ -7,6 +7,7 @@
 #include "learner/agents/parts/choices.hpp"
 #include "learner/agents/parts/network_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
+#include "learner/agents/parts/value_streams.hpp"
 #include "learner/nn/categorical.hpp"
 #include "learner/nn/kernels/normal.hpp"
 #include "learner/policy_graph/graph_layers.hpp"
@@ -14,19 +15,28 @@
 namespace troupe::learner {
 namespace {
 
+/// The layers before the last hidden one, which belongs to the streams of values.
+std::vector<std::int64_t> shared_layers(const DqnConfig& config) {
+  std::vector<std::int64_t> widths = config.layers;
+  if (!widths.empty())
+    widths.pop_back();
+  return widths;
+}
+
 /// The values of all choices, or the logits of their distributions.
 class QNetwork {
 public:
   QNetwork(const DqnConfig& config, const replay::TransitionSpec& transitions)
       : choices_(one_choice(transitions, "dqn")),
         support_{config.atoms, config.value_minimum, config.value_maximum},
-        torso_(layout_, "dqn", transitions, {.encoder = config.encoder, .widths = config.layers}),
-        advantage_(layout_, "advantage", torso_.features(), choices_ * support_.atoms,
-                   config.noisy) {
-    if (config.dueling)
-      value_ = Linear(layout_, "value", torso_.features(), support_.atoms, config.noisy);
-    dueling_ = config.dueling;
-  }
+        torso_(layout_, "dqn", transitions,
+               {.encoder = config.encoder, .widths = shared_layers(config)}),
+        streams_(layout_, {.features = torso_.features(),
+                           .hidden = config.layers.empty() ? 0 : config.layers.back(),
+                           .choices = choices_,
+                           .atoms = support_.atoms,
+                           .dueling = config.dueling,
+                           .noisy = config.noisy}) {}
 
   const ParameterLayout& layout() const { return layout_; }
   std::int64_t choices() const { return choices_; }
@@ -36,30 +46,21 @@ public:
   at::Tensor initial(at::Generator& generator) const {
     const at::Tensor flat = at::zeros({layout_.count()}, at::kFloat);
     torso_.initialise(layout_, flat, generator);
-    advantage_.initialise(layout_, flat, generator);
-    if (dueling_)
-      value_.initialise(layout_, flat, generator);
+    streams_.initialise(layout_, flat, generator);
     return flat;
   }
 
   /// [batch, choices, atoms]
   at::Tensor forward(const Leaves& leaves, const Observed& observation,
                      const NoiseSource* noise) const {
-    const at::Tensor x = torso_.forward(leaves, observation);
-    const at::Tensor out =
-        advantage_.forward(leaves, x, noise).view({-1, choices_, support_.atoms});
-    if (!dueling_)
-      return out;
-    return out - out.mean(1, true) + value_.forward(leaves, x, noise).view({-1, 1, support_.atoms});
+    return streams_.forward(leaves, torso_.forward(leaves, observation), noise);
   }
 
-  /// Describes the network without noise. The mean of the advantages and the value are linear, so
-  /// that they become one layer.
+  /// Describes the network without noise.
   PolicyGraph describe(const Leaves& leaves, const replay::TransitionSpec& transitions) const {
     PolicyGraph graph = graph_of(transitions);
     torso_.describe(leaves, transitions, graph);
-    add_linear(graph, centred(advantage_.weight(leaves), value_.weight(leaves)),
-               centred(advantage_.bias(leaves).unsqueeze(0), value_.bias(leaves)).squeeze(0));
+    streams_.describe(leaves, graph);
     graph.actions = {
         {.kind = is_distribution() ? GraphAction::Kind::distribution : GraphAction::Kind::choice,
          .choices = choices_,
@@ -77,22 +78,11 @@ public:
   }
 
 private:
-  /// Combines advantages [rows, choices * atoms] and values, [rows, atoms] or convertible by
-  /// view(), to [rows, choices * atoms].
-  at::Tensor centred(const at::Tensor& advantage, const at::Tensor& value) const {
-    if (!dueling_)
-      return advantage;
-    const at::Tensor each = advantage.reshape({-1, choices_, support_.atoms});
-    return (each - each.mean(1, true) + value.reshape({-1, 1, support_.atoms})).flatten(1);
-  }
-
   ParameterLayout layout_;
   std::int64_t choices_;
   Support support_;
   Torso torso_;
-  Linear advantage_;
-  Linear value_;
-  bool dueling_ = false;
+  ValueStreams streams_;
 };
 
 class DqnPolicy : public NetworkPolicy<QNetwork> {
@@ -131,7 +121,7 @@ private:
               std::span<float> actions) {
     at::NoGradGuard no_gradient;
     const at::Tensor outputs = network().forward(leaves(), seen(observations, actions), noise);
-    const at::Tensor best = network().values(outputs).argmax(1).to(at::kFloat);
+    const at::Tensor best = best_choices(network().values(outputs)).to(at::kFloat);
     std::copy_n(best.const_data_ptr<float>(), actions.size(), actions.data());
   }
 
@@ -218,6 +208,7 @@ Members members(DqnConfig& config) {
                {"value_minimum", &config.value_minimum},
                {"value_maximum", &config.value_maximum},
                {"learning_rate", &config.learning_rate},
+               {"adam_epsilon", &config.adam_epsilon},
                {"target_period", &config.target_period},
                {"gradient_norm", &config.gradient_norm},
                {"precision", &config.precision},
@@ -249,6 +240,7 @@ AgentKind dqn_agent() {
                                 .both = true,
                                 .actions = ActionKind::choice,
                                 .metrics = {"critic_loss", "q_mean", "gradient_norm"},
+                                .run = {.n_step = 1, .updates_per_step = 0.25, .publish_period = 1},
                                 .options = agents::Dqn::descriptor()},
                                members, problems, make_dqn_agent);
 }

@@ -22,6 +22,7 @@ struct DqnConfig {
   double value_minimum = 0;
   double value_maximum = 100;
   double learning_rate = 3e-4;
+  double adam_epsilon = 1e-8;
   int target_period = 500;
   double gradient_norm = 10;
   EpsilonConfig epsilon{};

@@ -291,6 +291,7 @@ AgentKind drqv2_agent() {
        .states = false,
        .pixels = true,
        .metrics = {"critic_loss", "policy_loss", "q_mean", "gradient_norm"},
+       .run = {.n_step = 3, .updates_per_step = 0.5, .publish_period = 1},
        .options = agents::Drqv2::descriptor()},
       members, problems, make_drqv2_agent);
 }

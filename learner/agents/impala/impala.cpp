@@ -127,6 +127,7 @@ AgentKind impala_agent() {
        .actions = ActionKind::any,
        .recurrent = true,
        .metrics = {"policy_loss", "value_loss", "entropy", "weight", "gradient_norm", "sample_age"},
+       .run = {.publish_period = 1},
        .options = agents::Impala::descriptor()},
       members, problems, make_impala_agent);
 }

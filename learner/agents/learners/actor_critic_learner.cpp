@@ -30,7 +30,8 @@ ActorCriticLearner::ActorCriticLearner(const Setting& setting, ActorCritic netwo
                                        const replay::TransitionSpec& transitions)
     : GroupReplica({.learning_rate = setting.learning_rate,
                     .gradient_norm = setting.gradient_norm,
-                    .precision = setting.precision},
+                    .precision = setting.precision,
+                    .adam_epsilon = setting.adam_epsilon},
                    network.layout()),
       network_(std::move(network)),
       transitions_(transitions),

@@ -29,6 +29,7 @@ class ActorCriticLearner : public GroupReplica {
 public:
   struct Setting {
     double learning_rate = 0;
+    double adam_epsilon = kAdamEpsilon;
     double gradient_norm = 0;
     std::string precision;
     EntropyConfig entropy;

@@ -10,7 +10,7 @@ void GroupReplica::build(ReplicaContext& context) {
   begin(context, setting_.precision);
   at::Generator generator = at::detail::createCPUGenerator(context.seed());
   group_.build(context, initial(generator).to(options()), setting_.learning_rate,
-               setting_.gradient_norm);
+               setting_.gradient_norm, 0, setting_.adam_epsilon);
   leaves_ = leaves_of(group_.layout(), group_.flat(), group_.gradient());
 }
 

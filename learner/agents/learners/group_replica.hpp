@@ -17,6 +17,7 @@ public:
     double gradient_norm = 0;
     std::string precision;
     bool target = false; // checkpoints also contain the target network
+    double adam_epsilon = kAdamEpsilon;
   };
 
   void build(ReplicaContext& context) override;

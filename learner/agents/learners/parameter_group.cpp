@@ -8,13 +8,13 @@
 namespace troupe::learner {
 
 void ParameterGroup::build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
-                           double max_gradient_norm, double weight_decay) {
+                           double max_gradient_norm, double weight_decay, double adam_epsilon) {
   flat_ = initial;
   gradient_ = at::zeros_like(flat_);
   learning_rate_ = learning_rate;
   max_gradient_norm_ = max_gradient_norm;
   schedule_ = context.learning_rates();
-  auto adam = std::make_unique<FusedAdam>(flat_, learning_rate, weight_decay);
+  auto adam = std::make_unique<FusedAdam>(flat_, learning_rate, weight_decay, adam_epsilon);
   adam_ = adam.get();
   optimizer_ = context.wrap_optimizer(std::move(adam));
   optimizer_->set_max_gradient_norm(max_gradient_norm);

@@ -24,7 +24,7 @@ public:
   /// `initial`: the initial parameters on their device, equal on all replicas. `learning_rate`: the
   /// peak; the context's schedule determines the rate of each update.
   void build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
-             double max_gradient_norm, double weight_decay = 0);
+             double max_gradient_norm, double weight_decay = 0, double adam_epsilon = kAdamEpsilon);
 
   const ParameterLayout& layout() const { return layout_; }
   at::Tensor& flat() { return flat_; }

@@ -10,7 +10,8 @@ QLearner::QLearner(const Setting& setting, ParameterLayout layout)
     : GroupReplica({.learning_rate = setting.learning_rate,
                     .gradient_norm = setting.gradient_norm,
                     .precision = setting.precision,
-                    .target = true},
+                    .target = true,
+                    .adam_epsilon = setting.adam_epsilon},
                    std::move(layout)),
       target_period_(setting.target_period) {}
 

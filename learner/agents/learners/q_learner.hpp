@@ -17,6 +17,7 @@ public:
     double gradient_norm = 0;
     std::string precision;
     int target_period = 1; // updates
+    double adam_epsilon = kAdamEpsilon;
   };
 
   void build(ReplicaContext& context) final;
@@ -61,7 +62,8 @@ private:
       : QLearner({.learning_rate = config.learning_rate,
                   .gradient_norm = config.gradient_norm,
                   .precision = config.precision,
-                  .target_period = config.target_period},
+                  .target_period = config.target_period,
+                  .adam_epsilon = config.adam_epsilon},
                  network.layout()),
         config_(config),
         transitions_(transitions),

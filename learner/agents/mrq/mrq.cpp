@@ -207,16 +207,16 @@ void Mrq::learn_policy(const at::Tensor& state) {
 }
 
 void Mrq::learn_values(const TensorMap& batch) {
-  at::Tensor weight = steps_within(batch, 1, options()).view({-1});
-  if (batch.contains("weight"))
-    weight = weight * batch.at("weight").to(options());
+  const at::Tensor within = steps_within(batch, 1, options()).view({-1});
+  const at::Tensor weight =
+      batch.contains("weight") ? within * batch.at("weight").to(options()) : within;
   const at::Tensor target = target_values(batch);
   const at::Tensor state = encoder_.first_features();
   const at::Tensor action = batch.at("action").select(1, 0).contiguous().to(options());
   const at::Tensor priorities =
       learn_critics(encoder_.pair_features(Which::current, state, action), target, weight);
   if (batch.contains("weight"))
-    in_update().tell_rows(priorities);
+    in_update().tell_rows(at::where(within > 0, priorities, at::ones_like(priorities)));
   learn_policy(state);
 }
 
@@ -356,6 +356,7 @@ AgentKind mrq_agent() {
        .metrics = {"critic_loss", "policy_loss", "q_mean", "encoder_loss", "dynamics_loss",
                    "reward_loss", "termination_loss", "contrast_loss", "reward_scale",
                    "gradient_norm"},
+       .run = {.updates_per_step = 1},
        .options = agents::Mrq::descriptor()},
       members, problems, make_mrq_agent);
 }

@@ -6,8 +6,8 @@
 
 #include <torch/types.h>
 
+#include "learner/agents/parts/choices.hpp"
 #include "learner/agents/parts/observed.hpp"
-#include "learner/nn/kernels/ops.hpp"
 #include "learner/policy_graph/graph_layers.hpp"
 
 namespace troupe::learner {
@@ -108,11 +108,7 @@ at::Tensor ActorCriticPolicy::head_of(const Observations& observations,
   at::NoGradGuard no_gradient;
   at::Tensor state = acting_state(observations, state_size());
   const at::Tensor out = network().head(leaves(), seen(observations, actions), state);
-  if (!all_finite(out))
-    for (std::int64_t row = 0; row < out.size(0); ++row)
-      if (!all_finite(out[row]))
-        throw std::runtime_error("NaN or infinity in the policy's action of row "
-                                 + std::to_string(row));
+  require_finite_rows(out);
   return out.contiguous();
 }
 

@@ -5,6 +5,8 @@
 
 #include <torch/types.h>
 
+#include "learner/nn/kernels/ops.hpp"
+
 namespace troupe::learner {
 
 std::int64_t one_choice(const replay::TransitionSpec& transitions, const std::string& agent) {
@@ -44,6 +46,20 @@ void check_choices(const at::Tensor& choices, std::int64_t n, std::int64_t updat
       throw std::runtime_error("row " + std::to_string(i) + " of batch tensor '" + name + "' is "
                                + std::to_string(first[i]) + " at update " + std::to_string(update)
                                + "; it must be a whole number from 0 to " + std::to_string(n - 1));
+}
+
+void require_finite_rows(const at::Tensor& outputs) {
+  if (all_finite(outputs))
+    return;
+  for (std::int64_t row = 0; row < outputs.size(0); ++row)
+    if (!all_finite(outputs[row]))
+      throw std::runtime_error("NaN or infinity in the policy's action of row "
+                               + std::to_string(row));
+}
+
+at::Tensor best_choices(const at::Tensor& values) {
+  require_finite_rows(values);
+  return values.argmax(1);
 }
 
 } // namespace troupe::learner

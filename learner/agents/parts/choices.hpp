@@ -25,4 +25,12 @@ void require_one_array(const replay::TransitionSpec& transitions, const std::str
 void check_choices(const at::Tensor& choices, std::int64_t n, std::int64_t update,
                    const char* name = "action");
 
+/// Throws std::runtime_error naming the first row of a policy's outputs, [batch, …] on the CPU,
+/// that has a NaN or infinity.
+void require_finite_rows(const at::Tensor& outputs);
+
+/// Returns the choice of greatest value in each row of `values`, [batch, choices], which must be
+/// finite.
+at::Tensor best_choices(const at::Tensor& values);
+
 } // namespace troupe::learner

@@ -24,6 +24,7 @@ class Ppo : public ActorCriticLearner {
 public:
   Ppo(const PpoConfig& config, const replay::TransitionSpec& transitions)
       : ActorCriticLearner({.learning_rate = config.learning_rate,
+                            .adam_epsilon = config.adam_epsilon,
                             .gradient_norm = config.gradient_norm,
                             .precision = config.precision,
                             .entropy = config.entropy,
@@ -149,6 +150,7 @@ Members members(PpoConfig& config) {
                {"lambda", &config.lambda},
                {"value_weight", &config.value_weight},
                {"learning_rate", &config.learning_rate},
+               {"adam_epsilon", &config.adam_epsilon},
                {"gradient_norm", &config.gradient_norm},
                {"normalise_advantages", &config.normalise_advantages},
                {"precision", &config.precision}};
@@ -187,6 +189,7 @@ AgentKind ppo_agent() {
                                 .recurrent = true,
                                 .metrics = {"policy_loss", "value_loss", "entropy", "divergence",
                                             "clipped", "gradient_norm", "sample_age"},
+                                .run = {.publish_period = 1},
                                 .options = agents::Ppo::descriptor()},
                                members, problems, make_ppo_agent);
 }

@@ -20,6 +20,7 @@ struct PpoConfig {
   int epochs = 4;              // passes over the steps of a batch
   int minibatches = 4;         // per epoch
   double learning_rate = 2.5e-4;
+  double adam_epsilon = 1e-5;
   double clip = 0.2;
   double lambda = 0.95;
   EntropyConfig entropy{};

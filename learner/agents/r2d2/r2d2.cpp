@@ -10,6 +10,7 @@
 #include "learner/agents/parts/lstm.hpp"
 #include "learner/agents/parts/network_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
+#include "learner/agents/parts/value_streams.hpp"
 #include "learner/agents/r2d2/r2d2.pb.h"
 #include "learner/policy_graph/graph_layers.hpp"
 
@@ -35,8 +36,10 @@ public:
       : choices_(one_choice(transitions, "r2d2")),
         torso_(layout_, "r2d2", transitions, {.encoder = config.encoder, .widths = config.layers}),
         lstm_(layout_, "lstm", torso_.features() + choices_ + 1, config.lstm),
-        advantage_(layout_, "advantage", config.lstm, choices_),
-        value_(layout_, "value", config.lstm, 1) {}
+        streams_(layout_, {.features = config.lstm,
+                           .hidden = config.lstm,
+                           .choices = choices_,
+                           .dueling = true}) {}
 
   const ParameterLayout& layout() const { return layout_; }
   std::int64_t choices() const { return choices_; }
@@ -46,8 +49,7 @@ public:
     const at::Tensor flat = at::zeros({layout_.count()}, at::kFloat);
     torso_.initialise(layout_, flat, generator);
     lstm_.initialise(layout_, flat, generator);
-    advantage_.initialise(layout_, flat, generator);
-    value_.initialise(layout_, flat, generator);
+    streams_.initialise(layout_, flat, generator);
     return flat;
   }
 
@@ -64,13 +66,10 @@ public:
     const at::Tensor choice = at::one_hot(last.flatten(), choices_ + 1).to(features.options());
     const at::Tensor x = at::cat({features, choice}, 1).unflatten(0, last.sizes());
     const Lstm::Output made = lstm_.forward(leaves, x, state, first);
-    const at::Tensor hidden = made.hidden.flatten(0, 1);
-    const at::Tensor advantage = advantage_.forward(leaves, hidden);
-    const at::Tensor values = advantage - advantage.mean(1, true) + value_.forward(leaves, hidden);
+    const at::Tensor values = streams_.forward(leaves, made.hidden.flatten(0, 1)).squeeze(2);
     return {values.unflatten(0, last.sizes()), made.state};
   }
 
-  /// The mean of the advantages and the value are linear, so that they become one layer.
   PolicyGraph describe(const Leaves& leaves, const replay::TransitionSpec& transitions) const {
     PolicyGraph graph = graph_of(transitions);
     torso_.describe(leaves, transitions, graph);
@@ -78,10 +77,7 @@ public:
                             .inputs = torso_.features(),
                             .outputs = torso_.features() + choices_ + 1});
     lstm_.describe(leaves, graph);
-    const at::Tensor& weight = advantage_.weight(leaves);
-    const at::Tensor& bias = advantage_.bias(leaves);
-    add_linear(graph, weight - weight.mean(1, true) + value_.weight(leaves),
-               bias - bias.mean() + value_.bias(leaves));
+    streams_.describe(leaves, graph);
     graph.actions = {{.kind = GraphAction::Kind::choice, .choices = choices_}};
     return graph;
   }
@@ -91,8 +87,7 @@ private:
   std::int64_t choices_;
   Torso torso_;
   Lstm lstm_;
-  Linear advantage_;
-  Linear value_;
+  ValueStreams streams_;
 };
 
 class R2d2Policy : public NetworkPolicy<RecurrentQ> {
@@ -142,8 +137,8 @@ private:
     const at::Tensor memory = state.narrow(1, 0, state_size() - 1);
     const RecurrentQ::Output made =
         network().forward(leaves(), x, state.narrow(1, state_size() - 1, 1).to(at::kLong), memory);
+    const at::Tensor best = best_choices(made.values.squeeze(1)).to(at::kFloat);
     memory.copy_(made.state);
-    const at::Tensor best = made.values.squeeze(1).argmax(1).to(at::kFloat);
     std::copy_n(best.const_data_ptr<float>(), actions.size(), actions.data());
   }
   void remember(const Observations& observations, std::span<const float> actions) const {
@@ -244,6 +239,7 @@ Members members(R2d2Config& config) {
                {"rescale", &config.rescale},
                {"largest_share", &config.largest_share},
                {"learning_rate", &config.learning_rate},
+               {"adam_epsilon", &config.adam_epsilon},
                {"target_period", &config.target_period},
                {"gradient_norm", &config.gradient_norm},
                {"precision", &config.precision},

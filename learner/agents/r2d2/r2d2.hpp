@@ -23,6 +23,7 @@ struct R2d2Config {
   bool rescale = true;        // transforms values by sign(x) (sqrt(|x| + 1) - 1) + x / 1000
   double largest_share = 0.9; // weight of the largest error in a priority; the rest: mean error
   double learning_rate = 5e-4;
+  double adam_epsilon = 1e-8;
   int target_period = 400;
   double gradient_norm = 40;
   EpsilonConfig epsilon{.probability = {.start = 1, .end = 0.4, .steps = 10'000}, .ladder = 7};

@@ -192,6 +192,7 @@ AgentKind sac_agent() {
                                         "al. 2018)",
                                 .metrics = {"critic_loss", "policy_loss", "q_mean", "entropy",
                                             "temperature", "gradient_norm"},
+                                .run = {.n_step = 1, .updates_per_step = 1, .publish_period = 1},
                                 .options = agents::Sac::descriptor()},
                                members, problems, make_sac_agent);
 }

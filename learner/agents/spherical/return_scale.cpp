@@ -16,9 +16,9 @@ void ReturnScale::build() {
 
 void ReturnScale::observe(ReplicaContext& context, const at::Tensor& reward,
                           const at::Tensor& discount) {
-  const at::Tensor largest = reward.abs().max().to(at::kCPU, at::kDouble);
-  const at::Tensor kept = discount.max().to(at::kCPU, at::kDouble).clamp(0, kMostDiscount);
-  at::Tensor bound = (largest / ((1 - kept) * limit_)).view({1});
+  const at::Tensor horizon = 1 - discount.to(at::kDouble).clamp(0, kMostDiscount);
+  at::Tensor bound =
+      ((reward.to(at::kDouble).abs() / horizon).max() / limit_).to(at::kCPU).view({1});
   if (context.communicator() != nullptr && context.has_collectives())
     context.all_reduce_(bound, ReduceOp::max);
   scale_.copy_(at::maximum(scale_, bound));

@@ -33,8 +33,7 @@ void add_inputs(PolicyGraph& graph, const at::Tensor& moments) {
 } // namespace
 
 SphericalNetwork SphericalPolicyShape::network(const replay::TransitionSpec& transitions) const {
-  return {learner::state_size(transitions, agent), width, blocks,
-          2 * std::int64_t{transitions.action_size}};
+  return {learner::state_size(transitions, agent), width, blocks, transitions.action_size, 2};
 }
 
 at::Tensor squashed_deviations(const at::Tensor& raw) {
@@ -101,9 +100,9 @@ std::optional<PolicyGraph> SphericalPolicy::graph() const {
     add_weightless(graph, Kind::add, network_.mix(block));
     add_weightless(graph, Kind::unit_length);
   }
-  add(parameters_.head.whole, parameters_.head_scale);
-  add_linear(graph, parameters_.output.whole.narrow(1, 0, transitions_.action_size),
-             parameters_.bias.narrow(0, 0, transitions_.action_size));
+  const SphericalNetwork::Head& means = parameters_.heads.front();
+  add(means.weight.whole, means.scale);
+  add_linear(graph, means.output.whole, means.bias);
   graph.actions = {{.kind = GraphAction::Kind::tanh, .count = transitions_.action_size}};
   return graph;
 }

@@ -144,6 +144,7 @@ AgentKind td3_agent() {
       {.name = "td3",
        .help = "twin delayed DDPG (Fujimoto et al. 2018)",
        .metrics = {"critic_loss", "policy_loss", "q_mean", "gradient_norm"},
+       .run = {.n_step = 1, .updates_per_step = 1, .publish_period = 1},
        .options = agents::Td3::descriptor()},
       members, problems, make_td3_agent);
 }

@@ -16,16 +16,16 @@ namespace {
 
 constexpr double kBeta1 = 0.9;
 constexpr double kBeta2 = 0.999;
-constexpr double kEpsilon = 1e-8;
 
 } // namespace
 
-FusedAdam::FusedAdam(at::Tensor flat, double learning_rate, double weight_decay)
+FusedAdam::FusedAdam(at::Tensor flat, double learning_rate, double weight_decay, double epsilon)
     : Optimizer({torch::optim::OptimizerParamGroup({flat})},
                 std::make_unique<torch::optim::AdamOptions>(learning_rate)),
       mean_(at::zeros_like(flat)),
       square_(at::zeros_like(flat)),
-      weight_decay_(weight_decay) {}
+      weight_decay_(weight_decay),
+      epsilon_(epsilon) {}
 
 at::Tensor FusedAdam::step(LossClosure closure) {
   at::Tensor loss;
@@ -46,7 +46,7 @@ at::Tensor FusedAdam::step(LossClosure closure) {
       parameter.mul_(decay);
     mean_.lerp_(gradient, 1 - kBeta1);
     square_.mul_(kBeta2).addcmul_(gradient, gradient, 1 - kBeta2);
-    const at::Tensor denominator = (square_.sqrt() / correction2).add_(kEpsilon);
+    const at::Tensor denominator = (square_.sqrt() / correction2).add_(epsilon_);
     parameter.addcdiv_(mean_, denominator, -rate / correction1);
     return loss;
   }
@@ -56,7 +56,7 @@ at::Tensor FusedAdam::step(LossClosure closure) {
         mean_.mutable_data_ptr<float>() + first, square_.mutable_data_ptr<float>() + first,
         last - first, 1.0f, static_cast<float>(decay), static_cast<float>(rate / correction1),
         static_cast<float>(kBeta1), static_cast<float>(kBeta2), static_cast<float>(1 / correction2),
-        static_cast<float>(kEpsilon));
+        static_cast<float>(epsilon_));
   };
   constexpr std::int64_t kGrain = 1 << 15;
   if (at::get_num_threads() == 1 || parameter.numel() < 2 * kGrain)
@@ -72,7 +72,7 @@ void FusedAdam::step_on_device(const at::Tensor& gradient, const at::Tensor& ste
   const auto& group = param_groups_.front();
   const auto step_by = [&](const auto& learning_rate) {
     at::_fused_adamw_({group.params().front()}, {gradient}, {mean_}, {square_}, {}, {steps},
-                      learning_rate, kBeta1, kBeta2, weight_decay_, kEpsilon,
+                      learning_rate, kBeta1, kBeta2, weight_decay_, epsilon_,
                       /*amsgrad=*/false, /*maximize=*/false, {}, left_out);
   };
   if (rate.defined())

@@ -250,7 +250,6 @@ TEST_CASE("The newest policy plays every sample of an agent that requires it") {
     RunConfig config = small_with(kind, 4000);
     config.deterministic = false;
     config.actors.environments_per_actor = environments;
-    config.learner.publish_period = 1;
     double oldest = -1;
     const auto look = [&](const Progress& now) {
       if (const auto age = now.learner.find("sample_age"); age != now.learner.end())

@@ -95,6 +95,27 @@ TEST_CASE("A short run is refused for the steps before learning only if its agen
   }
 }
 
+TEST_CASE("Agents have their own defaults of keys of other blocks, which a file may override") {
+  const auto plan = [](const std::string& text) { return plan_run(parse_experiment(text, "x")); };
+  const actors::RunConfig sac = plan(kGood + "sac { batch_size: 64 }");
+  CHECK(sac.replay.n_step == 1);
+  CHECK(sac.replay.samples_per_insert == 64); // one update per step
+  CHECK(sac.learner.publish_period == 1);
+  const actors::RunConfig own = plan(kGood
+                                     + "sac { } replay { n_step: 4 samples_per_insert: 2 } "
+                                       "learner { publish_period: 7 }");
+  CHECK(own.replay.n_step == 4);
+  CHECK(own.replay.samples_per_insert == 2);
+  CHECK(own.learner.publish_period == 7);
+  const actors::RunConfig general = plan(kGood + "d4pg { }");
+  CHECK(general.replay.n_step == actors::RunConfig().replay.n_step);
+  CHECK(complaint_about(kGood + "td3 { batch_size: -1 }", {}).find("td3.batch_size is -1")
+        != std::string::npos);
+  CHECK(complaint_about(kGood + "ppo { } learner { publish_period: 2 }", {})
+            .find("learner.publish_period is 2; it must be 1, because ppo learns from the actions")
+        != std::string::npos);
+}
+
 TEST_CASE("An experiment on a recording has no keys for actors and survives a round trip") {
   const std::string text = kGood + "td3 { } recording { path: \"episodes\" updates: 70 }";
   const Experiment e = parse_experiment(text, "x", {"replay.n_step=2"});

@@ -109,6 +109,24 @@ TEST_CASE("The gradient of every variation of DQN matches finite differences in 
   }
 }
 
+TEST_CASE("Both streams of a dueling network have a hidden layer, which is noisy with the others") {
+  DqnConfig config = small_dqn();
+  config.layers = {7, 5};
+  config.dueling = config.noisy = true;
+  ReplicaContext context(nullptr, 3);
+  const auto replica = make_dqn_agent(config)->make_replica(chooser());
+  replica->build(context);
+  const TensorMap parameters = replica->parameters();
+  for (const char* stream : {"value", "advantage"})
+    for (const char* part : {"weight", "weight_noise"}) {
+      CHECK(parameters.at(std::string(stream) + ".hidden." + part).sizes()
+            == at::IntArrayRef{7, 5});
+      CHECK(parameters.at(std::string(stream) + ".output." + part).size(0) == 5);
+    }
+  CHECK(parameters.contains("torso.layer0.weight"));
+  CHECK_FALSE(parameters.contains("torso.layer1.weight"));
+}
+
 TEST_CASE("Exploration decreases along the ladder of environments") {
   DqnConfig config = small_dqn();
   config.epsilon = {.probability = {.start = 0.4, .end = 0.4}, .ladder = 7};

@@ -105,6 +105,21 @@ TEST_CASE(
   CHECK(check_gradient(*agent, of_pixels(*agent), pictures, loss_of) > 40);
 }
 
+TEST_CASE("MR.Q: a sequence that begins with the last row of an episode has the least priority") {
+  const AgentPtr agent = make_mrq_agent(small_mrq());
+  ReplicaContext context(nullptr, 3);
+  const auto replica = fresh(*agent, of_states(*agent), context);
+  TensorMap batch = random_sequences(of_states(*agent), 6, 5);
+  batch["reward"].mul_(50); // errors far above 1
+  batch["first"].zero_();
+  batch["first"][2][1] = 1;
+  batch["weight"] = at::ones({6});
+  replica->step_fn(context, batch);
+  const at::Tensor priorities = replica->priorities();
+  for (std::int64_t row = 0; row < 6; ++row)
+    CHECK((priorities[row].item<double>() == 1) == (row == 2));
+}
+
 TEST_CASE("MR.Q: steps after the end of an episode count in no loss") {
   MrqConfig config = small_mrq();
   config.features.termination_weight = 0.1;

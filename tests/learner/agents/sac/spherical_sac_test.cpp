@@ -108,8 +108,11 @@ TEST_CASE("Spherical SAC: scales start at the published values, those of a head 
     all_are(prefix + "embed.scale", std::sqrt(2. / width));
     all_are(prefix + "block0.expand.scale", std::sqrt(2. / (4 * width)));
     all_are(prefix + "block0.mix", 1 / std::sqrt(1. * width));
-    all_are(prefix + "head.scale", 1);
-    all_are(prefix + "output.bias", 0);
+    for (const char* head : {"head0.", "head1."}) { // of the policy: means and deviations
+      const std::string at = prefix == "policy." ? prefix + head : prefix;
+      all_are(at + "head.scale", 1);
+      all_are(at + "output.bias", 0);
+    }
   }
 }
 
@@ -124,7 +127,8 @@ TEST_CASE("Spherical SAC: weights have length 1 after each update") {
     replica->step_fn(context, random_batch(kSpherical, 16, i));
     const TensorMap after = replica->parameters();
     CHECK(off_sphere(after) < 1e-6);
-    for (const char* moved : {"critic2.block1.expand.weight", "policy.head.weight"})
+    for (const char* moved :
+         {"critic2.block1.expand.weight", "policy.head0.head.weight", "policy.head1.head.weight"})
       CHECK((after.at(moved) - before.at(moved)).abs().max().item<double>() > 1e-3);
   }
 }
@@ -169,6 +173,18 @@ TEST_CASE("Spherical SAC: the return scale grows until returns lie within the at
   CHECK(scale_after(0.1, 0.9) == doctest::Approx(1));  // the scale does not shrink
   CHECK(scale_after(2, 0) == doctest::Approx(1));
   CHECK(scale_after(1, 1) == doctest::Approx(200)); // as if the discount were 0.999
+}
+
+TEST_CASE("Spherical SAC: a reward at the end of an episode counts once in the return scale") {
+  ReplicaContext context(nullptr, 4);
+  const auto replica = built_spherical(*make_sac_agent(spherical()), context);
+  TensorMap batch = random_batch(kSpherical, 16, 3);
+  batch["reward"].fill_(-0.5);
+  batch["discount"].fill_(0.9);
+  batch["reward"][0].fill_(100);
+  batch["discount"][0].fill_(0);
+  replica->step_fn(context, batch);
+  CHECK(replica->parameters().at("return_scale").item<double>() == doctest::Approx(20));
 }
 
 TEST_CASE("Spherical SAC: replicas on shares of the batch stay equal") {

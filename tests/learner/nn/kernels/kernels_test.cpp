@@ -178,8 +178,9 @@ TEST_CASE("The fused Adam with weight decay makes the steps of torch::optim::Ada
     at::Tensor theirs = mine.clone();
     mine.mutable_grad() = at::zeros_like(mine);
     theirs.mutable_grad() = at::zeros_like(theirs);
-    FusedAdam fused(mine, 1e-2, 0.3);
-    torch::optim::AdamW reference({theirs}, torch::optim::AdamWOptions(1e-2).weight_decay(0.3));
+    FusedAdam fused(mine, 1e-2, 0.3, 0.05);
+    torch::optim::AdamW reference({theirs},
+                                  torch::optim::AdamWOptions(1e-2).weight_decay(0.3).eps(0.05));
     for (int i = 0; i < 50; ++i) {
       const at::Tensor gradient = uniform({1003}, static_cast<std::uint64_t>(100 + i));
       mine.mutable_grad().copy_(gradient);
