@@ -103,14 +103,12 @@ void add_weightless(PolicyGraph& graph, GraphLayer::Kind kind, const at::Tensor&
                           .gain = numbers(gain)});
 }
 
-void fold_moments(const at::Tensor& moments, LayerTensors& first) {
-  const at::Tensor wide = moments.to(at::kDouble);
-  const std::int64_t columns = wide.numel() / 2;
-  const at::Tensor mean = wide.narrow(0, 0, columns);
-  const at::Tensor weight =
-      first.weight.to(at::kDouble) * wide.narrow(0, columns, columns).unsqueeze(1);
-  first.bias = (first.bias.to(at::kDouble) - mean.matmul(weight)).to(at::kFloat);
-  first.weight = weight.to(at::kFloat);
+void add_moments(PolicyGraph& graph, const at::Tensor& moments) {
+  const std::int64_t columns = moments.numel() / 2;
+  add_weightless(graph, GraphLayer::Kind::affine, at::ones({columns}, at::kFloat),
+                 -moments.narrow(0, 0, columns));
+  add_weightless(graph, GraphLayer::Kind::affine, moments.narrow(0, columns, columns),
+                 at::zeros({columns}, at::kFloat));
 }
 
 void add_mlp(PolicyGraph& graph, const Mlp& mlp, const std::vector<LayerTensors>& parameters) {

@@ -30,9 +30,10 @@ void add_weightless(PolicyGraph& graph, GraphLayer::Kind kind, const at::Tensor&
                     const at::Tensor& bias = {},
                     GraphLayer::Activation activation = GraphLayer::Activation::none);
 
-/// Changes the first layer so that it takes raw states instead of states normalised by `moments`
-/// (RunningMoments::published()).
-void fold_moments(const at::Tensor& moments, LayerTensors& first);
+/// Adds layers that normalise states by `moments` (RunningMoments::published()). They subtract
+/// before they multiply, as acting does: a product of the state and a large inverse deviation would
+/// cancel against the mean and lose its digits.
+void add_moments(PolicyGraph& graph, const at::Tensor& moments);
 /// Adds the layers of an MLP, including residual ones. It follows a picture's encoder or takes
 /// states.
 void add_mlp(PolicyGraph& graph, const Mlp& mlp, const std::vector<LayerTensors>& parameters);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -237,6 +238,27 @@ void GraphRunner::choose(std::span<float> action) const {
     from += part.outputs();
     to += part.count;
   }
+}
+
+double GraphRunner::choice_margin() const {
+  double margin = std::numeric_limits<double>::infinity();
+  const float* from = x_.data();
+  for (const GraphAction& part : graph_.actions) {
+    const bool expects = part.kind == GraphAction::Kind::distribution;
+    double best = -std::numeric_limits<double>::infinity();
+    double next = best;
+    double largest = expects ? std::max(std::abs(part.minimum), std::abs(part.maximum)) : 0;
+    for (std::int64_t k = 0; k < part.choices; ++k) {
+      const double value = expects ? expectation(from + k * part.atoms, part) : from[k];
+      largest = std::max(largest, std::abs(value));
+      next = std::max(next, std::min(best, value));
+      best = std::max(best, value);
+    }
+    if (part.choices > 1)
+      margin = std::min(margin, largest > 0 ? (best - next) / largest : 0);
+    from += part.outputs();
+  }
+  return margin;
 }
 
 void GraphRunner::act(std::span<const std::byte> frames, std::span<const float> vectors,

@@ -27,6 +27,11 @@ public:
            std::span<float> state, std::span<float> action);
   /// The outputs of the last layer in the most recent act().
   std::span<const float> outputs() const { return x_; }
+  /// By how much the best choice of the most recent act() exceeds the next one, relative to the
+  /// largest absolute value of a choice or, for distributions, of their range. The smallest margin
+  /// of all components; infinity without choices. Where it is tiny, another order of summation may
+  /// choose otherwise.
+  double choice_margin() const;
 
 private:
   void enter(std::span<const std::byte> frames);

@@ -71,7 +71,7 @@ std::optional<PolicyGraph> DeterministicPolicy::graph() const {
   PolicyGraph graph = graph_of(transitions_);
   auto layers = layers_.bind(layout_, parameters_);
   if (normalised_)
-    fold_moments(layout_.stored_view(parameters_, 0), layers.front());
+    add_moments(graph, layout_.stored_view(parameters_, 0));
   if (pixels_) {
     add_encoder(graph, transitions_, encoder_, encoder_.bind(layout_, parameters_));
     layers[0].weight = rows_by_channel(encoder_, layers[0].weight);

@@ -54,7 +54,7 @@ PolicyGraph StatePolicy::layers(std::int64_t outputs) const {
   PolicyGraph graph = graph_of(transitions_);
   auto layers = mlp_.bind(layout_, parameters_);
   if (normalised_)
-    fold_moments(layout_.stored_view(parameters_, 0), layers.front());
+    add_moments(graph, layout_.stored_view(parameters_, 0));
   layers.back().weight = layers.back().weight.narrow(1, 0, outputs);
   layers.back().bias = layers.back().bias.narrow(0, 0, outputs);
   add_mlp(graph, mlp_, layers);

@@ -20,13 +20,11 @@ constexpr double kHalfRange = (kMostLogarithm - kLeastLogarithm) / 2;
 /// Adds the network's input: the state, normalised if there are moments, and a constant, scaled to
 /// length 1.
 void add_inputs(PolicyGraph& graph, const at::Tensor& moments) {
-  const std::int64_t size = graph.inputs;
-  const at::Tensor gain =
-      moments.defined() ? moments.narrow(0, size, size) : at::ones({size}, at::kFloat);
-  const at::Tensor bias =
-      moments.defined() ? -moments.narrow(0, 0, size) * gain : at::zeros({size}, at::kFloat);
+  if (moments.defined())
+    add_moments(graph, moments);
+  const at::Tensor gain = at::ones({graph.inputs}, at::kFloat);
   const at::Tensor constant = at::full({1}, SphericalNetwork::kConstantInput, at::kFloat);
-  add_weightless(graph, GraphLayer::Kind::affine, gain, at::cat({bias, constant}));
+  add_weightless(graph, GraphLayer::Kind::affine, gain, at::cat({at::zeros_like(gain), constant}));
   add_weightless(graph, GraphLayer::Kind::unit_length);
 }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <span>
+#include <string>
 
 #include "learner/policy_graph/graph_runner.hpp"
 #include "learner/policy_graph/weight_type.hpp"
@@ -69,15 +71,16 @@ std::vector<Case> cases() {
       {"r2d2", "encoder: \"nature\"", seen_choice}};
 }
 
-/// A policy with random parameters.
-std::unique_ptr<Policy> random_policy(const Agent& agent,
-                                      const replay::TransitionSpec& transitions) {
+/// A policy with random parameters. The first ones are replaced by `moments`.
+std::unique_ptr<Policy> random_policy(const Agent& agent, const replay::TransitionSpec& transitions,
+                                      const std::vector<float>& moments = {}) {
   auto policy = agent.make_policy(transitions);
   std::mt19937 random(3);
   std::normal_distribution<float> normal(0, 0.15F);
   std::vector<float> parameters(static_cast<std::size_t>(policy->parameter_count()));
   for (float& parameter : parameters)
     parameter = normal(random);
+  std::copy(moments.begin(), moments.end(), parameters.begin());
   policy->load(parameters);
   return policy;
 }
@@ -135,6 +138,70 @@ TEST_CASE("The exported layers of every built-in agent act as its policy, step a
     for (std::size_t i = 0; i < state.size(); ++i)
       CHECK(same_state[i] == doctest::Approx(state[i]).epsilon(1e-5));
   }
+}
+
+TEST_CASE("A constant element of an observation is normalised as the policy normalises it") {
+  const replay::TransitionSpec states{.frame = kState, .action_size = 3};
+  constexpr std::size_t kElements = 7;
+  constexpr float kConstant = 300.7F;
+  std::vector<float> moments(2 * kElements, 0); // the means, then the inverse deviations
+  std::fill(moments.begin() + kElements, moments.end(), 1.F);
+  moments[3] = kConstant;
+  moments[kElements + 3] = 1e4F; // of a variance of 0
+  for (const Case& one : std::vector<Case>{
+           {"td3", "", states},
+           {"sac", "", states},
+           {"sac",
+            "spherical: true policy_layers: [16] policy_blocks: 1 critic_layers: [16] "
+            "critic_blocks: 1",
+            states}}) {
+    CAPTURE(one.agent);
+    CAPTURE(one.keys);
+    const AgentPtr agent =
+        small_agent(*find_agent(one.agent), "normalise_observations: true " + one.keys);
+    const auto transitions = stored_by(*agent, one.transitions);
+    const auto policy = random_policy(*agent, transitions, moments);
+    GraphRunner runner(policy->graph().value());
+    std::mt19937 random(5);
+    std::vector<float> action(3);
+    std::vector<float> same(3);
+    for (int step = 0; step < 50; ++step) {
+      auto whole = random_observation(transitions, random);
+      std::memcpy(whole.data() + 3 * sizeof kConstant, &kConstant, sizeof kConstant);
+      policy->act(whole, 1, action);
+      runner.act(whole, {}, {}, same);
+      for (std::size_t i = 0; i < action.size(); ++i)
+        CHECK(same[i] == doctest::Approx(action[i]).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("The margin of a choice is relative to the largest value, and the smallest one counts") {
+  PolicyGraph graph{.inputs = 5,
+                    .actions = {{.kind = GraphAction::Kind::choice, .choices = 3},
+                                {.kind = GraphAction::Kind::choice, .choices = 2}}};
+  GraphRunner runner(graph);
+  const auto margin = [&](std::vector<float> values) {
+    std::vector<float> action(2);
+    runner.act(std::as_bytes(std::span(values)), {}, {}, action);
+    return runner.choice_margin();
+  };
+  CHECK(margin({-4, 2, 1, 8, 2}) == doctest::Approx(0.25)); // (2 - 1) / 4
+  CHECK(margin({-4, 2, 1, 8, 7}) == doctest::Approx(0.125));
+  CHECK(margin({0, 0, 0, 8, 7}) == 0);
+  graph = {.inputs = 4,
+           .actions = {{.kind = GraphAction::Kind::distribution,
+                        .choices = 2,
+                        .atoms = 2,
+                        .minimum = 0,
+                        .maximum = 10}}};
+  GraphRunner expected(graph);
+  const std::vector<float> logits{0, 0, -50, 50}; // the means 5 and 10
+  std::vector<float> action(1);
+  expected.act(std::as_bytes(std::span(logits)), {}, {}, action);
+  CHECK(expected.choice_margin() == doctest::Approx(0.5));
+  graph = {.inputs = 1, .actions = {{.count = 1}}};
+  CHECK(std::isinf(GraphRunner(graph).choice_margin()));
 }
 
 TEST_CASE("Weights of fewer bits are rounded to the nearest value of their type") {
