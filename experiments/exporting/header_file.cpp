@@ -9,6 +9,7 @@
 #include "experiments/exporting/exported_files.hpp"
 #include "experiments/exporting/header_statements.hpp"
 #include "experiments/exporting/header_text.hpp"
+#include "experiments/exporting/samples.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 
 namespace troupe::experiments {
@@ -63,6 +64,17 @@ void add_scales(std::string& out, const PolicyContract& contract) {
 void replace_all(std::string& in, const std::string& old, const std::string& with) {
   for (std::size_t at = in.find(old); at != std::string::npos; at = in.find(old, at + with.size()))
     in.replace(at, old.size(), with);
+}
+
+/// The difference that the project's test allows, in the units of the actions.
+std::string tolerance_of(const PolicyContract& contract) {
+  double most = 1;
+  for (std::size_t i = 0; i < contract.actions.size(); ++i)
+    if (contract.actions[i].choices == 0)
+      most = std::max(most, contract.scales[i].gain);
+  char made[64];
+  std::snprintf(made, sizeof made, "%.3g", kLargestDifference * most);
+  return made;
 }
 
 constexpr const char* kPolicyClass = R"class(
@@ -161,6 +173,7 @@ void write_header(const std::filesystem::path& folder, const std::string& name,
   write_text(folder / "policy.hpp", out);
   std::string cmake = kPolicyCMake;
   replace_all(cmake, "%NAME%", name);
+  replace_all(cmake, "%TOLERANCE%", tolerance_of(contract));
   write_text(folder / "CMakeLists.txt", cmake);
   write_text(folder / "parity.cpp", kParityProgram);
 }

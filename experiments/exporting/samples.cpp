@@ -15,7 +15,7 @@
 namespace troupe::experiments {
 namespace {
 
-constexpr double kLargestDifference = 1e-4;
+constexpr double kTie = 1e-4; // of GraphRunner::choice_margin()
 
 /// A policy that acts with a graph.
 class GraphPolicy : public learner::Policy {
@@ -39,11 +39,22 @@ public:
     }
     runner_.act({whole, spec_.observations[0].bytes()}, vectors_, observations.state, actions);
   }
+  /// Whether a choice of the most recent act() was almost tied.
+  bool tied() const { return runner_.choice_margin() < kTie; }
 
 private:
   learner::GraphRunner runner_;
   const env::EnvironmentSpec& spec_;
   std::vector<float> vectors_;
+};
+
+/// A policy's action and memory while it plays.
+struct Played {
+  Played(const learner::Policy& policy, std::size_t size)
+      : action(size), state(static_cast<std::size_t>(policy.state_size())) {}
+
+  std::vector<float> action;
+  std::vector<float> state;
 };
 
 void append(const env::EnvironmentSpec& spec, std::span<const std::byte> observation,
@@ -62,41 +73,60 @@ void append(const env::EnvironmentSpec& spec, std::span<const std::byte> observa
 
 PolicySamples record_samples(const env::EnvironmentConfig& config, const PolicyContract& contract,
                              learner::Policy& policy, const learner::PolicyGraph& graph,
-                             std::uint64_t seed, std::int64_t count) {
+                             learner::WeightType weights, std::uint64_t seed, std::int64_t count) {
   env::EnvironmentConfig raw = config;
   raw.normalization = {};
   const auto environment = env::make_environment(raw);
   const env::EnvironmentSpec& spec = environment->spec();
   GraphPolicy described(graph, spec);
+  const bool rounds = weights != learner::WeightType::float32;
+  GraphPolicy rounded(learner::with_weights(graph, weights), spec);
   std::vector<std::byte> observation(spec.observation_bytes());
   std::vector<std::byte> normalised;
-  std::vector<float> chosen(spec.action.size());
-  std::vector<float> same(chosen.size());
-  std::vector<double> action(chosen.size());
-  std::vector<float> state(static_cast<std::size_t>(policy.state_size()));
-  std::vector<float> same_state(state.size());
+  const std::size_t size = spec.action.size();
+  Played chosen(policy, size);
+  Played same(policy, size);
+  Played near(policy, size); // with rounded weights
+  const auto given = [&](float number, std::size_t i) {
+    return static_cast<float>(contract.actions[i].choices > 0 ? number
+                                                              : contract.scales[i](number));
+  };
   PolicySamples made{.count = count, .frames = {}, .vectors = {}, .first = {}, .actions = {}};
+  std::int64_t left_out = 0;
   env::TimeStep step{.step_type = env::StepType::last};
   for (std::uint64_t episode = 0; static_cast<std::int64_t>(made.first.size()) < count;) {
     const bool begins = step.step_type == env::StepType::last;
     if (begins) {
       step = environment->reset(learner::split_seed(seed, {episode++}), observation);
-      std::fill(state.begin(), state.end(), 0.F);
-      std::fill(same_state.begin(), same_state.end(), 0.F);
+      for (Played* one : {&chosen, &same, &near})
+        std::fill(one->state.begin(), one->state.end(), 0.F);
+    }
+    normalised = observation;
+    normalise(contract, spec, normalised);
+    policy.act(normalised, 1, chosen.action, chosen.state);
+    described.act(normalised, 1, same.action, same.state);
+    if (rounds)
+      rounded.act(normalised, 1, near.action, near.state);
+    const std::vector<double> action(chosen.action.begin(), chosen.action.end());
+    const bool tied = described.tied() || (rounds && rounded.tied());
+    if (tied && left_out < count) {
+      ++left_out;
+      if (chosen.state.empty())
+        step = environment->step(action, observation);
+      else // its memory would contain the choice
+        step.step_type = env::StepType::last;
+      continue;
     }
     append(spec, observation, made);
     made.first.push_back(begins ? 1 : 0);
-    normalised = observation;
-    normalise(contract, spec, normalised);
-    policy.act(normalised, 1, chosen, state);
-    described.act(normalised, 1, same, same_state);
-    for (std::size_t i = 0; i < chosen.size(); ++i) {
-      const bool choice = contract.actions[i].choices > 0;
-      const double given = choice ? chosen[i] : contract.scales[i](chosen[i]);
-      made.actions.push_back(static_cast<float>(given));
-      made.largest_difference =
-          std::max(made.largest_difference, std::abs(static_cast<double>(chosen[i]) - same[i]));
-      action[i] = chosen[i];
+    for (std::size_t i = 0; i < size; ++i) {
+      made.actions.push_back(given(chosen.action[i], i));
+      if (rounds)
+        made.rounded.push_back(given(near.action[i], i));
+      if (!tied || contract.actions[i].choices == 0)
+        made.largest_difference =
+            std::max(made.largest_difference,
+                     std::abs(static_cast<double>(chosen.action[i]) - same.action[i]));
     }
     if (made.largest_difference > kLargestDifference)
       throw std::runtime_error(

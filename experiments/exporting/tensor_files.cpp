@@ -26,13 +26,14 @@ at::Tensor tensor_of(const std::vector<T>& values, std::int64_t rows, at::Scalar
 void write_samples(const std::filesystem::path& path, const PolicySamples& samples, bool picture,
                    const PolicyContract& contract) {
   const std::int64_t rows = samples.count;
-  learner::write_safetensors(
-      path,
-      {{"action", tensor_of(samples.actions, rows, at::kFloat)},
-       {"first", tensor_of(samples.first, rows, at::kByte).flatten()},
-       {"observation", tensor_of(samples.frames, rows, picture ? at::kByte : at::kFloat)},
-       {"vectors", tensor_of(samples.vectors, rows, at::kFloat)}},
-      {{"contract", contract_text(contract)}});
+  learner::TensorMap tensors{
+      {"action", tensor_of(samples.actions, rows, at::kFloat)},
+      {"first", tensor_of(samples.first, rows, at::kByte).flatten()},
+      {"observation", tensor_of(samples.frames, rows, picture ? at::kByte : at::kFloat)},
+      {"vectors", tensor_of(samples.vectors, rows, at::kFloat)}};
+  if (!samples.rounded.empty())
+    tensors["rounded_action"] = tensor_of(samples.rounded, rows, at::kFloat);
+  learner::write_safetensors(path, tensors, {{"contract", contract_text(contract)}});
 }
 
 void write_parameters(const std::filesystem::path& path, const learner::PolicyGraph& graph,

@@ -11,8 +11,8 @@ namespace troupe::experiments {
 /// Both functions write a safetensors file with the contract as the metadata "contract". They throw
 /// std::runtime_error with path and reason.
 
-/// Writes "observation" [count, …], "vectors" [count, numbers], "first" [count] and "action"
-/// [count, size].
+/// Writes "observation" [count, …], "vectors" [count, numbers], "first" [count], "action" [count,
+/// size] and, with rounded weights, "rounded_action" [count, size].
 void write_samples(const std::filesystem::path& path, const PolicySamples& samples, bool picture,
                    const PolicyContract& contract);
 

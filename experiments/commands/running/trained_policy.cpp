@@ -35,6 +35,7 @@ TrainedPolicy load_trained_policy(const std::filesystem::path& run,
                                 + " trains on data and has no policy; its parameters are "
                                   "checkpoints/*/learner.safetensors");
   TrainedPolicy made{.config = plan_run(experiment), .contract = {}, .spec = {}, .policy = {}};
+  made.config.environment.episode_log.clear(); // it is the training's
   made.contract = contract_of(made.config.environment);
   made.contract.agent = chosen_agent(experiment).kind->name;
   made.contract.experiment = experiment.name();

@@ -71,6 +71,7 @@ Exported load_exported(const std::filesystem::path& run, const ExportFlags& opti
   if (!options.contract.empty())
     check_contract(made.contract, options.contract);
   made.samples = record_samples(made.config.environment, made.contract, *trained.policy, made.graph,
+                                learner::weight_type_named(options.weights),
                                 learner::split_seed(made.config.seed, {6}),
                                 sample_count(options, made.contract));
   for (const auto type :

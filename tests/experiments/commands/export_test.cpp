@@ -19,8 +19,12 @@ namespace fs = std::filesystem;
 TEST_CASE(
     "A run's policy is exported and measured, and replaces only a policy with the same contract") {
   const SmallRun place;
-  Program program(train_small({"--json"}), place.folder.path());
+  const fs::path log = place.folder / "episodes";
+  Program program(train_small({"--json", "--set", "environment.episode_log=" + log.string()}),
+                  place.folder.path());
   REQUIRE(program.wait() == 0);
+  const std::string episodes = read_text(log);
+  CHECK_FALSE(episodes.empty());
   const std::string run = place.only_run().string();
   const fs::path out = place.folder / "policy";
   const Outcome exported = run_troupe({"export", run, "--out", out.string(), "--samples", "200",
@@ -33,6 +37,7 @@ TEST_CASE(
   CHECK(made.at("samples") == 200);
   CHECK(made.at("largest_difference").get<double>() < 1e-5);
   CHECK(made.at("mean_returns").size() == 3);
+  CHECK(read_text(log) == episodes); // the log of the training
   for (const char* file : {"contract.json", "policy.onnx", "policy.hpp", "CMakeLists.txt",
                            "policy.safetensors", "samples.safetensors", "parity.cpp"})
     CHECK(fs::file_size(out / file) > 100);

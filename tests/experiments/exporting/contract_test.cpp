@@ -1,5 +1,5 @@
 // The contract of an exported policy, and the contracts that are refused.
-#include <doctest/doctest.h>
+#include "tests/doctest_torch.hpp"
 
 #include <fstream>
 #include <stdexcept>

@@ -130,11 +130,11 @@ void write_case(const fs::path& folder, const Case& one, std::int64_t samples,
     load_random(*policy, seed, 0.1F * (1 + 0.1F * static_cast<float>(seed)));
     graph = policy->graph().value();
     contract.state_size = graph.state_size();
-    recorded = record_samples(config.environment, contract, *policy, graph, 11, kTried);
+    recorded = record_samples(config.environment, contract, *policy, graph, weights, 11, kTried);
     if (every_action_varies(recorded.actions, contract.actions.size()))
       break;
   }
-  recorded = record_samples(config.environment, contract, *policy, graph, 11, samples);
+  recorded = record_samples(config.environment, contract, *policy, graph, weights, 11, samples);
   write_text(folder / "contract.json", contract_text(contract));
   write_samples(folder / "samples.safetensors", recorded, graph.picture, contract);
   write_onnx(folder / "policy.onnx", graph, contract);
