@@ -1,6 +1,8 @@
 #include "experiments/commands/running/record_episodes.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -45,6 +47,30 @@ std::int64_t share(std::int64_t all, int parts, int part) {
 
 } // namespace
 
+std::string PlayedActions::limit_text() const {
+  char made[32];
+  return {made, std::to_chars(made, made + sizeof made, limit).ptr};
+}
+
+PlayedActions played_actions(const env::EnvironmentConfig& config) {
+  const env::ActionSpec bare = env::make_bare(config)->spec().action;
+  PlayedActions made{.minimum = bare.minimum, .maximum = bare.maximum};
+  if (!config.action_rescale)
+    made.limit = config.action_clip;
+  if (!config.action_rescale || config.action_clip >= 1)
+    return made;
+  for (std::size_t i = 0; i < bare.size(); ++i) {
+    if (bare.choices_of(i) != 0)
+      continue;
+    const bool bounded = std::isfinite(bare.minimum[i]) && std::isfinite(bare.maximum[i]);
+    const double middle = bounded ? (bare.minimum[i] + bare.maximum[i]) / 2 : 0;
+    const double half = bounded ? (bare.maximum[i] - bare.minimum[i]) / 2 : 1;
+    made.minimum[i] = middle - config.action_clip * half;
+    made.maximum[i] = middle + config.action_clip * half;
+  }
+  return made;
+}
+
 void record_episodes(const Experiment& experiment, const std::filesystem::path& folder,
                      const RecordOptions& options) {
   if (options.episodes < 1 && options.steps < 1)
@@ -74,9 +100,9 @@ void record_episodes(const Experiment& experiment, const std::filesystem::path& 
                                 .environments = lanes},
                                make, std::move(policy), transitions);
   replay::RecordingSpec spec = replay::recording_of(plain);
-  const env::ActionSpec bare = env::make_bare(config.environment)->spec().action;
-  spec.action_minimum = bare.minimum;
-  spec.action_maximum = bare.maximum;
+  const PlayedActions played = played_actions(config.environment);
+  spec.action_minimum = played.minimum;
+  spec.action_maximum = played.maximum;
   spec.log_probability = log_probability;
   const std::string& task = experiment.environment().task();
   spec.about = {{"task", task},
@@ -85,7 +111,8 @@ void record_episodes(const Experiment& experiment, const std::filesystem::path& 
                            : options.explore ? "exploring"
                                              : "best actions"},
                 {"seed", std::to_string(config.seed)},
-                {"action_repeat", std::to_string(experiment.environment().action_repeat())}};
+                {"action_repeat", std::to_string(experiment.environment().action_repeat())},
+                {"action_clip", played.limit_text()}};
   if (!random) {
     spec.about["checkpoint"] = options.checkpoint.string();
     collector.load_parameters(0, policy_parameters(config, stored, options.checkpoint));

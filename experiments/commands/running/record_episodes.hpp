@@ -5,7 +5,10 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "env/environment_config.hpp"
 #include "experiments/config/experiment.pb.h"
 #include "replay/recordings/recording.hpp"
 
@@ -21,6 +24,16 @@ struct RecordOptions {
   const std::atomic<bool>* stop = nullptr; // the recording ends early once it is true; may be null
   std::function<void(std::int64_t episode, double total_reward)> on_episode = {}; // may be empty
 };
+
+/// What an agent's continuous numbers become in the bare environment: clipped to ± `limit`, then
+/// mapped from [-1, 1] to these bounds, or played as they are where the bounds are infinite.
+struct PlayedActions {
+  std::vector<double> minimum, maximum; // a recording's action_minimum and action_maximum
+  double limit = 1;
+
+  std::string limit_text() const; // a recording's "action_clip"
+};
+PlayedActions played_actions(const env::EnvironmentConfig& config);
 
 /// Plays the experiment's environment and writes the episodes to `folder` as a recording, together
 /// with its origin ("task", "policy", "run", …). With `steps`, or when stopped, the last episode of

@@ -14,6 +14,7 @@
 #include "env/make/make.hpp"
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/running/evaluate_run.hpp"
+#include "experiments/commands/running/record_episodes.hpp"
 #include "experiments/commands/running/signals.hpp"
 #include "experiments/commands/training/recorded_estimates.hpp"
 #include "experiments/config/plan.hpp"
@@ -39,7 +40,11 @@ void check_recorded_in(const replay::RecordingSpec& spec, const Experiment& expe
   const std::string ours = std::to_string(experiment.environment().action_repeat());
   if (repeat != spec.about.end() && repeat->second != ours)
     refuse("environment.action_repeat is " + ours + "; the recording has " + repeat->second);
-  const env::ActionSpec action = env::make_bare(config)->spec().action;
+  const PlayedActions action = played_actions(config);
+  const auto clip = spec.about.find("action_clip");
+  if (clip != spec.about.end() && clip->second != action.limit_text())
+    refuse("environment.action_clip limits actions to " + action.limit_text()
+           + "; those of the recording are limited to " + clip->second);
   for (std::size_t i = 0; i < spec.action_minimum.size(); ++i)
     if (transitions.choices_of(i) == 0
         && (std::abs(spec.action_minimum[i] - action.minimum[i]) > 1e-6

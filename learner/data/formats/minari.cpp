@@ -1,5 +1,7 @@
 #include "learner/data/formats/minari.hpp"
 
+#include <charconv>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <regex>
@@ -133,6 +135,25 @@ std::string repeated(const std::string& value, const std::vector<std::int64_t>& 
   return "[" + out + "]";
 }
 
+/// Formats a bound of a Box.
+std::string bound(double number) {
+  return std::isfinite(number) ? Json(number).dump() : number < 0 ? "-Infinity" : "Infinity";
+}
+
+/// The limit to which the environment clipped the agent's numbers. 1: none, or unknown.
+double action_limit(const replay::RecordingSpec& spec, const fs::path& recording) {
+  const auto found = spec.about.find("action_clip");
+  if (found == spec.about.end())
+    return 1;
+  const char* const end = found->second.data() + found->second.size();
+  double limit = 0;
+  const auto read = std::from_chars(found->second.data(), end, limit);
+  if (read.ec != std::errc() || read.ptr != end || !(limit > 0 && limit <= 1))
+    throw DataError(recording.string() + ": its action_clip is \"" + found->second
+                    + "\"; it must be above 0 and at most 1");
+  return limit;
+}
+
 } // namespace
 
 std::int64_t import_minari(const fs::path& folder, const fs::path& out,
@@ -194,21 +215,22 @@ void export_minari(const fs::path& recording, const fs::path& folder, const std:
         + " has actions of both numbers and choices, for which Minari has no "
           "array; export one with only one kind");
   const std::vector<std::int64_t> numbers_of_action{spec.action_size};
-  const bool bounded = !spec.action_minimum.empty() && !chooses;
+  const double limit = action_limit(spec, recording);
+  const bool known = !spec.action_minimum.empty() && !chooses;
   const auto low = [&](std::int64_t k) {
-    return bounded ? spec.action_minimum[static_cast<std::size_t>(k)] : -1.0;
+    return known ? spec.action_minimum[static_cast<std::size_t>(k)] : -1.0;
   };
   const auto high = [&](std::int64_t k) {
-    return bounded ? spec.action_maximum[static_cast<std::size_t>(k)] : 1.0;
+    return known ? spec.action_maximum[static_cast<std::size_t>(k)] : 1.0;
   };
   std::string action_space;
   if (!chooses) {
-    Json lows = Json::array(), highs = Json::array();
+    std::string lows, highs;
     for (int k = 0; k < spec.action_size; ++k) {
-      lows.push_back(low(k));
-      highs.push_back(high(k));
+      lows += (k == 0 ? "" : ", ") + bound(low(k));
+      highs += (k == 0 ? "" : ", ") + bound(high(k));
     }
-    action_space = box("float32", numbers_of_action, lows.dump(), highs.dump());
+    action_space = box("float32", numbers_of_action, "[" + lows + "]", "[" + highs + "]");
   } else if (spec.action_size == 1) {
     action_space =
         Json{{"type", "Discrete"}, {"dtype", "int64"}, {"start", 0}, {"n", spec.action_choices[0]}}
@@ -256,8 +278,11 @@ void export_minari(const fs::path& recording, const fs::path& folder, const std:
       action = action.to(at::kLong);
       action = spec.action_size == 1 ? action.flatten() : action;
     }
-    for (std::int64_t k = 0; !chooses && k < spec.action_size; ++k)
-      action.select(1, k).clamp_(-1, 1).add_(1).mul_((high(k) - low(k)) / 2).add_(low(k));
+    for (std::int64_t k = 0; !chooses && k < spec.action_size; ++k) {
+      const at::Tensor numbers = action.select(1, k).clamp_(-limit, limit);
+      if (std::isfinite(low(k)) && std::isfinite(high(k))) // others are played as they are
+        numbers.add_(1).mul_((high(k) - low(k)) / 2).add_(low(k));
+    }
     file->add(group + "/actions", action);
     file->add(group + "/rewards",
               column_of(episode, replay::kReward, 1, at::kFloat).flatten().to(at::kDouble));

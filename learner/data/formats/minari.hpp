@@ -16,8 +16,10 @@ std::int64_t import_minari(const std::filesystem::path& folder, const std::files
                            const std::string& observation = {});
 
 /// Writes a recording to a new folder as a Minari data set with the name `name`
-/// ("half_cheetah/medium-v0"). Throws std::invalid_argument for actions that mix continuous numbers
-/// and choices, DataError, and replay::StorageError.
+/// ("half_cheetah/medium-v0"). Actions are those of the environment: clipped as it clipped them,
+/// and scaled to its bounds; numbers without finite bounds are written as they are. Throws
+/// std::invalid_argument for actions that mix continuous numbers and choices, DataError, and
+/// replay::StorageError.
 void export_minari(const std::filesystem::path& recording, const std::filesystem::path& folder,
                    const std::string& name);
 

@@ -82,6 +82,13 @@ TEST_CASE("Evaluating a run on recorded episodes is reproducible, and a recordin
   place.record("twice", {"--set", "environment.action_repeat=2"});
   CHECK(
       has(place.refused({"--on", "twice"}), "environment.action_repeat is 1; the recording has 2"));
+  place.record("clipped", {"--set", "environment.action_clip=0.5"});
+  CHECK(has(
+      place.refused({"--on", "clipped"}),
+      "environment.action_clip limits actions to 1; those of the recording are limited to 0.5"));
+  place.record(
+      "part", {"--set", "environment.action_clip=0.5", "--set", "environment.action_rescale=true"});
+  CHECK(has(place.refused({"--on", "part"}), "in the recording it is within -0.5"));
   place.record("long", {});
   CHECK(has(place.refused({"--on", "long"}), "the environment cuts them at 100"));
   CHECK(has(place.refused({"--on", "none"}), "is not a recording"));

@@ -117,6 +117,38 @@ deterministic: true
   CHECK(last_json(outcome.output).at("effective_episodes") > 4);
 }
 
+TEST_CASE(
+    "A recording has the bounds that actions reach, and the limit to which they are clipped") {
+  const SmallRun place;
+  const auto recorded = [&](const std::string& name, const std::string& task,
+                            const std::vector<std::string>& keys) {
+    std::vector<std::string> words{
+        "record", "small.textproto",         "--random", "--steps", "3", "--out", name,
+        "--set",  "environment.task=" + task};
+    for (const std::string& key : keys) {
+      words.emplace_back("--set");
+      words.push_back("environment." + key);
+    }
+    const Outcome outcome = run_troupe(words, place.folder.path());
+    CAPTURE(outcome.output);
+    REQUIRE(outcome.exit_code == 0);
+    return replay::Recording(place.folder / name).spec();
+  };
+  using Numbers = std::vector<double>;
+  const auto clipped = recorded("clipped", "Pendulum-v1", {"action_clip=0.5"});
+  CHECK(clipped.action_minimum == Numbers{-2});
+  CHECK(clipped.about.at("action_clip") == "0.5");
+  const auto rescaled =
+      recorded("rescaled", "Pendulum-v1", {"action_clip=0.5", "action_rescale=true"});
+  CHECK(rescaled.action_minimum == Numbers{-1});
+  CHECK(rescaled.action_maximum == Numbers{1});
+  CHECK(rescaled.about.at("action_clip") == "1");
+  const auto unbounded = recorded("unbounded", "lqr_lqr_2_1", {});
+  CHECK(unbounded.action_maximum == Numbers{INFINITY});
+  const auto part = recorded("part", "lqr_lqr_2_1", {"action_clip=0.5", "action_rescale=true"});
+  CHECK(part.action_maximum == Numbers{0.5});
+}
+
 TEST_CASE("A signal ends a recording and keeps the finished episodes") {
   const SmallRun place;
   const fs::path out = place.folder / "random";

@@ -1,5 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <span>
+
 #include <hdf5.h>
 #include <netcdf.h>
 
@@ -8,9 +13,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "learner/data/formats/array_file.hpp"
+#include "learner/data/formats/minari.hpp"
 #include "learner/data/formats/minari_spaces.hpp"
 #include "learner/data/formats/open_dataset.hpp"
 #include "learner/data/pictures/data_error.hpp"
+#include "replay/recordings/recording.hpp"
 #include "tests/learner/data/data_fixture.hpp"
 
 namespace troupe::learner::data {
@@ -248,6 +256,49 @@ TEST_CASE("NetCDF variables become columns along the label's dimension") {
   }
   write_text(folder / "bad.nc", "CDF\x01 and nothing more");
   refused({.path = folder / "bad.nc"}, "bad.nc: is not a readable NetCDF file");
+}
+
+TEST_CASE("Actions are exported to Minari as the environment played them") {
+  const TemporaryFolder folder;
+  replay::RecordingSpec spec{.frame = {"state", env::ElementType::float32, {1}},
+                             .action_size = 2,
+                             .action_minimum = {-4, -INFINITY},
+                             .action_maximum = {0, INFINITY},
+                             .about = {{"action_clip", "0.5"}}};
+  replay::Episode episode(spec);
+  const float frame[] = {0};
+  episode.begin(std::as_bytes(std::span(frame)));
+  for (const std::vector<float>& action :
+       {std::vector<float>{0.25F, 0.25F}, {-0.9F, -0.9F}, {0.5F, 2.F}})
+    episode.append(action, 1, 1, std::as_bytes(std::span(frame)));
+  const auto record = [&](const char* name) {
+    replay::RecordingWriter writer(folder / name, spec);
+    writer.add(episode);
+    writer.commit();
+    return folder / name;
+  };
+  export_minari(record("recording"), folder / "minari", "a-v0");
+  const auto metadata = nlohmann::json::parse(read_text(folder / "minari/data/metadata.json"));
+  const std::string space = metadata.at("action_space");
+  CHECK(space.find(R"("low": [-4.0, -Infinity], "high": [0.0, Infinity])") != std::string::npos);
+  const auto file = open_hdf5_arrays(folder / "minari/data/main_data.hdf5");
+  const auto& arrays = file->arrays();
+  const auto found = std::ranges::find(arrays, "episode_0/actions", &FoundArray::name);
+  REQUIRE(found != arrays.end());
+  REQUIRE(found->type == at::kFloat);
+  std::vector<float> actions(6);
+  {
+    const std::lock_guard lock(hdf5_mutex());
+    file->read(static_cast<std::size_t>(found - arrays.begin()), 0, 3, actions.data());
+  }
+  CHECK(actions == std::vector<float>{-1.5F, 0.25F, -3, -0.5F, -1, 0.5F});
+  for (const char* clip : {"0", "2", "nan", "0.5x", ""}) {
+    CAPTURE(clip);
+    spec.about["action_clip"] = clip;
+    CHECK_THROWS_AS(
+        export_minari(record(("bad" + std::string(clip)).c_str()), folder / "x", "a-v0"),
+        DataError);
+  }
 }
 
 TEST_CASE("Minari's action spaces without choices, or with lists of other lengths, are refused") {
