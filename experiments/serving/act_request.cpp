@@ -39,18 +39,24 @@ bool flag_in(const Json& body, const char* key) {
   return *found;
 }
 
+bool flag_in(const web::Request& request, const char* key) {
+  const std::string flag = request.parameter(key);
+  if (flag.size() > 1 || flag > "1")
+    refuse(std::string(key) + " is \"" + flag.substr(0, kLongestLabel) + "\" but must be 0 or 1");
+  return flag == "1";
+}
+
 ActRequest bytes_request(const web::Request& request) {
   ActRequest made{.session = request.parameter("session"),
                   .version = request.parameter("version"),
-                  .first = request.parameter("first") == "1",
+                  .first = flag_in(request, "first"),
+                  .last = flag_in(request, "last"),
                   .as_bytes = true,
                   .observations = {},
                   .bytes = request.body};
   if (made.session.size() > kLongestLabel || made.version.size() > kLongestLabel)
     refuse("session and version must be strings of at most " + std::to_string(kLongestLabel)
            + " bytes");
-  if (const std::string first = request.parameter("first"); first.size() > 1 || first > "1")
-    refuse("first is \"" + first.substr(0, kLongestLabel) + "\" but must be 0 or 1");
   return made;
 }
 
@@ -252,6 +258,7 @@ ActRequest parse_act_request(const web::Request& request) {
   ActRequest made{.session = name_in(body, "session"),
                   .version = name_in(body, "version"),
                   .first = flag_in(body, "first"),
+                  .last = flag_in(body, "last"),
                   .observations = {},
                   .bytes = {}};
   const bool one = body.contains("observation");

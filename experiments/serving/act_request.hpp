@@ -17,13 +17,15 @@ constexpr std::size_t kLongestLabel = 128;       // bytes in a session's or vers
 /// A request for actions, as far as it can be read without knowing the policy.
 ///
 /// JSON: {"observation": {NAME: numbers, …}} or {"observations": [{…}, …]}, and optionally
-/// "session", "first" and "version". Arrays may be nested. A text is the base64 form of the array's
-/// bytes, little-endian. Bytes (application/octet-stream): the arrays of one observation one after
-/// another, with session, first and version in the query; the answer is float32 numbers.
+/// "session", "first", "last" and "version". Arrays may be nested. A text is the base64 form of the
+/// array's bytes, little-endian. Bytes (application/octet-stream): the arrays of one observation
+/// one after another, with session, first, last and version in the query; the answer is float32
+/// numbers.
 struct ActRequest {
   std::string session;
   std::string version;
   bool first = false;
+  bool last = false; // the session ends with the answer
   bool many = false; // whether the answer is a list
   bool as_bytes = false;
   std::vector<nlohmann::json> observations;

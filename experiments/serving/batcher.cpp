@@ -10,11 +10,15 @@ namespace troupe::experiments::serving {
 namespace {
 
 /// Empty if all numbers are finite.
-std::string why_not_finite(std::span<const float> action) {
-  for (std::size_t i = 0; i < action.size(); ++i)
-    if (!std::isfinite(action[i]))
-      return "the policy's number " + std::to_string(i)
-             + " is not finite; its training has diverged, or the observation is too large";
+std::string why_not_finite(const Job& job) {
+  const char* const why =
+      " is not finite; its training has diverged, or the observation is too large";
+  for (std::size_t i = 0; i < job.action.size(); ++i)
+    if (!std::isfinite(job.action[i]))
+      return "the policy's number " + std::to_string(i) + why;
+  for (const float number : job.state)
+    if (!std::isfinite(number))
+      return std::string("the policy's memory") + why;
   return {};
 }
 
@@ -71,32 +75,39 @@ void Batcher::work(std::size_t least) {
 }
 
 void Batcher::compute(std::span<Job> batch) {
+  if (!act(batch) && batch.size() > 1)
+    for (Job& job : batch) // one observation must not fail the others
+      act({&job, 1});
+  if (observe_)
+    observe_(batch.size());
+}
+
+/// Computes jobs together. Returns false if the policy throws: then they have only its error.
+bool Batcher::act(std::span<Job> batch) {
   const std::size_t memory = policy_->state_size();
   const std::size_t size = policy_->action_size();
-  std::vector<std::byte*> observations;
+  std::vector<const std::byte*> observations;
   std::vector<float> states;
   std::vector<float> actions(batch.size() * size);
-  for (Job& job : batch) {
+  for (const Job& job : batch) {
     observations.push_back(job.observation.data());
     states.insert(states.end(), job.state.begin(), job.state.end());
   }
-  std::string error;
   try {
     policy_->act(observations, states, actions);
   } catch (const std::exception& failure) {
-    error = failure.what();
+    for (Job& job : batch)
+      job.error = failure.what();
+    return false;
   }
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    batch[i].error = error;
     const auto action = actions.begin() + static_cast<std::ptrdiff_t>(i * size);
     batch[i].action.assign(action, action + static_cast<std::ptrdiff_t>(size));
     const auto state = states.begin() + static_cast<std::ptrdiff_t>(i * memory);
     batch[i].state.assign(state, state + static_cast<std::ptrdiff_t>(memory));
-    if (error.empty())
-      batch[i].error = why_not_finite(batch[i].action);
+    batch[i].error = why_not_finite(batch[i]);
   }
-  if (observe_)
-    observe_(batch.size());
+  return true;
 }
 
 } // namespace troupe::experiments::serving

@@ -16,7 +16,7 @@ namespace troupe::experiments::serving {
 /// An observation that waits for its action.
 struct Job {
   std::vector<std::byte> observation; // complete, in the layout of the policy's spec
-  std::vector<float> state;           // memory before the step; the policy replaces it
+  std::vector<float> state;           // memory before the step, then after it
   std::vector<float> action;          // the result
   std::string error;                  // the reason if there is no result
   std::function<void(Job&)> done;     // called once, on any thread
@@ -52,6 +52,7 @@ public:
 private:
   void work(std::size_t least);
   void compute(std::span<Job> batch);
+  bool act(std::span<Job> batch);
 
   std::unique_ptr<ServedPolicy> policy_;
   Limits limits_;

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/serving/act_request.hpp"
+#include "experiments/serving/pending_answer.hpp"
 #include "experiments/serving/server_metrics.hpp"
 #include "experiments/web/secrets.hpp"
 
@@ -43,38 +44,6 @@ struct PolicyServer::Parts {
 
     std::int64_t updates() const { return batcher ? batcher->policy().contract().updates : -1; }
   };
-
-  /// A request that is being answered; its last job sends the answer.
-  struct Asked {
-    Reply reply;
-    std::string version;
-    std::int64_t updates = 0;
-    std::string session_name;
-    Session session;
-    std::vector<std::byte> history; // becomes the session's history once there is an action
-    bool many = false;
-    bool as_bytes = false;
-    std::vector<std::vector<float>> actions;
-    std::size_t left = 0; // number of unfinished jobs
-    std::string error;
-    Clock::time_point since;
-  };
-
-  static web::Response answer_of(const Asked& asked) {
-    if (asked.as_bytes) {
-      const std::vector<float>& action = asked.actions[0];
-      return {.type = "application/octet-stream",
-              .body = std::string(reinterpret_cast<const char*>(action.data()),
-                                  action.size() * sizeof(float)),
-              .headers = {{"X-Troupe-Version", asked.version}}};
-    }
-    Json body{{"version", asked.version}, {"updates", asked.updates}};
-    if (asked.many)
-      body["actions"] = asked.actions;
-    else
-      body["action"] = asked.actions[0];
-    return {.body = body.dump()};
-  }
 
   explicit Parts(PolicyServerOptions its_options)
       : options(std::move(its_options)), sessions(options.sessions) {
@@ -163,7 +132,7 @@ struct PolicyServer::Parts {
   }
 
   void act(const web::Request& http, const Reply& reply) {
-    const auto asked = std::make_shared<Asked>();
+    const auto asked = std::make_shared<PendingAnswer>();
     asked->reply = reply;
     asked->since = Clock::now();
     ActRequest request = parse_act_request(http);
@@ -183,23 +152,31 @@ struct PolicyServer::Parts {
       case Sessions::Taken::full:
         return finish_early(*asked,
                             busy("the server remembers " + std::to_string(options.sessions.sessions)
-                                 + " sessions already; end some, or raise --sessions"));
+                                 + " sessions already; end some with \"last\": true, or raise "
+                                   "--sessions"));
       }
       asked->session_name = request.session;
+      asked->begins = request.first;
+      asked->ends = request.last;
     }
     try {
       submit(request, asked);
     } catch (...) {
-      give_back(*asked);
+      give_back(*asked, false);
       throw;
     }
   }
 
-  void submit(const ActRequest& request, const std::shared_ptr<Asked>& asked) {
-    Session& session = asked->session;
-    const Version version = choose(request.version.empty() ? session.version : request.version);
+  void submit(const ActRequest& request, const std::shared_ptr<PendingAnswer>& asked) {
+    const Session& session = asked->session; // replaced once there is an action
+    if (!session.version.empty() && !request.version.empty() && request.version != session.version)
+      throw std::invalid_argument("the session \"" + request.session + "\" was begun by version \""
+                                  + session.version
+                                  + "\" and stays with it; begin it again with "
+                                    "\"first\": true for another one");
+    const Version version = choose(session.version.empty() ? request.version : session.version);
     const ServedPolicy& policy = version.batcher->policy();
-    asked->version = session.version = version.name;
+    asked->version = version.name;
     asked->updates = version.updates();
     asked->many = request.many;
     asked->as_bytes = request.as_bytes;
@@ -232,7 +209,7 @@ struct PolicyServer::Parts {
     asked->actions.resize(jobs.size());
     asked->left = jobs.size();
     if (!version.batcher->submit(std::move(jobs))) {
-      give_back(*asked);
+      give_back(*asked, false);
       finish_early(
           *asked,
           busy(std::to_string(options.batches.queued)
@@ -240,9 +217,10 @@ struct PolicyServer::Parts {
     }
   }
 
-  void note(const std::shared_ptr<Asked>& asked, std::size_t i, Job& job) {
+  void note(const std::shared_ptr<PendingAnswer>& asked, std::size_t i, Job& job) {
     asked->actions[i] = std::move(job.action);
     if (job.error.empty()) { // after an error the client may retry from the same state
+      asked->session.version = asked->version;
       asked->session.state = std::move(job.state);
       asked->session.history = std::move(asked->history);
     } else {
@@ -250,17 +228,24 @@ struct PolicyServer::Parts {
     }
     if (--asked->left > 0)
       return;
-    give_back(*asked);
+    give_back(*asked, asked->error.empty());
     finish_early(*asked, !asked->error.empty() ? web::error_response(500, asked->error)
-                                               : answer_of(*asked));
+                                               : asked->response());
   }
 
-  void give_back(Asked& asked) {
-    if (!asked.session_name.empty())
-      sessions.put_back(std::exchange(asked.session_name, {}), std::move(asked.session));
+  void give_back(PendingAnswer& asked, bool acted) {
+    const std::string name = std::exchange(asked.session_name, {});
+    if (name.empty())
+      return;
+    if (acted && asked.ends)
+      sessions.end(name);
+    else if (acted || !asked.begins)
+      sessions.put_back(name, std::move(asked.session));
+    else
+      sessions.undo(name);
   }
 
-  void finish_early(const Asked& asked, web::Response response) {
+  void finish_early(const PendingAnswer& asked, web::Response response) {
     metrics.answered(asked.version, response.status,
                      std::chrono::duration<double>(Clock::now() - asked.since).count());
     asked.reply(std::move(response));

@@ -26,13 +26,19 @@ std::span<const std::byte> ServedPolicy::history_of(std::span<const std::byte> o
       .last((frames - 1) * frame_bytes());
 }
 
-void ServedPolicy::act(std::span<std::byte* const> observations, std::span<float> states,
+void ServedPolicy::act(std::span<const std::byte* const> observations, std::span<float> states,
                        std::span<float> actions) {
   const std::size_t bytes = spec_.observation_bytes();
-  std::vector<const std::byte*> frames;
-  for (std::byte* const observation : observations) {
-    normalise(contract_, spec_, {observation, bytes});
-    frames.push_back(observation);
+  std::vector<const std::byte*> frames(observations.begin(), observations.end());
+  if (std::ranges::any_of(contract_.observations,
+                          [](const ContractArray& array) { return !array.mean.empty(); })) {
+    normalised_.resize(frames.size() * bytes);
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      const auto copy = std::span(normalised_).subspan(i * bytes, bytes);
+      std::ranges::copy(std::span(frames[i], bytes), copy.begin());
+      normalise(contract_, spec_, copy);
+      frames[i] = copy.data();
+    }
   }
   policy_->act({.frames = frames,
                 .frame_bytes = bytes,

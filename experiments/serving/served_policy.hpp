@@ -35,15 +35,16 @@ public:
   std::span<const std::byte> history_of(std::span<const std::byte> observation) const;
 
   /// Computes the actions [batch, action_size()] for complete observations in the layout of `spec`.
-  /// Normalises the observations in place and replaces the states [batch, state_size()]. A number
-  /// of an action is NaN if the policy's is not finite. Use from one thread at a time.
-  void act(std::span<std::byte* const> observations, std::span<float> states,
+  /// Replaces the states [batch, state_size()]. A number of an action is NaN if the policy's is not
+  /// finite. Use from one thread at a time.
+  void act(std::span<const std::byte* const> observations, std::span<float> states,
            std::span<float> actions);
 
 private:
   PolicyContract contract_;
   env::EnvironmentSpec spec_;
   std::unique_ptr<learner::Policy> policy_;
+  std::vector<std::byte> normalised_; // [batch] observations, if the contract normalises
 };
 
 } // namespace troupe::experiments::serving

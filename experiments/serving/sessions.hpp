@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -28,25 +29,33 @@ public:
   explicit Sessions(const Limits& limits, std::function<Clock::time_point()> now = &Clock::now);
 
   enum class Taken { ok, unknown, busy, full };
-  /// Moves the session out until it is put back. `begins` starts a new session in place of an old
-  /// one.
+  /// Reserves a session until put_back(), undo() or end(), and moves it out. With `begins`,
+  /// `session` is a new one; an old session of that name stays until the new one is put back.
   Taken take(const std::string& name, bool begins, Session& session);
   void put_back(const std::string& name, Session session);
+  /// Releases what take() with `begins` reserved: an old session of that name continues.
+  void undo(const std::string& name);
+  /// Forgets a session that take() has reserved.
+  void end(const std::string& name);
 
-  std::size_t size() const;
+  std::size_t size(); // without those that were idle for too long
 
 private:
   struct Entry {
     Session session;
+    bool begun = false; // has been put back before
     bool busy = false;
     Clock::time_point used;
+    std::list<std::string>::iterator place; // in idle_, unless busy
   };
+  void release(const std::string& name, Entry& entry);
   void forget_idle();
 
   Limits limits_;
   std::function<Clock::time_point()> now_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::unordered_map<std::string, Entry> entries_;
+  std::list<std::string> idle_; // sessions that are not busy, least recently used first
 };
 
 } // namespace troupe::experiments::serving

@@ -176,12 +176,19 @@ def check_policy_server(path):
     import yaml
 
     documents = list(yaml.safe_load_all(path.read_text()))
-    assert [document["kind"] for document in documents] == ["Deployment", "Service", "HorizontalPodAutoscaler"]
+    assert [document["kind"] for document in documents] == ["Deployment", "Service", "PodMonitor", "HorizontalPodAutoscaler"]
+    deployment, service, monitor, _ = documents
     for document in documents:
-        for version in VERSIONS:
+        for version in VERSIONS if document is not monitor else ():
             valid(document, version)
-    for pod in pods(documents[0]):
+    for pod in pods(deployment):
         check_pod(pod)
+        assert not any(name.startswith("prometheus.io/") for name in pod["metadata"].get("annotations", {})), "such a scrape has no token"
+        secrets = {volume["secret"]["secretName"] for volume in pod["spec"]["volumes"] if "secret" in volume}
+    assert service["spec"]["sessionAffinity"] == "ClientIP", "a session is in one replica"
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
+    endpoint, = monitor["spec"]["podMetricsEndpoints"]
+    assert {endpoint["authorization"]["credentials"]["name"], endpoint["tlsConfig"]["ca"]["secret"]["name"]} == secrets
 
 
 def main(troupe, clusters):

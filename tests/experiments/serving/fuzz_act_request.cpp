@@ -50,7 +50,7 @@ std::vector<std::string> troupe::fuzz_seeds() {
   const auto one = [](const char* json) { return std::string(1, '\0') + json; };
   const auto several = [](const char* json) { return '\x02' + std::string(json); };
   return {one(R"({"observation": {"state": [0.5, -2]}, "session": "a", "first": true})"),
-          one(R"({"observation": [[1, 2], [3, 4], [5, 6]], "version": "b"})"),
+          one(R"({"observation": [[1, 2], [3, 4], [5, 6]], "version": "b", "last": true})"),
           one(R"({"observations": [[1, 2], {"state": "AACAPwAAAEA="}]})"),
           several(R"({"observation": {"pixels": [0, 255], "count": [-1], "angle": [1e-3]}})"),
           '\x01' + std::string(8, '\x3f'),

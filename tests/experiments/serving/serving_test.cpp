@@ -13,7 +13,6 @@
 #include "experiments/serving/act_request.hpp"
 #include "experiments/serving/message_door.hpp"
 #include "experiments/serving/policy_server.hpp"
-#include "experiments/serving/sessions.hpp"
 #include "tests/experiments/mutated.hpp"
 #include "tests/experiments/serving/summing_policy.hpp"
 #include "tests/text.hpp"
@@ -291,25 +290,54 @@ TEST_CASE("Newer parameters replace older ones, and a failed reload keeps the cu
   CHECK(act(with({0, 0}))["updates"] == 7);
 }
 
-TEST_CASE("Sessions are limited, expire when idle, and serve one request at a time") {
-  Sessions::Clock::time_point now{};
-  Sessions sessions({.sessions = 2, .idle = std::chrono::seconds(10)}, [&] { return now; });
-  Session session;
-  using Taken = Sessions::Taken;
-  CHECK(sessions.take("a", false, session) == Taken::unknown);
-  CHECK(sessions.take("a", true, session) == Taken::ok);
-  CHECK(sessions.take("a", true, session) == Taken::busy);
-  session.state = {1};
-  sessions.put_back("a", session);
-  CHECK(sessions.take("a", false, session) == Taken::ok);
-  CHECK(session.state == std::vector<float>{1});
-  CHECK(sessions.take("b", true, session) == Taken::ok);
-  sessions.put_back("b", {});
-  CHECK(sessions.take("c", true, session) == Taken::full);
-  now += std::chrono::seconds(11);
-  CHECK(sessions.take("b", false, session) == Taken::unknown); // it was idle for too long
-  CHECK(sessions.take("c", true, session) == Taken::ok);
-  CHECK(sessions.size() == 2); // a is in use and stays, however long
+TEST_CASE("A refused or failed request leaves its session as it was") {
+  PolicyServer server({.token = "t",
+                       .versions = {version("main", 1, [] { return summing(1, 1, 1); }),
+                                    version("candidate", 0, [] { return summing(2, 1, 1); })}});
+  const Client act{server};
+  const auto step = [&](const Json& observation, const Json& more, int status = 200) {
+    Json body{{"observation", observation}, {"session", "a"}};
+    body.update(more);
+    return act(body, status);
+  };
+  const Json begin{{"first", true}};
+  step({1, "x"}, begin, 400);
+  CHECK(has(error_in(step({0, 0}, Json::object(), 400)), "there is no session \"a\""));
+  CHECK(step({0.5, 0}, begin)["action"] == Json{5.0});
+  CHECK(has(error_in(step({0, 0}, {{"version", "candidate"}}, 400)),
+            "was begun by version \"main\""));
+  step({1, "x"}, {{"first", true}, {"version", "candidate"}}, 400);
+  step({3e38, 3e38}, {{"first", true}, {"version", "candidate"}}, 500);
+  const Json next = step({0.25, 0}, {{"version", "main"}});
+  CHECK(next["version"] == "main");
+  CHECK(next["action"] == Json{7.5}); // with the memory of 0.5
+  CHECK(step({0.25, 0}, {{"first", true}, {"version", "candidate"}})["updates"] == 2);
+  CHECK(step({0.25, 0}, Json::object())["updates"] == 2);
+}
+
+TEST_CASE("The last request of an episode makes room for another session") {
+  PolicyServer server({.token = "t",
+                       .versions = {version("main", 1, [] { return summing(5, 1, 1); })},
+                       .sessions = {.sessions = 1}});
+  const Client act{server};
+  const auto step = [&](const char* session, const char* flag, int status = 200) {
+    return act({{"observation", {0, 0}}, {"session", session}, {flag, true}}, status);
+  };
+  step("a", "first");
+  CHECK(has(error_in(step("b", "first", 503)), "end some with \"last\": true"));
+  step("a", "last");
+  CHECK(has(error_in(step("a", "last", 400)), "there is no session"));
+  step("b", "first");
+  web::Request bytes{.method = "POST",
+                     .path = "/v1/act",
+                     .query = {{"session", "b"}, {"last", "yes"}},
+                     .headers = {{"content-type", "application/octet-stream"}},
+                     .body = std::string(8, '\0')};
+  CHECK(has(error_of([&] { server.act(bytes, [](const web::Response&) {}); }),
+            "last is \"yes\" but must be 0 or 1"));
+  bytes.query["last"] = "1";
+  server.act(bytes, [](const web::Response& response) { CHECK(response.status == 200); });
+  step("a", "first");
 }
 
 TEST_CASE("A request that arrives while another is computed is answered on the server's threads") {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "experiments/serving/served_policy.hpp"
@@ -37,22 +38,33 @@ private:
   std::int64_t state_;
 };
 
-/// A served policy with an observation "state" of two numbers and an action from -20 to 20, ten
-/// times the output of the policy.
-inline std::unique_ptr<ServedPolicy> summing(std::int64_t updates = 5, int history = 1,
-                                             std::int64_t state = 0, const char* name = "state") {
+/// A policy behind a contract with an observation "state" of two numbers and an action from -20 to
+/// 20, ten times the output of the policy.
+inline std::unique_ptr<ServedPolicy> served(std::unique_ptr<learner::Policy> policy,
+                                            std::int64_t updates = 5, int history = 1,
+                                            const char* name = "state",
+                                            const std::vector<double>& mean = {}) {
   PolicyContract contract;
   contract.updates = updates;
   contract.history = history;
-  contract.state_size = state;
-  contract.observations = {{.spec = {.name = name, .shape = {2}}, .elements = {}}};
+  contract.state_size = policy->state_size();
+  contract.observations = {{.spec = {.name = name, .shape = {2}},
+                            .elements = {},
+                            .mean = mean,
+                            .deviation = std::vector<double>(mean.size(), 1)}};
+  contract.normalisation_clip = 1e38;
   contract.actions = {{.name = "force", .unit = "N", .minimum = -20, .maximum = 20}};
   contract.scales = {{.offset = 0, .gain = 10, .limit = 2}};
   env::EnvironmentSpec spec;
   spec.frame_stack = history;
   spec.observations = {{.name = name, .shape = {2 * history}}};
-  return std::make_unique<ServedPolicy>(contract, spec,
-                                        std::make_unique<SummingPolicy>(2 * history, state));
+  return std::make_unique<ServedPolicy>(contract, spec, std::move(policy));
+}
+
+/// A SummingPolicy, served.
+inline std::unique_ptr<ServedPolicy> summing(std::int64_t updates = 5, int history = 1,
+                                             std::int64_t state = 0, const char* name = "state") {
+  return served(std::make_unique<SummingPolicy>(2 * history, state), updates, history, name);
 }
 
 } // namespace troupe::experiments::serving
