@@ -71,10 +71,12 @@ std::optional<double> finite_number(const std::string& text) {
   return value;
 }
 
-/// The environment steps that all runs on a task have reached.
+/// The environment steps that all runs on a task have reached, of those that played.
 std::map<std::string, double> reached_steps(const std::vector<ComparedRun>& runs) {
   std::map<std::string, double> steps;
   for (const ComparedRun& run : runs) {
+    if (run.unit == "updates")
+      continue;
     const double last = run.curve.back().environment_steps;
     const auto at = steps.try_emplace(run.task, last).first;
     at->second = std::min(at->second, last);
@@ -145,9 +147,11 @@ std::vector<ComparedRun> find_compared(const std::vector<std::string>& places,
                           named ? place.substr(0, equals) : chosen_agent(experiment).kind->name,
                       .task = experiment.environment().task(),
                       .seed = experiment.seed(),
+                      .unit = plays(experiment) ? "environment steps" : "updates",
                       .curve = {}};
       try {
-        one.curve = read_curve(run / "metrics.csv", "evaluation_return");
+        one.curve = read_curve(run / "metrics.csv", "evaluation_return",
+                               plays(experiment) ? "environment_steps" : "updates");
       } catch (const std::runtime_error& error) {
         throw std::invalid_argument(error.what());
       }
@@ -273,13 +277,13 @@ Estimate Comparison::improvement(const std::string& method, const std::string& o
           bootstrap(x, y, probability_of_improvement, kRepetitions, kSeed)};
 }
 
-std::vector<CurvePoint> Comparison::mean_curve(const std::string& method,
-                                               const std::string& task) const {
+std::vector<CurvePoint> Comparison::mean_curve(const std::string& method, const std::string& task,
+                                               const std::string& unit) const {
   std::vector<const ComparedRun*> chosen;
   double last = std::numeric_limits<double>::infinity();
   std::vector<double> steps;
   for (const ComparedRun& run : runs_)
-    if (run.method == method && run.task == task) {
+    if (run.method == method && run.task == task && run.unit == unit) {
       chosen.push_back(&run);
       last = std::min(last, run.curve.back().environment_steps);
       for (const CurvePoint& point : run.curve)

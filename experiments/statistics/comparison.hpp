@@ -17,8 +17,9 @@ struct ComparedRun {
   std::string method;
   std::string task;
   std::uint64_t seed = 0;
-  std::vector<CurvePoint> curve; // its evaluations, at least one
-  double final_score = 0;        // of the last evaluation
+  std::string unit = "environment steps"; // of the curve; "updates" if no environment was played
+  std::vector<CurvePoint> curve;          // its evaluations, at least one
+  double final_score = 0;                 // of the last evaluation
 };
 
 /// Published or agreed scores by task and by name of their source. "low" and "high" define the
@@ -35,8 +36,8 @@ std::vector<ComparedRun> find_compared(const std::vector<std::string>& places,
 /// Reads a CSV file with the header "task,name,score", or a table as in configs/published, whose
 /// header begins with "method,task,seeds" and has columns "at_<environment steps>". Of such a
 /// table, a method's score on a task is the one after the most steps that all `runs` on the task
-/// have reached; its name is "<method> at <steps>". Throws std::invalid_argument naming file and
-/// line.
+/// have reached, except those that played no environment; its name is "<method> at <steps>". Throws
+/// std::invalid_argument naming file and line.
 References read_references(const std::filesystem::path& csv, const std::vector<ComparedRun>& runs);
 
 /// Runs by method and task. Scores are scaled to 0 at a task's low and 1 at its high.
@@ -65,9 +66,11 @@ public:
   /// The probability of improvement on the tasks that both methods have; NaN if there are none.
   Estimate improvement(const std::string& method, const std::string& other) const;
 
-  /// The mean of a method's runs on a task over environment steps, with its bootstrap interval. It
-  /// has at most 200 points and ends where the shortest run ends.
-  std::vector<CurvePoint> mean_curve(const std::string& method, const std::string& task) const;
+  /// The mean of a method's runs on a task whose curves have this unit, with its bootstrap
+  /// interval. It has at most 200 points and ends where the shortest run ends. Empty without such
+  /// runs.
+  std::vector<CurvePoint> mean_curve(const std::string& method, const std::string& task,
+                                     const std::string& unit = "environment steps") const;
 
 private:
   double scaled(const std::string& task, double score) const;

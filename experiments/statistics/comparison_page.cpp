@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "experiments/config/config.hpp"
 #include "experiments/run_folder/origin.hpp"
@@ -262,19 +263,22 @@ std::string comparison_page(const Comparison& comparison, const std::string& mac
   out += html(improvement_rows(comparison),
               "Probability that a run of the row's method beats one of the column's");
   out += profiles(comparison);
-  for (const std::string& task : comparison.tasks()) {
-    std::vector<CurveLine> lines;
-    for (const std::string& method : comparison.methods())
-      if (!comparison.finals(method, task).empty())
-        lines.push_back({method, comparison.mean_curve(method, task)});
-    out += curves_svg(lines, task + ": mean evaluation return and its interval over runs");
-  }
-  std::vector<Row> runs = {{"run", "method", "task", "seed", "environment steps", "final score",
-                            "machine", "Troupe, git"}};
+  for (const std::string& task : comparison.tasks())
+    for (const char* unit : {"environment steps", "updates"}) {
+      std::vector<CurveLine> lines;
+      for (const std::string& method : comparison.methods())
+        if (auto curve = comparison.mean_curve(method, task, unit); !curve.empty())
+          lines.push_back({method, std::move(curve)});
+      if (!lines.empty())
+        out +=
+            curves_svg(lines, task + ": mean evaluation return and its interval over runs", unit);
+    }
+  std::vector<Row> runs = {
+      {"run", "method", "task", "seed", "length", "final score", "machine", "Troupe, git"}};
   for (const ComparedRun& run : comparison.runs()) {
     const Origin origin = read_origin(run.folder).value_or(Origin{});
     runs.push_back({run.folder.string(), run.method, run.task, std::to_string(run.seed),
-                    number(run.curve.back().environment_steps, "%.0f"),
+                    number(run.curve.back().environment_steps, "%.0f") + " " + run.unit,
                     number(run.final_score, "%.1f"), origin.processor,
                     origin.version + (origin.commit.empty() ? "" : ", " + origin.commit_text())});
   }

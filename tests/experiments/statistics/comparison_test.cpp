@@ -73,6 +73,31 @@ TEST_CASE(
   CHECK(curve[2].minimum <= curve[2].value);
 }
 
+TEST_CASE("The curves of runs on recordings are over updates, beside those of runs that play") {
+  const TemporaryFolder folder;
+  write_run(folder / "played", "td3", "walker_walk", 1, 600);
+  const fs::path recorded = folder / "recorded";
+  fs::create_directories(recorded);
+  std::ofstream(recorded / "config.textproto") << "environment { task: \"walker_walk\" }\ntd3 {}\n"
+                                                  "recording { path: \"played\" updates: 200 }\n";
+  std::ofstream(recorded / "metrics.csv")
+      << "environment_steps,updates,evaluation_return,evaluation_return_min,evaluation_return_max\n"
+         "0,100,10,10,10\n0,200,20,20,20\n";
+  const Comparison made = compared(folder.path());
+  CHECK(made.mean_curve("td3", "walker_walk").back().environment_steps == 3000);
+  const auto curve = made.mean_curve("td3", "walker_walk", "updates");
+  REQUIRE(curve.size() == 2);
+  CHECK(curve[0].environment_steps == 100);
+  CHECK(curve[0].value == 10);
+  const std::string page = comparison_page(made, "");
+  CHECK(has(page, ">200 updates<"));
+  CHECK(has(page, ">3000 environment steps<"));
+  CHECK(has(page, ">updates</text>")); // the label of the axis
+  // Published scores at a number of environment steps do not depend on such a run.
+  std::ofstream(folder / "own.csv") << "method,task,seeds,at_1000\nmine,walker_walk,3,7\n";
+  CHECK(read_references(folder / "own.csv", made.runs()).at("walker_walk").at("mine at 1000") == 7);
+}
+
 TEST_CASE("References are listed beside the runs and can set a task's scale") {
   const TemporaryFolder folder;
   write_runs(folder.path());
