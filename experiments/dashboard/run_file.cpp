@@ -19,17 +19,22 @@ struct Range {
   std::uint64_t first = 0, last = 0; // bytes
 };
 
-/// Parses "bytes=0-99", "bytes=100-" or "bytes=-50"; nothing for any other text or a range outside
-/// the file.
-std::optional<Range> parse_range(std::string_view text, std::uint64_t size) {
+/// What a header Range asks for.
+struct AskedRange {
+  bool valid = false;        // other texts are ignored (RFC 9110, 14.2)
+  std::optional<Range> part; // nothing: outside the file
+};
+
+/// Parses "bytes=0-99", "bytes=100-" or "bytes=-50". Several ranges are not supported.
+AskedRange parse_range(std::string_view text, std::uint64_t size) {
   const std::string_view unit = "bytes=";
-  if (!text.starts_with(unit) || size == 0) {
-    return std::nullopt;
+  if (!text.starts_with(unit)) {
+    return {};
   }
   text.remove_prefix(unit.size());
   const auto dash = text.find('-');
   if (dash == std::string_view::npos) {
-    return std::nullopt;
+    return {};
   }
   const auto number = [](std::string_view digits) -> std::optional<std::uint64_t> {
     std::uint64_t value = 0;
@@ -37,16 +42,18 @@ std::optional<Range> parse_range(std::string_view text, std::uint64_t size) {
     const auto result = std::from_chars(digits.data(), end, value);
     return result.ec == std::errc() && result.ptr == end ? std::optional(value) : std::nullopt;
   };
-  const auto first = number(text.substr(0, dash)), last = number(text.substr(dash + 1));
-  Range range{.first = 0, .last = size - 1};
-  if (first) {
-    range = {*first, std::min(last.value_or(size - 1), size - 1)};
-  } else if (last && *last > 0) {
-    range.first = size - std::min(*last, size);
-  } else {
-    return std::nullopt;
+  const bool to_end = dash + 1 == text.size();
+  auto first = number(text.substr(0, dash)), last = number(text.substr(dash + 1));
+  if (dash == 0 && last) { // the last bytes
+    first = size - std::min(*last, size);
+    last = std::nullopt;
+  } else if (!first || (!to_end && (!last || *last < *first))) {
+    return {};
   }
-  return range.first <= range.last ? std::optional(range) : std::nullopt;
+  if (*first >= size) {
+    return {.valid = true, .part = {}};
+  }
+  return {.valid = true, .part = Range{*first, std::min(last.value_or(size - 1), size - 1)}};
 }
 
 } // namespace
@@ -88,9 +95,8 @@ web::Response file_reply(const std::filesystem::path& run, const web::Request& r
                                  : kind == "timelines" ? "application/json"
                                                        : "image/png",
                          .headers = {{"Accept-Ranges", "bytes"}}};
-  const std::string asked = request.header("range");
-  const auto range = parse_range(asked, size);
-  if (!asked.empty() && !range) {
+  const auto [valid, range] = parse_range(request.header("range"), size);
+  if (valid && !range) {
     response.status = 416;
     response.headers.emplace_back("Content-Range", "bytes */" + std::to_string(size));
     return response;

@@ -10,11 +10,13 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 #include <utility> // Asio's headers need it but do not include it
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
@@ -26,6 +28,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
@@ -42,6 +45,7 @@ namespace http = boost::beast::http;
 using Message = http::response<http::string_body>;
 
 constexpr std::chrono::milliseconds kRetryPeriod{100};
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
@@ -190,8 +194,16 @@ struct HttpServer::Parts {
       beast::get_lowest_layer(stream).expires_after(patience);
       {
         const Waiting waits(*this, beast::get_lowest_layer(stream));
-        co_await http::async_read(stream, buffer, parser,
-                                  asio::redirect_error(asio::use_awaitable, error));
+        co_await http::async_read_header(stream, buffer, parser,
+                                         asio::redirect_error(asio::use_awaitable, error));
+        if (!error && parser.awaits_continue() && buffer.size() == 0) {
+          co_await asio::async_write(stream, asio::buffer(kContinue),
+                                     asio::redirect_error(asio::use_awaitable, error));
+        }
+        if (!error && !parser.is_done()) {
+          co_await http::async_read(stream, buffer, parser,
+                                    asio::redirect_error(asio::use_awaitable, error));
+        }
       }
       Response response;
       if (error) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <boost/beast/core/string.hpp>
 #include <boost/beast/http/basic_parser.hpp>
 
 #include "experiments/web/http.hpp"
@@ -19,6 +20,12 @@ public:
 
   Request& request() { return request_; }
   const std::string& target() const { return target_; }
+  /// Whether the client sends the body only after the answer "100 Continue", once the header has
+  /// been parsed. A client of HTTP/1.0 does not know that answer.
+  bool awaits_continue() const {
+    return version_ >= 11 && !is_done()
+           && boost::beast::iequals(request_.header("expect"), "100-continue");
+  }
 
 private:
   using Error = boost::beast::error_code;
@@ -32,8 +39,9 @@ private:
     }
   }
 
-  void on_request_impl(boost::beast::http::verb, Text method, Text target, int,
+  void on_request_impl(boost::beast::http::verb, Text method, Text target, int version,
                        Error& error) override {
+    version_ = version;
     take(method.size() + target.size(), error);
     request_.method = std::string(method);
     target_ = std::string(target);
@@ -68,6 +76,7 @@ private:
 
   Request request_;
   std::string target_;
+  int version_ = 0;  // 11: HTTP/1.1
   std::size_t left_; // bytes of headers that may still follow
 };
 

@@ -113,6 +113,18 @@ TEST_CASE("A malformed or oversized request gets an error, and the server keeps 
   CHECK(has(ask(server, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"), "200")); // still serves
 }
 
+TEST_CASE("A client that waits for it gets 100 Continue before it sends a body of allowed size") {
+  HttpServer server({.limits = {.body_bytes = 1000}});
+  server.start(echo);
+  Client client(server.port());
+  client.send("POST /p HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: 4\r\n\r\n");
+  CHECK(client.receive("\r\n\r\n") == "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send("body");
+  CHECK(client.receive("body").starts_with("HTTP/1.1 200"));
+  client.send("POST /p HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1001\r\n\r\n");
+  CHECK(client.receive().starts_with("HTTP/1.1 413"));
+}
+
 TEST_CASE("A client that does not finish its request in time is disconnected") {
   HttpServer server({.limits = {.seconds = 1}});
   server.start(echo);
