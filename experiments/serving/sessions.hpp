@@ -38,7 +38,7 @@ public:
   /// Forgets a session that take() has reserved.
   void end(const std::string& name);
 
-  std::size_t size(); // without those that were idle for too long
+  std::size_t size(); // without expired ones
 
 private:
   struct Entry {

@@ -71,7 +71,7 @@ std::optional<double> finite_number(const std::string& text) {
   return value;
 }
 
-/// The environment steps that all runs on a task have reached, of those that played.
+/// The environment steps that all runs on a task have reached. Runs on recordings do not count.
 std::map<std::string, double> reached_steps(const std::vector<ComparedRun>& runs) {
   std::map<std::string, double> steps;
   for (const ComparedRun& run : runs) {

@@ -36,7 +36,7 @@ std::vector<ComparedRun> find_compared(const std::vector<std::string>& places,
 /// Reads a CSV file with the header "task,name,score", or a table as in configs/published, whose
 /// header begins with "method,task,seeds" and has columns "at_<environment steps>". Of such a
 /// table, a method's score on a task is the one after the most steps that all `runs` on the task
-/// have reached, except those that played no environment; its name is "<method> at <steps>". Throws
+/// have reached (runs on recordings do not count); its name is "<method> at <steps>". Throws
 /// std::invalid_argument naming file and line.
 References read_references(const std::filesystem::path& csv, const std::vector<ComparedRun>& runs);
 
