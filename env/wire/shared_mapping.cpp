@@ -43,7 +43,8 @@ public:
         slot_(reference.slot),
         generation_(reference.generation) {}
   ~View() override {
-    mapping_->ledger_->slots[slot_].store(released(generation_), std::memory_order_release);
+    if (mapping_->ledger_map_.is_in_this_process())
+      mapping_->ledger_->slots[slot_].store(released(generation_), std::memory_order_release);
   }
 
 private:

@@ -22,7 +22,8 @@ public:
                                              std::string& why);
 
   /// Returns the frame, which is held until the block is destroyed; null if the reference points
-  /// outside the memory.
+  /// outside the memory. A forked process must not read the frame, and destroying its copy of the
+  /// block releases nothing.
   std::shared_ptr<SharedBlock> hold(const Reference& reference);
 
   /// Records that a message has arrived. Call it after hold() of all references of the message.

@@ -41,12 +41,13 @@ replay::ShardClientOptions options_of(const ClientSettings& settings) {
 ReplayClient::ReplayClient(const ClientSettings& settings) : endpoint_(settings.endpoint) {
   const replay::ShardClientOptions options = options_of(settings);
   const Deadline deadline = deadline_in(settings.deadline);
-  context_.emplace();
+  context_ = std::make_unique<env::wire::Context>();
   for (;;) {
     const Deadline look = next_look(deadline);
     try {
       const ReleasedLock released;
-      client_.emplace(ShardClient::connect(*context_, settings.endpoint, look, options));
+      client_ = std::make_unique<ShardClient>(
+          ShardClient::connect(*context_, settings.endpoint, look, options));
       break;
     } catch (const replay::ShardSilence&) {
       if (look == deadline)
@@ -55,6 +56,14 @@ ReplayClient::ReplayClient(const ClientSettings& settings) : endpoint_(settings.
     look_for_interrupts();
   }
   signature_ = std::make_shared<const replay::Signature>(client_->signature());
+}
+
+ReplayClient::~ReplayClient() {
+  if (!guard_.in_fork())
+    return;
+  // ZeroMQ's threads do not exist in a fork, and closing its sockets would wait for them.
+  static_cast<void>(client_.release());
+  static_cast<void>(context_.release());
 }
 
 /// Call it with the mutex held.
@@ -66,6 +75,7 @@ ShardClient& ReplayClient::open() {
 
 template <typename Wait>
 bool ReplayClient::patiently(double deadline, Wait wait) {
+  guard_.check("client");
   const Deadline end = deadline_in(deadline);
   for (;;) {
     const Deadline look = next_look(end);
@@ -109,6 +119,7 @@ bool ReplayClient::flush(double deadline) {
 }
 
 std::size_t ReplayClient::in_flight() {
+  guard_.check("client");
   const ReleasedLock released;
   const std::scoped_lock lock(mutex_);
   if (!client_)
@@ -135,24 +146,28 @@ std::optional<std::vector<ReplayPart>> ReplayClient::sample(std::int64_t count, 
 
 void ReplayClient::update_priorities(std::span<const std::uint64_t> keys,
                                      std::span<const double> priorities, double deadline) {
+  guard_.check("client");
   const ReleasedLock released;
   const std::scoped_lock lock(mutex_);
   open().update_priorities(keys, priorities, deadline_in(deadline));
 }
 
 void ReplayClient::set_limiter(const replay::RateLimiterConfig& limiter, double deadline) {
+  guard_.check("client");
   const ReleasedLock released;
   const std::scoped_lock lock(mutex_);
   open().set_limiter(limiter, deadline_in(deadline));
 }
 
 replay::ShardInfo ReplayClient::info(double deadline) {
+  guard_.check("client");
   const ReleasedLock released;
   const std::scoped_lock lock(mutex_);
   return open().info(deadline_in(deadline));
 }
 
 void ReplayClient::close() {
+  guard_.check("client");
   const ReleasedLock released;
   const std::scoped_lock lock(mutex_);
   client_.reset();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "env/wire/context.hpp"
+#include "experiments/python/fork_guard.hpp"
 #include "experiments/python/replay/insertion_sink.hpp"
 #include "experiments/python/replay/part.hpp"
 #include "replay/service/shard_client.hpp"
@@ -26,10 +27,12 @@ struct ClientSettings {
 };
 
 /// A ShardClient for any number of Python threads, which take turns. While one waits, others can
-/// run; it checks for interrupts twice a second.
+/// run. sample(), insert() and flush() check for interrupts twice a second, the other calls at
+/// their end. A process that was forked after the client was made is refused.
 class ReplayClient final : public InsertionSink {
 public:
   explicit ReplayClient(const ClientSettings& settings);
+  ~ReplayClient() override;
 
   const std::shared_ptr<const replay::Signature>& signature() const override { return signature_; }
 
@@ -54,8 +57,9 @@ private:
 
   std::mutex mutex_;
   std::string endpoint_;
-  std::optional<env::wire::Context> context_;
-  std::optional<replay::ShardClient> client_;
+  ForkGuard guard_;
+  std::unique_ptr<env::wire::Context> context_; // null: closed
+  std::unique_ptr<replay::ShardClient> client_; // null: closed
   std::shared_ptr<const replay::Signature> signature_;
 };
 

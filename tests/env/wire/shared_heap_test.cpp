@@ -7,6 +7,8 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "env/wire/shared_mapping.hpp"
 
@@ -55,6 +57,24 @@ TEST_CASE("A block that is not sent is freed when it is destroyed") {
   CHECK_FALSE(heap->allocate(1));
   block.reset();
   CHECK(heap->allocate(kBytes));
+}
+
+TEST_CASE("A forked process that destroys its copy of a frame leaves the frame to its parent") {
+  const auto heap = SharedHeap::make(kBytes);
+  auto mapping = mapping_of(*heap);
+  auto received = mapping->hold(heap->send(*filled(*heap, 1000, 7), 1));
+  mapping->seen(1);
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    received.reset();
+    mapping.reset();
+    ::_exit(0);
+  }
+  int status = -1;
+  REQUIRE_EQ(::waitpid(child, &status, 0), child);
+  CHECK_EQ(status, 0);
+  CHECK_EQ(heap->in_use(), 1024);
+  CHECK(received->bytes()[999] == std::byte{7});
 }
 
 TEST_CASE("The memory of a lost message is freed once a later message has arrived") {

@@ -1,6 +1,8 @@
 """Checks the Python package against a real `troupe replay serve`. Usage: replay_client_checks.py <troupe> <README of the package>."""
 
+import gc
 import json
+import os
 import pathlib
 import re
 import signal
@@ -142,6 +144,44 @@ class Checks(unittest.TestCase):
                 self.assertTrue((pixels[item, row] == steps[item, row] % 251).all())
         with self.assertRaisesRegex(RuntimeError, "the client is closed"):
             client.sample(1)
+
+    def test_a_fork_gets_a_clear_error_and_leaves_the_client_alone(self):
+        client = replay.Client(self.endpoint, "more")
+        writer = client.writer(reach=4)
+        for number in range(50):
+            writer.append(**fill(number))
+            if writer.rows >= 4:
+                writer.add_item(4)
+        writer.insert()
+        client.flush()
+        batch = client.sample(256)  # in shared memory
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)  # ends a child that hangs
+            said = []
+            for use in (lambda: client.sample(1), lambda: client.flush(), lambda: client.in_flight, lambda: client.info(),
+                        lambda: client.update_priorities([1], [1.0]), lambda: client.set_limiter("minimum_size"), lambda: client.close(),
+                        lambda: writer.insert()):
+                try:
+                    use()
+                    said.append("nothing")
+                except RuntimeError as mistake:
+                    said.append(str(mistake))
+            del client, writer, batch
+            gc.collect()
+            said.append("the end")
+            os.write(write, json.dumps(said).encode())
+            os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as pipe:
+            said = json.loads(pipe.read())
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        for text in said[:-1]:
+            self.assertRegex(text, "belongs to process .* make the (client|writer) after the fork")
+        steps = batch["step"]
+        self.assertTrue((batch["pixels"] == (steps % 251)[..., None, None, None]).all())
+        self.assertEqual(len(client.sample(256)), 256)
 
     def test_shapes_show_some_rows_of_each_column(self):
         client = replay.Client(self.endpoint, "more")

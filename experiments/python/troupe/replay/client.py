@@ -38,6 +38,9 @@ class Client:
     Times are in seconds. Any thread may call; calls take turns, and other calls run while one waits. On the same host, rows and samples go
     through shared memory unless `shared_memory` is False. `secret_key` and `server_key` are files of `troupe keys new`, for a server with
     keys. `window`: maximum number of insertions that are sent but not yet accepted, 1 to 64. `part_bytes`: maximum size of a batch's parts.
+
+    In a process that was forked after the client was made, calls raise RuntimeError, and the arrays of earlier batches must not be read: they
+    may be in shared memory, which a fork does not inherit. Copy them before the fork.
     """
 
     def __init__(
