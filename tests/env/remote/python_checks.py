@@ -927,6 +927,13 @@ class Playing(Tests):
         environment.close()
         self.assertEqual((environment._client, client._context, client._socket, client._heart), (None, None, None, None))
 
+    def test_a_program_that_closes_nothing_ends(self):
+        self.served(Counting)
+        code = f"import troupe_env; environment = troupe_env.GymnasiumEnv(endpoint={self.endpoint!r}); environment.reset(seed=1)"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("Exception ignored", done.stderr)
+
     def test_an_interrupt_while_a_client_connects_leaves_no_socket_open(self):
         sockets = []
 

@@ -1,6 +1,7 @@
 """A client of served environments: of ``troupe serve environment`` (C++) or of :class:`troupe_env.Server`."""
 
 import secrets
+import sys
 import threading
 import time
 
@@ -99,7 +100,7 @@ class Client:
             except (MessageError, zmq.ZMQError):  # the peer takes the environments back by itself
                 pass
         self._disconnect()
-        self._context.term()
+        self._context.destroy(linger=0)  # at exit, the heart's thread has left its socket open
         self._context = None
 
     def __del__(self):
@@ -199,7 +200,8 @@ class Client:
 
     def _disconnect(self):
         if self._heart is not None:
-            self._heart.stop()
+            if not sys.is_finalizing():  # otherwise the thread has been stopped and cannot be joined
+                self._heart.stop()
             self._heart = None
         if self._socket is not None:
             self._socket.close()
