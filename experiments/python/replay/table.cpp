@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pybind11/stl.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <bit>
@@ -56,6 +57,27 @@ std::size_t rounded_up(std::size_t bytes) {
   const std::size_t step = std::max<std::size_t>(std::bit_floor(bytes) / 8, 4096);
   return (bytes + step - 1) / step * step;
 }
+
+/// An empty folder next to `place`, which is removed with this object.
+class FolderBeside {
+public:
+  explicit FolderBeside(const fs::path& place) : path_(place.string() + ".XXXXXX") {
+    if (::mkdtemp(path_.data()) == nullptr)
+      throw replay::StorageError::of_system(errno,
+                                            "cannot create a folder next to " + place.string());
+  }
+  ~FolderBeside() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  FolderBeside(const FolderBeside&) = delete;
+  FolderBeside& operator=(const FolderBeside&) = delete;
+
+  fs::path operator/(const char* name) const { return fs::path(path_) / name; }
+
+private:
+  std::string path_;
+};
 
 } // namespace
 
@@ -260,13 +282,12 @@ void ReplayTable::save(const std::string& folder) {
   }
   if (!fs::exists(place / replay::kManifestName))
     throw std::invalid_argument(folder + " exists and is not a saved table; name another folder");
-  const fs::path fresh(place.string() + ".new");
-  fs::remove_all(fresh);
+  const FolderBeside beside(place);
+  const fs::path fresh = beside / "table";
   replay::write_checkpoint(snapshot, fresh);
   if (renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) != 0)
     throw replay::StorageError::of_system(errno, "cannot put the new table in place of " + folder);
-  fs::remove_all(fresh); // removes the previous one
-}
+} // removes the previous one, which is now `fresh`
 
 std::string ReplayTable::load(const std::string& folder, bool accept_other_configuration) {
   guard_.check("table");

@@ -297,6 +297,19 @@ class Files(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "nowhere"):
             table.save(self.path / "nowhere" / "table")
 
+    def test_a_save_leaves_other_folders_alone(self):
+        table = Table(COLUMNS)
+        fill(table, range(3))
+        names = ["table", "table.new", "table.old"]
+        for name in reversed(names):
+            table.save(self.path.parent / name)
+        fill(table, range(2))
+        table.save(self.path)
+        self.assertEqual(sorted(entry.name for entry in self.path.parent.iterdir()), names)
+        for name, count in zip(names, (5, 3, 3)):
+            table.load(self.path.parent / name)
+            self.assertEqual(len(table), count)
+
     def test_a_folder_may_be_named_with_a_slash_at_its_end(self):
         table = Table(COLUMNS)
         for count in (1, 2):
