@@ -120,7 +120,17 @@ void EnvironmentPool::direct(std::size_t environment, std::byte* otherwise) {
   engine_->write_to(environment, places_.empty() ? otherwise : places_[environment]);
 }
 
-void EnvironmentPool::check_environments(std::span<const std::int32_t> environments) {
+/// Makes the environment begin an episode next.
+void EnvironmentPool::end_episode(std::size_t environment) {
+  PoolSlot& slot = engine_->slot(environment);
+  slot.phase = PoolPhase::ended;
+  if (out_of_service_[environment] != 0)
+    slot.failures = 0;
+  out_of_service_[environment] = 0;
+}
+
+void EnvironmentPool::check_environments(std::span<const std::int32_t> environments,
+                                         Request request) {
   // Marks environments while checking them to find duplicates; unmarks them if one is refused.
   for (std::size_t i = 0; i < environments.size(); ++i) {
     const std::int32_t id = environments[i];
@@ -129,7 +139,7 @@ void EnvironmentPool::check_environments(std::span<const std::int32_t> environme
       problem = " does not exist; there are 0 to " + std::to_string(engine_->size() - 1);
     else if (on_its_way_[static_cast<std::size_t>(id)])
       problem = " is already in flight; receive its result first, and name it once";
-    else if (!in_service(id))
+    else if (request == Request::step && !in_service(id))
       problem = " is out of service: " + error(id);
     if (!problem.empty()) {
       for (const std::int32_t marked : environments.first(i))
@@ -175,9 +185,9 @@ bool EnvironmentPool::reset(std::span<const std::int32_t> environments, const Po
   check_nothing_in_flight("reset()");
   check_rows("rewards", all.rewards, engine_->size());
   check_batch(all);
-  check_environments(environments);
+  check_environments(environments, Request::reset);
   for (const std::int32_t id : environments)
-    engine_->slot(static_cast<std::size_t>(id)).phase = PoolPhase::ended;
+    end_episode(static_cast<std::size_t>(id));
   return play_in_place(environments, all, deadline);
 }
 
@@ -245,10 +255,10 @@ bool EnvironmentPool::finish(Clock::time_point deadline) {
 void EnvironmentPool::send_reset(std::span<const std::int32_t> environments) {
   if (waited_for_ > 0)
     check_nothing_in_flight("send_reset()");
-  check_environments(environments);
+  check_environments(environments, Request::reset);
   for (const std::int32_t id : environments) {
     const auto i = static_cast<std::size_t>(id);
-    engine_->slot(i).phase = PoolPhase::ended;
+    end_episode(i);
     direct(i, engine_->own_observation(i));
     engine_->push(i);
   }
@@ -262,7 +272,7 @@ void EnvironmentPool::send_actions(std::span<const std::int32_t> environments,
   if (waited_for_ > 0)
     check_nothing_in_flight("send()");
   check_rows("actions", actions, environments.size() * spec().action.size());
-  check_environments(environments);
+  check_environments(environments, Request::step);
   put_actions(environments, actions);
   for (const std::int32_t id : environments) {
     const auto i = static_cast<std::size_t>(id);

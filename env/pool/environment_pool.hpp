@@ -44,13 +44,15 @@ struct PoolOptions {
   /// if episodes depend only on their seed, otherwise no.
   std::optional<bool> spares{};
 
-  /// How many consecutive episodes of an environment may fail; one more takes it out of service.
+  /// How many consecutive episodes of an environment may fail; one more takes it out of service
+  /// until it is reset.
   int failure_budget = 3;
 };
 
 /// `failed`: the environment threw, and error() returns the message. The row is a last step with
 /// reward 0, discount 1 and zero observations; it must not be used for learning. The next step
-/// begins a new episode. `out_of_service`: the same, and the failure budget is exhausted.
+/// begins a new episode. `out_of_service`: the same, but the failure budget is exhausted, and only
+/// reset() or send_reset() begins a new episode.
 enum class RowStatus : std::uint8_t { ok, failed, out_of_service };
 
 /// The caller's memory for results, one row each.
@@ -101,8 +103,9 @@ public:
 ///
 /// Only one thread may call; if environments are bound and the caller plays, always the same one.
 /// Steps neither allocate nor lock. A reset delays only callers that wait for its environment, and
-/// none while there is a spare. Throws std::invalid_argument on wrong sizes and on environments
-/// that do not exist, are in flight or are out of service; the pool is then unchanged.
+/// none while there is a spare. Throws std::invalid_argument on wrong sizes, on environments that
+/// do not exist or are in flight, and on actions for one that is out of service; the pool is then
+/// unchanged.
 class EnvironmentPool {
 public:
   using Clock = std::chrono::steady_clock;
@@ -132,9 +135,9 @@ public:
   /// flight, and std::runtime_error if the reset of a spare takes longer than 60 s.
   void seed(std::span<const std::int32_t> environments, std::span<const std::uint64_t> seeds);
 
-  /// Begins new episodes in `environments`, whatever their state. Returns false if the deadline
-  /// passes first; then finish() continues to wait, and the rows must stay in place until it
-  /// returns true.
+  /// Begins new episodes in `environments`, whatever their state; one that is out of service
+  /// returns to service with its whole failure budget. Returns false if the deadline passes first;
+  /// then finish() continues to wait, and the rows must stay in place until it returns true.
   bool reset(std::span<const std::int32_t> environments, const PoolBatch& all,
              Clock::time_point deadline);
   /// Takes a step in every environment in service; actions are [environments, action size].
@@ -172,7 +175,9 @@ private:
   bool step_all(std::span<const T> actions, const PoolBatch& all, Clock::time_point deadline);
   bool play_in_place(std::span<const std::int32_t> environments, const PoolBatch& all,
                      Clock::time_point deadline);
-  void check_environments(std::span<const std::int32_t> environments);
+  enum class Request : std::uint8_t { step, reset };
+  void check_environments(std::span<const std::int32_t> environments, Request request);
+  void end_episode(std::size_t environment);
   void check_batch(const PoolBatch& batch) const;
   void check_nothing_in_flight(const char* what) const;
   void direct(std::size_t environment, std::byte* otherwise);

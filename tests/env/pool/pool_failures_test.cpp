@@ -75,10 +75,38 @@ TEST_CASE("After its failure budget, an environment is out of service, and the o
         != std::string::npos);
   CHECK_THROWS_WITH_AS(pool.send(std::vector<std::int32_t>{1}, std::vector<double>(2)),
                        doctest::Contains("the floor gave way"), std::invalid_argument);
-  CHECK_THROWS_AS(pool.reset(all_of(pool), rows.batch(), patience()), std::invalid_argument);
   pool.send(std::vector<std::int32_t>{0, 2}, std::vector<double>(4));
   PoolRows two(pool.spec(), 2);
   REQUIRE(pool.receive(two.batch(), patience()));
+}
+
+TEST_CASE("A reset returns an environment to service with its whole failure budget") {
+  for (const bool spares : {false, true}) {
+    EnvironmentPool pool =
+        counting_pool({.environments = 2, .threads = 2, .spares = spares, .failure_budget = 1}, 100,
+                      failing_at(1, 1));
+    PoolRows rows(pool.spec(), 2);
+    const auto fail_until_out_of_service = [&] {
+      for (const RowStatus status : {RowStatus::failed, RowStatus::ok, RowStatus::out_of_service,
+                                     RowStatus::out_of_service}) {
+        REQUIRE(pool.step(std::vector<double>(4), rows.batch(), patience()));
+        REQUIRE(rows.statuses[1] == status);
+      }
+      CHECK_FALSE(pool.in_service(1));
+    };
+    REQUIRE(pool.reset(all_of(pool), rows.batch(), patience()));
+    fail_until_out_of_service();
+    REQUIRE(pool.reset(std::vector<std::int32_t>{1}, rows.batch(), patience()));
+    CHECK(rows.statuses[1] == RowStatus::ok);
+    CHECK(rows.step_types[1] == StepType::first);
+    CHECK(pool.in_service(1));
+    fail_until_out_of_service();
+    pool.send_reset(std::vector<std::int32_t>{1});
+    PoolRows one(pool.spec(), 1);
+    REQUIRE(pool.receive(one.batch(), patience()));
+    CHECK(one.statuses[0] == RowStatus::ok);
+    CHECK(pool.in_service(1));
+  }
 }
 
 TEST_CASE("An episode that ends normally restores the failure budget") {

@@ -125,6 +125,16 @@ class OneEnvironment(unittest.TestCase):
         env.reset()
 
 
+    def test_an_environment_that_has_failed_often_may_still_be_reset(self):
+        env = troupe.make("cheetah_run")
+        for _ in range(6):
+            env.reset()
+            with self.assertRaisesRegex(RuntimeError, "finite"):
+                env.step(np.full(6, np.nan))
+        env.reset()
+        env.step(np.zeros(6))
+
+
 class ManyEnvironments(unittest.TestCase):
     def test_a_vector_plays_what_single_environments_play(self):
         envs = troupe.make_vec("cheetah_run", 4, num_threads=2, time_limit=20)
@@ -239,6 +249,15 @@ class ManyEnvironments(unittest.TestCase):
         self.assertEqual((truncated.tolist(), terminated.any()), ([False, True, False], False))
         actions[1, 2] = 0
         self.assertNotIn("failure", envs.step(actions)[4])
+
+    def test_a_reset_returns_a_failing_environment_to_service(self):
+        envs = troupe.make_vec("cheetah_run", 2)
+        envs.reset(seed=1)
+        for _ in range(9):
+            info = envs.step(np.array([[np.nan] * 6, [0] * 6]))[4]
+        self.assertIn("out of service", info["failure"][0])
+        envs.reset(seed=1)
+        self.assertNotIn("failure", envs.step(np.zeros((2, 6)))[4])
 
     def test_torch_style_consumers_share_the_memory(self):
         envs = troupe.make_vec("cheetah_run", 4)
