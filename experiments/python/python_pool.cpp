@@ -11,7 +11,6 @@
 #include "experiments/python/config_mistakes.hpp"
 #include "experiments/python/deadlines.hpp"
 #include "experiments/python/element_types.hpp"
-#include "experiments/python/native.hpp"
 #include "experiments/python/released_lock.hpp"
 
 namespace py = pybind11;
@@ -75,8 +74,8 @@ private:
 };
 
 PythonPool::PythonPool(const std::vector<std::string>& environment, env::PoolOptions options,
-                       bool bare)
-    : blocks_(1) {
+                       bool bare, bool keeps_rows)
+    : blocks_(1), keeps_rows_(keeps_rows) {
   const ReleasedLock released;
   const env::EnvironmentConfig config = checked_environment(environment);
   choose_threads(config, options);
@@ -196,8 +195,7 @@ py::tuple PythonPool::play(Results into, double deadline_seconds, const Start& s
   }
   if (!finished && !finish_in_slices(deadline))
     time_out("the reset or step", deadline_seconds);
-  last_ = std::move(unfinished_);
-  unfinished_ = {};
+  take_finished();
   return arrays_of(last_);
 }
 
@@ -206,8 +204,31 @@ void PythonPool::finish_earlier(Clock::time_point deadline, double deadline_seco
     return;
   if (!finish_in_slices(deadline))
     time_out("an earlier reset or step", deadline_seconds);
+  take_finished();
+}
+
+void PythonPool::take_finished() {
   last_ = std::move(unfinished_);
   unfinished_ = {};
+  if (!keeps_rows_)
+    return;
+  const env::PoolBatch& batch = last_.batch;
+  kept_.observations.assign(batch.observations.begin(), batch.observations.end());
+  kept_.discounts.assign(batch.discounts.begin(), batch.discounts.end());
+}
+
+/// Prepares the results of a reset of some environments.
+void PythonPool::put_present_rows(const Results& into) const {
+  if (keeps_rows_ ? kept_.discounts.empty() : last_.block == nullptr)
+    throw std::invalid_argument("the first reset, or the first one after load_state() of a state "
+                                "without rows, must be of all environments");
+  if (!keeps_rows_) {
+    std::memcpy(into.block.get(), last_.block.get(), last_.bytes);
+    return;
+  }
+  std::memset(into.block.get(), 0, into.bytes);
+  std::copy(kept_.observations.begin(), kept_.observations.end(), into.batch.observations.begin());
+  std::copy(kept_.discounts.begin(), kept_.discounts.end(), into.batch.discounts.begin());
 }
 
 void PythonPool::finish_earlier() {
@@ -222,9 +243,7 @@ py::tuple PythonPool::reset(const Indices& environments, double deadline_seconds
   Results into = results(all);
   if (chosen.size() < all) {
     finish_earlier(deadline_in(deadline_seconds), deadline_seconds);
-    if (last_.block == nullptr)
-      throw std::invalid_argument("the first reset must be of all environments");
-    std::memcpy(into.block.get(), last_.block.get(), last_.bytes);
+    put_present_rows(into);
   }
   return play(std::move(into), deadline_seconds,
               [&](const env::PoolBatch& batch, Clock::time_point deadline) {
@@ -342,6 +361,9 @@ py::bytes PythonPool::save_state() {
     const ReleasedLock released;
     pool_->save_state(state);
   }
+  state.insert(state.end(), kept_.observations.begin(), kept_.observations.end());
+  const auto discounts = std::as_bytes(std::span(kept_.discounts));
+  state.insert(state.end(), discounts.begin(), discounts.end());
   return {reinterpret_cast<const char*>(state.data()), state.size()};
 }
 
@@ -350,44 +372,22 @@ void PythonPool::load_state(const py::bytes& state) {
   finish_earlier();
   const std::string_view bytes(state);
   const ReleasedLock released;
-  const auto left = pool_->load_state(std::as_bytes(std::span(bytes)));
+  last_ = {};
+  kept_ = {};
+  auto left = pool_->load_state(std::as_bytes(std::span(bytes)));
+  const auto rows = static_cast<std::size_t>(pool_->environments());
+  if (left.size() == rows * (row_bytes_ + sizeof(double))) { // the state has rows
+    if (keeps_rows_) {
+      const auto observations = left.first(rows * row_bytes_);
+      kept_.observations.assign(observations.begin(), observations.end());
+      kept_.discounts.resize(rows);
+      std::memcpy(kept_.discounts.data(), left.data() + observations.size(), rows * sizeof(double));
+    }
+    left = {};
+  }
   if (!left.empty())
     throw std::invalid_argument("the state has " + std::to_string(left.size())
                                 + " bytes too many; it is damaged or of other environments");
-}
-
-void add_environments(py::module_& module) {
-  module.def("environment_names", &env::environment_names);
-  py::class_<PythonPool>(module, "Pool")
-      .def(py::init([](const std::vector<std::string>& environment, int environments, int threads,
-                       std::uint64_t seed, std::optional<bool> spares, int failure_budget,
-                       bool bare) {
-             const env::PoolOptions options{.environments = environments,
-                                            .threads = threads,
-                                            .seed = seed,
-                                            .spares = spares,
-                                            .failure_budget = failure_budget};
-             return std::make_unique<PythonPool>(environment, options, bare);
-           }),
-           py::arg("environment"), py::kw_only(), py::arg("environments") = 1,
-           py::arg("threads") = 1, py::arg("seed") = 1, py::arg("spares") = py::none(),
-           py::arg("failure_budget") = 3, py::arg("bare") = false)
-      .def("spec", &PythonPool::spec)
-      .def_property_readonly("environments", &PythonPool::environments)
-      .def_property_readonly("threads", &PythonPool::threads)
-      .def("seed", &PythonPool::seed, py::arg("environments"), py::arg("seeds"))
-      .def("reset", &PythonPool::reset, py::arg("environments"), py::arg("deadline"))
-      .def("step", &PythonPool::step, py::arg("actions"), py::arg("deadline"))
-      .def("send_reset", &PythonPool::send_reset, py::arg("environments"))
-      .def("send", &PythonPool::send, py::arg("environments"), py::arg("actions"))
-      .def("receive", &PythonPool::receive, py::arg("rows"), py::arg("deadline"))
-      .def("in_flight", &PythonPool::in_flight)
-      .def("pictures", &PythonPool::pictures, py::arg("count"), py::arg("kind"), py::arg("height"),
-           py::arg("width"), py::arg("camera"))
-      .def("error", &PythonPool::error, py::arg("environment"))
-      .def("in_service", &PythonPool::in_service, py::arg("environment"))
-      .def("save_state", &PythonPool::save_state)
-      .def("load_state", &PythonPool::load_state, py::arg("state"));
 }
 
 } // namespace troupe::python

@@ -28,8 +28,11 @@ namespace troupe::python {
 /// the next call finishes it first.
 class PythonPool {
 public:
-  /// `bare`: without wrappers; the assignments must then not configure any.
-  PythonPool(const std::vector<std::string>& environment, env::PoolOptions options, bool bare);
+  /// `bare`: without wrappers; the assignments must then not configure any. `keeps_rows`: resets of
+  /// some environments return the other rows as they were, also if the caller has changed the
+  /// arrays of the last result, and after load_state().
+  PythonPool(const std::vector<std::string>& environment, env::PoolOptions options, bool bare,
+             bool keeps_rows);
   ~PythonPool();
   PythonPool(const PythonPool&) = delete;
   PythonPool& operator=(const PythonPool&) = delete;
@@ -42,7 +45,8 @@ public:
   using Seeds = pybind11::array_t<std::uint64_t, pybind11::array::c_style>;
 
   void seed(const Indices& environments, const Seeds& seeds);
-  /// Resets `environments` and returns the results of all environments.
+  /// Resets `environments` and returns the results of all environments. With `keeps_rows`, only the
+  /// observations and discounts of the others are meaningful.
   pybind11::tuple reset(const Indices& environments, double deadline_seconds);
   pybind11::tuple step(const pybind11::array& actions, double deadline_seconds);
   void send_reset(const Indices& environments);
@@ -63,6 +67,11 @@ private:
   struct Results : ResultParts {
     std::shared_ptr<std::byte> block;
   };
+  /// The rows of all environments that a reset of some leaves unchanged; empty if they are unknown.
+  struct Rows {
+    std::vector<std::byte> observations;
+    std::vector<double> discounts;
+  };
   class Use;
 
   Results results(std::size_t rows);
@@ -72,6 +81,8 @@ private:
   bool finish_in_slices(env::EnvironmentPool::Clock::time_point deadline);
   void finish_earlier(env::EnvironmentPool::Clock::time_point deadline, double deadline_seconds);
   void finish_earlier(); // for calls without a deadline
+  void take_finished();
+  void put_present_rows(const Results& into) const;
   template <typename Do>
   auto with_actions(const pybind11::array& actions, std::size_t rows, const Do& act);
 
@@ -81,7 +92,9 @@ private:
   bool renders_ = false; // whether there is physics to draw
   std::size_t row_bytes_ = 0;
   RecycledBlocks blocks_;
-  Results last_;       // of all environments; a reset of some leaves the other rows unchanged
+  bool keeps_rows_ = false;
+  Rows kept_;          // with keeps_rows_; otherwise they are in last_, the caller's arrays
+  Results last_;       // of all environments
   Results unfinished_; // of a request in flight
   PoolPictures pictures_;
   pid_t process_ = getpid();

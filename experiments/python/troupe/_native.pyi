@@ -17,6 +17,7 @@ class Pool:
         spares: Optional[bool] = None,
         failure_budget: int = 3,
         bare: bool = False,
+        keeps_rows: bool = False,
     ) -> None: ...
     @property
     def environments(self) -> int: ...

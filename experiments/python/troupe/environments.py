@@ -74,7 +74,7 @@ def register() -> None:
 class _Pool:
     """A native pool and its spec, shared by Env and VectorEnv."""
 
-    def __init__(self, task: str, keys: Dict[str, Any], environments: int, threads: int, seed: Optional[int], spares: Optional[bool], deadline: float, bare: bool = False):
+    def __init__(self, task: str, keys: Dict[str, Any], environments: int, threads: int, seed: Optional[int], spares: Optional[bool], deadline: float, bare: bool = False, keeps_rows: bool = False):
         self.native = _native.Pool(
             assignments(task, keys),
             environments=environments,
@@ -82,6 +82,7 @@ class _Pool:
             seed=secrets.randbits(63) if seed is None else seed,
             spares=spares,
             bare=bare,
+            keeps_rows=keeps_rows,
         )
         self.all = np.arange(environments, dtype=np.int32)
         self.deadline = deadline
@@ -201,7 +202,7 @@ class VectorEnv(GymnasiumVectorEnv):
 
     `autoreset_mode` (a member or its name): with NEXT_STEP, the step after the end of an episode resets; with SAME_STEP, the reset follows
     immediately, and the last observations are in `info["final_obs"]`; with DISABLED, the caller resets with
-    `options={"reset_mask": mask}`. An environment that fails is truncated, with the reason in `info["failure"]`. `reset(seed=n)` begins
+    `options={"reset_mask": mask}`, which returns the other rows as they were. An environment that fails is truncated, with the reason in `info["failure"]`. `reset(seed=n)` begins
     episode n + i in environment i; without a seed, each environment continues its sequence of episodes. `spares` keeps a second environment
     for each, in which the next episode begins ahead of time; None: if there is more than one thread and episodes
     depend only on their seeds, which they do not with running statistics.
@@ -231,7 +232,7 @@ class VectorEnv(GymnasiumVectorEnv):
         if autoreset_mode not in modes:
             raise ValueError(f"autoreset_mode is {autoreset_mode!r}; it must be one of {', '.join(mode.name for mode in AutoresetMode)}")
         self._mode = modes[autoreset_mode]
-        self._pool = _Pool(task, options, num_envs, num_threads, seed, spares, deadline)
+        self._pool = _Pool(task, options, num_envs, num_threads, seed, spares, deadline, keeps_rows=self._mode is AutoresetMode.DISABLED)
         self.metadata = {**self._pool.metadata(render_mode), "autoreset_mode": self._mode}
         self.render_mode = render_mode
         self._render = (render_size, render_camera)

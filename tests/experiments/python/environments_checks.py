@@ -181,6 +181,33 @@ class ManyEnvironments(unittest.TestCase):
         self.assertTrue((abs(observations[terminated]) <= 0.05).all())
         envs.step(actions)
 
+    def test_a_masked_reset_returns_the_other_rows_as_they_were(self):
+        envs, fresh = (troupe.make_vec("CartPole-v1", 3, autoreset_mode="DISABLED") for _ in range(2))
+        envs.reset(seed=0)
+        ended = np.zeros(3, bool)
+        for step in range(50):
+            observations, _, ended, _, _ = envs.step(np.array([1, step % 2, step % 2]))
+            if ended.any():
+                break
+        self.assertEqual(ended.tolist(), [True, False, False])
+        present, state = observations.copy(), envs.save_state()
+        observations[:] = 7  # the caller's own
+
+        def check(envs):
+            observations, info = envs.reset(options={"reset_mask": ended})
+            equal(self, observations[1:], present[1:])
+            self.assertTrue((abs(observations[0]) <= 0.05).all())
+            equal(self, info["discount"], np.ones(3))
+
+        check(envs)
+        fresh.load_state(state)
+        with self.assertRaises(gymnasium.error.ResetNeeded):
+            fresh.step(np.zeros(3, np.int64))
+        check(fresh)
+        envs.step(np.zeros(3, np.int64))
+        envs.load_state(state)
+        check(envs)
+
     def test_gymnasiums_wrappers_take_it(self):
         envs = RecordEpisodeStatistics(troupe.make_vec("cheetah_run", 3, time_limit=10))
         envs.reset(seed=1)
