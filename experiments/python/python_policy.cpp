@@ -1,11 +1,15 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -24,6 +28,15 @@ namespace py = pybind11;
 
 namespace troupe::python {
 namespace {
+
+/// "uint8 [rows, 3, 84, 84]"
+std::string words_of_rows(const std::string& type, const std::string& rows,
+                          std::span<const std::int64_t> extents) {
+  std::string text = type + " [" + rows;
+  for (const std::int64_t extent : extents)
+    text += ", " + std::to_string(extent);
+  return text + "]";
+}
 
 /// The acting policy of a checkpoint, for observations as the run's environment produces them. One
 /// thread at a time; others wait.
@@ -65,15 +78,19 @@ public:
             "observation '" + wanted.name
             + "' is missing, or there are additional ones; give those of the run's environment");
       const auto array = py::array::ensure(found->second, py::array::c_style);
-      const auto rows = array.ndim() > 0 ? static_cast<std::size_t>(array.shape(0)) : 0;
-      if (rows == 0 || (i > 0 && rows != count)
-          || static_cast<std::size_t>(array.nbytes()) != rows * wanted.bytes()
-          || py::str(array.dtype()).cast<std::string>() != env::element_name(wanted.type))
-        throw std::invalid_argument("observation '" + wanted.name + "' has "
-                                    + std::to_string(array.nbytes()) + " bytes of "
-                                    + py::str(array.dtype()).cast<std::string>() + "; it must have "
-                                    + std::to_string(wanted.bytes()) + " of "
-                                    + env::element_name(wanted.type) + " for each row");
+      if (!array)
+        throw std::bad_alloc(); // no other conversion of an array fails
+      const auto type = py::str(array.dtype()).cast<std::string>();
+      const std::vector<std::int64_t> shape(array.shape(), array.shape() + array.ndim());
+      const auto extents = std::span(shape).subspan(shape.empty() ? 0 : 1); // of a row
+      const std::size_t rows = shape.empty() ? 0 : static_cast<std::size_t>(shape[0]);
+      if (rows == 0 || (i > 0 && rows != count) || !std::ranges::equal(extents, wanted.shape)
+          || type != env::element_name(wanted.type))
+        throw std::invalid_argument(
+            "observation '" + wanted.name + "' is "
+            + words_of_rows(type, shape.empty() ? "" : std::to_string(rows), extents)
+            + "; it must be " + words_of_rows(env::element_name(wanted.type), "rows", wanted.shape)
+            + ", with as many rows as the others");
       count = rows;
       block.resize(count * row);
       const auto* from = static_cast<const std::byte*>(array.data());

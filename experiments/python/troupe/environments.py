@@ -171,7 +171,7 @@ class Env(gymnasium.Env):
         return self._first(result), {"discount": 1.0}
 
     def step(self, action: Any) -> Tuple[Any, float, bool, bool, Dict[str, Any]]:
-        result = self._pool.native.step(self._pool.actions.vectors(action, 1), self._pool.deadline)
+        result = self._pool.native.step(self._pool.actions.vectors(action), self._pool.deadline)
         observation = self._first(result)
         info = {"discount": float(result[_DISCOUNTS][0])}
         return observation, float(result[_REWARDS][0]), bool(result[_TERMINATED][0]), bool(result[_TRUNCATED][0]), info

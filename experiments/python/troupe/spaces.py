@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 from gymnasium import spaces
@@ -75,15 +75,25 @@ class Actions:
             parts.append(spaces.Box(low, high, dtype=np.float32))
         if counts.any():
             parts.append(spaces.Discrete(int(counts[0])) if len(counts) == 1 else spaces.MultiDiscrete(counts[counts != 0]))
+        self._shapes = [part.shape for part in parts]
         self.space = parts[0] if len(parts) == 1 else spaces.Tuple(parts)
 
-    def vectors(self, actions: Any, count: int) -> np.ndarray:
-        """Returns `count` actions, batched as in Gymnasium, as [count, actions]."""
+    def vectors(self, actions: Any, count: Optional[int] = None) -> np.ndarray:
+        """Returns `count` actions, batched as in Gymnasium, as an array that native pools take; None: one action that is not batched. Raises
+        ValueError if the shape differs from the space's by more than axes of length 1."""
+        leading = () if count is None else (count,)
         if len(self._columns) == 1:
-            return np.asarray(actions)
+            return _shaped(actions, (*leading, *self._shapes[0]))
         if len(actions) != len(self._columns):
             raise ValueError(f"an action of {self.space} has {len(self._columns)} parts; this one has {len(actions)}")
-        out = np.empty((count, self._size))
-        for columns, part in zip(self._columns, actions):
-            out[:, columns] = np.asarray(part, np.float64).reshape(count, len(columns))
+        out = np.empty((1 if count is None else count, self._size))
+        for columns, shape, part in zip(self._columns, self._shapes, actions):
+            out[:, columns] = _shaped(part, (*leading, *shape)).reshape(len(out), len(columns))
         return out
+
+
+def _shaped(actions: Any, shape: Tuple[int, ...]) -> np.ndarray:
+    array = np.asarray(actions)
+    if array.shape != shape and [n for n in array.shape if n != 1] != [n for n in shape if n != 1]:
+        raise ValueError(f"actions have the shape {array.shape}; they must have {shape}")
+    return array

@@ -559,6 +559,25 @@ class Served(Tests):
         self.assertEqual((results["step_type"][0], results["discount"][0]), (LAST, 0.0))
         self.assertEqual(server.garbage, 0)
 
+    def test_rows_resets_and_actions_that_do_not_belong_together_are_refused_and_cost_nothing(self):
+        self.served(Counting, 3)
+        client = self.client(3)
+        client.play(None, {0: 5, 1: 6, 2: 7})
+        for actions, resets, rows, words in [
+            (np.zeros((1, 2)), {1: 9}, [0], r"resets are of environments \[1\], which are not among the rows"),
+            (np.zeros((3, 2)), {3: 9}, None, r"resets are of environments \[3\]"),
+            (np.zeros((0, 2)), {}, [], r"rows are \[\]; they must be one or more distinct environments of 0 to 2"),
+            (np.zeros((1, 2)), {}, [7], r"rows are \[7\]"),
+            (np.zeros((1, 2)), {}, [-1], r"rows are \[-1\]"),
+            (np.zeros((2, 2)), {}, [1, 1], r"rows are \[1, 1\]"),
+            (np.zeros((2, 3)), {}, None, r"actions have the shape \(2, 3\); they must have \(3, 2\)"),
+        ]:
+            with self.assertRaisesRegex(ValueError, words):
+                client.play(actions, resets, rows)
+        _, arrays, failures = client.play(np.zeros((3, 2)), {1: 9})
+        self.assertEqual(failures, {})
+        np.testing.assert_array_equal(arrays[0], [1, 0, 1])
+
     def test_pictures_travel_with_their_channels_first(self):
         self.served(Seeing)
         client = self.client()
@@ -781,7 +800,7 @@ class Playing(Tests):
         with contextlib.closing(troupe_env.GymnasiumEnv("toy", program=SERVE)) as environment:
             first, _ = environment.reset(seed=7)
             self.assertEqual(first["position"][0], 7)
-            with self.assertRaisesRegex(ValueError, r"actions have the shape \(5,\), but 1 environments need 2 numbers each in Box"):
+            with self.assertRaisesRegex(ValueError, r"actions have the shape \(5,\); they must have \(2,\)"):
                 environment.step(np.zeros(5))
             for t in range(10):
                 observation, reward, terminated, truncated, info = environment.step(np.array([0.25, 0], np.float32))
@@ -809,8 +828,9 @@ class Playing(Tests):
                 self.assertEqual(vector.single_action_space, space)
                 vector.reset(seed=1)
                 if task == "two_choices":
-                    with self.assertRaisesRegex(ValueError, r"actions have the shape \(2, 2\), but 3 environments need 2 numbers each"):
-                        vector.step(np.zeros((2, 2)))
+                    for wrong in ((2, 2), (2, 3)):
+                        with self.assertRaisesRegex(ValueError, rf"actions have the shape \({wrong[0]}, {wrong[1]}\); they must have \(3, 2\)"):
+                            vector.step(np.zeros(wrong))
                 vector.action_space.seed(5)
                 for _ in range(4):
                     drawn = vector.action_space.sample()

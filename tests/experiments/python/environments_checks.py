@@ -118,7 +118,7 @@ class OneEnvironment(unittest.TestCase):
             troupe.make("cheetah_run", pixels=84)
         env = troupe.make("cheetah_run")
         env.reset()
-        with self.assertRaisesRegex(ValueError, "actions are of 5 numbers; they must be of 6"):
+        with self.assertRaisesRegex(ValueError, r"actions have the shape \(5,\); they must have \(6,\)"):
             env.step(np.zeros(5))
         with self.assertRaisesRegex(RuntimeError, "finite"):
             env.step(np.full(6, np.nan))
@@ -264,6 +264,23 @@ class ManyEnvironments(unittest.TestCase):
             envs.step(np.array([0, 6]))
             raise RuntimeError(envs.step(np.array([0, 0]))[4])
         self.assertIsInstance(caught.exception, RuntimeError)
+
+    def test_actions_in_another_order_of_axes_are_refused(self):
+        envs = troupe.make_vec("cheetah_run", 4)
+        envs.reset(seed=1)
+        with self.assertRaisesRegex(ValueError, r"actions have the shape \(6, 4\); they must have \(4, 6\)"):
+            envs.step(np.zeros((6, 4)))
+        envs.step(np.zeros((4, 1, 6)))
+        choosing = troupe.make_vec("CartPole-v1", 3)
+        choosing.reset(seed=1)
+        with self.assertRaisesRegex(ValueError, r"actions have the shape \(2,\); they must have \(3,\)"):
+            choosing.step(np.zeros(2, np.int64))
+        choosing.step(np.zeros((3, 1), np.int64))
+        one = troupe.make("CartPole-v1")
+        one.reset()
+        with self.assertRaisesRegex(ValueError, "left"):
+            one.step("left")
+        one.step(np.array([1]))
 
     def test_a_failure_is_one_rows_alone(self):
         envs = troupe.make_vec("cheetah_run", 3)

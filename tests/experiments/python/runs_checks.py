@@ -97,8 +97,10 @@ class Policies(InFolder):
             self.assertTrue((policy({**observations, name: array + np.ones_like(array)}) != actions).any(), name)
         with self.assertRaisesRegex(ValueError, "is missing, or there are additional ones"):
             policy({"pixels": observations["pixels"]})
-        with self.assertRaisesRegex(ValueError, "observation 'pixels' has .* bytes of float32; it must have 1600 of uint8 for each row"):
+        with self.assertRaisesRegex(ValueError, r"observation 'pixels' is float32 \[3, 1, 40, 40\]; it must be uint8 \[rows, 1, 40, 40\]"):
             policy({**observations, "pixels": observations["pixels"].astype(np.float32)})
+        with self.assertRaisesRegex(ValueError, r"observation 'pixels' is uint8 \[3, 40, 40, 1\]; it must be uint8 \[rows, 1, 40, 40\]"):
+            policy({**observations, "pixels": observations["pixels"].transpose(0, 2, 3, 1)})
 
     def test_stacked_pictures(self):
         run = self.train("cartpole_balance_pixels", stop__environment_steps=600, replay__minimum_items=50, replay__shards=1, actors__random_steps=50, d4pg__batch_size=16,

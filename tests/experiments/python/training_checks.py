@@ -79,7 +79,7 @@ class Training(InFolder):
             expected = network(torch.from_numpy(observations)).tanh().numpy()
         np.testing.assert_allclose(policy(observations), expected, atol=1e-5)
         np.testing.assert_allclose(policy(observations[0]), expected[0], atol=1e-5)
-        with self.assertRaisesRegex(ValueError, "observation 'state' has"):
+        with self.assertRaisesRegex(ValueError, "observation 'state' is float64"):
             policy(observations.astype(np.float64))
         with self.assertRaisesRegex(ValueError, "checkpoint 1 is not in"):
             run.policy(1)

@@ -1,5 +1,6 @@
 """A client of served environments: of ``troupe serve environment`` (C++) or of :class:`troupe_env.Server`."""
 
+import operator
 import secrets
 import sys
 import threading
@@ -11,7 +12,7 @@ import zmq
 from troupe_env.endpoints import check_endpoint, heartbeat_endpoint
 from troupe_env.keys import ClientKeys
 from troupe_env.messages import PROTOCOL, Bye, Envelope, Hello, MessageError, Ping, Play, printable
-from troupe_env.spec import FAILED, FIRST, LAST, MID, RESULT, check_actions, decode_spec
+from troupe_env.spec import FAILED, FIRST, LAST, MID, RESULT, check_actions, decode_spec, shaped
 
 _MAX_HEADER = 1 << 20
 
@@ -112,12 +113,17 @@ class Client:
         a mapping from environment to seed, begin an episode instead. Continuous numbers are clipped to their bounds; a choice (see
         spec.choices) must be one of the whole numbers 0 to n - 1. Returns (results, arrays, failures): a structured array of reward,
         discount and step_type; the arrays of the observations [len(rows), ...] in the order of the spec, valid until the next call; and
-        the error messages of failed environments, by row. Raises ValueError, before anything is sent, if a number is not finite or a
-        choice is not one of its whole numbers."""
+        the error messages of failed environments, by row. Raises ValueError, before anything is sent, if `rows` are not one or more
+        distinct environments, `resets` are not among them, the shape of `actions` differs by more than axes of length 1, a number is not
+        finite or a choice is not one of its whole numbers."""
         if self._context is None:
             raise RemoteError(f"{self.endpoint}: the client is closed")
-        which = self._all if rows is None else list(rows)
+        which = self._all if rows is None else [operator.index(row) for row in rows]
+        if rows is not None and (len(set(which)) != len(which) or not set() < set(which) <= set(self._all)):
+            raise ValueError(f"rows are {which[:20]}; they must be one or more distinct environments of 0 to {self.count - 1}")
         resets = dict(resets)
+        if resets and not set(resets) <= set(which):
+            raise ValueError(f"resets are of environments {sorted(set(resets) - set(which))[:20]}, which are not among the rows")
         if self._socket is None:
             if rows is not None or len(resets) != self.count:
                 raise RemoteError(f"{self.endpoint} was lost; reset all environments to reconnect. The cause: {self._lost}")
@@ -128,10 +134,7 @@ class Client:
             play.seeds = [int(resets[i]) & (1 << 64) - 1 for i in which if i in resets]
         vectors = np.zeros((len(which), self.spec.actions), "<f8")
         if len(resets) < len(which):
-            given = np.asarray(actions, np.float64)
-            if given.size != vectors.size:
-                raise ValueError(f"actions have the shape {given.shape}, but {len(which)} environments need {self.spec.actions} numbers each")
-            vectors[:] = given.reshape(vectors.shape)
+            vectors[:] = shaped(actions, vectors.shape)
             check_actions(self.spec, vectors)
             np.clip(vectors, self.spec.action_minimum, self.spec.action_maximum, out=vectors)
         try:

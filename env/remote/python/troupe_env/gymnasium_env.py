@@ -8,7 +8,7 @@ from gymnasium.vector.utils import batch_space
 
 from troupe_env.client import RemoteError
 from troupe_env.program import connect
-from troupe_env.spec import LAST
+from troupe_env.spec import LAST, shaped
 
 _SEEDS = 1 << 63
 
@@ -41,19 +41,18 @@ class _Actions:
             parts.append(spaces.Box(low, high, dtype=np.float32))
         if counts.any():
             parts.append(spaces.Discrete(counts[0]) if len(counts) == 1 else spaces.MultiDiscrete(counts[counts != 0]))
+        self._shapes = [part.shape for part in parts]
         self.space = parts[0] if len(parts) == 1 else spaces.Tuple(parts)
 
-    def vectors(self, actions, count):
-        """Returns `count` actions, batched as in Gymnasium, as float64 [count, actions]."""
+    def vectors(self, actions, count=None):
+        """Returns `count` actions, batched as in Gymnasium, as float64 [count, actions]; None: one action that is not batched."""
+        leading = () if count is None else (count,)
         parts = actions if len(self._columns) > 1 else (actions,)
         if len(parts) != len(self._columns):
             raise ValueError(f"an action of {self.space} has {len(self._columns)} parts; this one has {len(parts)}")
-        out = np.empty((count, self._size))
-        for columns, part in zip(self._columns, parts):
-            given = np.asarray(part, np.float64)
-            if given.size != count * len(columns):
-                raise ValueError(f"actions have the shape {given.shape}, but {count} environments need {len(columns)} numbers each in {self.space}")
-            out[:, columns] = given.reshape(count, len(columns))
+        out = np.empty((1 if count is None else count, self._size))
+        for columns, shape, part in zip(self._columns, self._shapes, parts):
+            out[:, columns] = shaped(part, (*leading, *shape)).reshape(len(out), len(columns))
         return out
 
 
@@ -109,7 +108,7 @@ class GymnasiumEnv(gymnasium.Env):
         return observation, {"discount": 1.0}
 
     def step(self, action):
-        result, observation = self._play(self._actions.vectors(action, 1), {})
+        result, observation = self._play(self._actions.vectors(action), {})
         last, discount = result["step_type"] == LAST, float(result["discount"])
         terminated = bool(last and discount == 0)
         return observation, float(result["reward"]), terminated, bool(last and not terminated), {"discount": discount}

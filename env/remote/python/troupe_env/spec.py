@@ -73,6 +73,14 @@ def is_name(text):
     return 0 < len(text.encode("utf-8")) <= 200 and text.isprintable()
 
 
+def shaped(actions, shape):
+    """Returns `actions` as a float64 array. Raises ValueError if its shape differs from `shape` by more than axes of length 1."""
+    array = np.asarray(actions, np.float64)
+    if [n for n in array.shape if n != 1] != [n for n in shape if n != 1]:
+        raise ValueError(f"actions have the shape {array.shape}; they must have {shape}")
+    return array.reshape(shape)
+
+
 def check_actions(spec, actions):
     """Raises ValueError if a number of `actions`, float64 [actions] or [rows, actions], is not finite, or a choice is not one of its
     whole numbers."""
