@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -51,9 +52,10 @@ py::array array_of(const at::Tensor& given) {
 
 /// Copies an array to a tensor.
 at::Tensor tensor_of(const std::string& name, const py::handle& given) {
-  const auto array = py::array::ensure(given, py::array::c_style);
+  const py::array converted(py::reinterpret_borrow<py::object>(given)); // throws Python's exception
+  const auto array = py::array::ensure(converted, py::array::c_style);
   if (!array)
-    throw py::error_already_set();
+    throw std::bad_alloc(); // no other conversion of an array fails
   const auto type = py::str(array.dtype()).cast<std::string>();
   for (const auto& [torch, numpy] : kElements)
     if (type == numpy) {

@@ -38,10 +38,8 @@ void take(const py::object& from, const char* name, T& to) {
 
 template <typename T, std::size_t N>
 void take(const py::object& from, const char* name, T (&to)[N]) {
-  const auto values =
-      py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(from.attr(name));
-  if (!values)
-    throw py::error_already_set();
+  const py::object given = from.attr(name);
+  const py::array_t<T, py::array::c_style | py::array::forcecast> values(given);
   if (static_cast<std::size_t>(values.size()) != N)
     throw std::invalid_argument(std::string(name) + " has " + std::to_string(values.size())
                                 + " numbers; this MuJoCo has " + std::to_string(N));

@@ -263,10 +263,8 @@ auto PythonPool::with_actions(const py::array& actions, std::size_t rows, const 
   using Floats = py::array_t<float, py::array::c_style>;
   if (py::isinstance<Floats>(actions))
     return act(std::span(static_cast<const float*>(actions.data()), size));
-  const auto numbers =
-      py::array_t<double, py::array::c_style | py::array::forcecast>::ensure(actions);
-  if (!numbers)
-    throw py::error_already_set();
+  // ensure() would discard the exception
+  const py::array_t<double, py::array::c_style | py::array::forcecast> numbers(actions);
   return act(std::span(numbers.data(), size));
 }
 

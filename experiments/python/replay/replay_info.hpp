@@ -18,13 +18,12 @@ pybind11::dict info_dict(const replay::ShardInfo& info);
 pybind11::list columns_list(const replay::Signature& signature);
 
 /// Copies a vector with any strides, or anything that NumPy can convert to one. Throws
-/// std::invalid_argument if the array does not have one dimension.
+/// std::invalid_argument if the array does not have one dimension, and the Python exception of a
+/// conversion that fails.
 template <typename Number>
 std::vector<Number> numbers_of(const pybind11::object& values, const char* what) {
   using Array = pybind11::array_t<Number, pybind11::array::forcecast>;
-  const auto array = Array::ensure(values);
-  if (!array)
-    throw pybind11::error_already_set();
+  const Array array(values); // ensure() would discard the exception
   if (array.ndim() != 1)
     throw std::invalid_argument(std::string(what) + " must be a vector");
   const auto numbers = array.template unchecked<1>();

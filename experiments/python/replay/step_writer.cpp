@@ -167,9 +167,7 @@ bool StepWriter::add_many(const py::dict& values, const py::object& last, double
   std::int64_t count = 0;
   const auto columns = values_.steps(values, count);
   using Ends = py::array_t<bool, py::array::c_style | py::array::forcecast>;
-  const Ends ends = last.is_none() ? Ends(0) : Ends::ensure(last);
-  if (!ends)
-    throw py::error_already_set();
+  const Ends ends = last.is_none() ? Ends(0) : Ends(last);
   if (!last.is_none() && (ends.ndim() != 1 || ends.shape(0) != count))
     throw std::invalid_argument("last has " + std::to_string(ends.size()) + " values; it must have "
                                 + std::to_string(count) + ", one for each step");

@@ -486,6 +486,20 @@ class Mistakes(unittest.TestCase):
             with self.subTest(columns), self.assertRaisesRegex(error, words):
                 Table(columns)
 
+    def test_a_conversion_that_fails_raises_its_own_exception(self):
+        class Refusing:
+            def __array__(self, dtype=None, copy=None):
+                raise RuntimeError("it requires grad")
+
+        table = Table(COLUMNS)
+        fill(table, [1])
+        for use in (lambda: table.update_priorities([0], Refusing()), lambda: table.update_priorities(Refusing(), [1.0]),
+                    lambda: table.extend({"state": np.zeros((1, 3)), "step": np.zeros(1, np.int64)}, last=Refusing())):
+            with self.assertRaisesRegex(RuntimeError, "^it requires grad"):
+                use()
+        with self.assertRaisesRegex(ValueError, "high"):
+            table.update_priorities([0], ["high"])
+
     def test_steps_are_checked_and_leave_nothing_behind(self):
         table = Table(COLUMNS)
         for step, error, words in [
