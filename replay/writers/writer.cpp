@@ -143,22 +143,27 @@ std::span<std::byte> Writer::rewrite(std::int64_t row, std::size_t column) {
           place.bytes};
 }
 
-void Writer::add_item(std::int64_t first, std::int64_t count, std::uint32_t history, ShapePtr shape,
-                      double priority) {
-  if (count < 1 || first < std::max(begin_, end_ - reach_) || first + count > end_
+void Writer::check_item(std::int64_t first, std::int64_t count, std::uint32_t history,
+                        const ItemShape* shape, double priority) const {
+  if (count < 1 || first < std::max(begin_, end_ - reach_) || count > end_ - first
       || history >= count)
-    throw std::invalid_argument("replay writer: an item of rows [" + std::to_string(first) + ", "
-                                + std::to_string(first + count) + "), " + std::to_string(history)
-                                + " of them history, is not among the newest "
-                                + std::to_string(reach_) + " rows (the next is "
-                                + std::to_string(end_) + "); give the writer a longer reach");
-  if (shape && !fits(*shape, layout_->columns.size(), static_cast<std::uint32_t>(count)))
+    throw std::invalid_argument(
+        "replay writer: an item of " + std::to_string(count) + " rows from row "
+        + std::to_string(first) + ", " + std::to_string(history)
+        + " of them history, is not among the newest " + std::to_string(reach_)
+        + " rows (the next is " + std::to_string(end_) + "); give the writer a longer reach");
+  if (shape != nullptr && !fits(*shape, layout_->columns.size(), static_cast<std::uint32_t>(count)))
     throw std::invalid_argument(
         "replay writer: an item's shape has slices of " + std::to_string(shape->columns.size())
         + " columns, more than " + std::to_string(kMostSlices)
         + " slices, or rows outside its window of " + std::to_string(count));
   if (!valid_priority(priority))
     check_priority(priority, "a new item");
+}
+
+void Writer::add_item(std::int64_t first, std::int64_t count, std::uint32_t history, ShapePtr shape,
+                      double priority) {
+  check_item(first, count, history, shape.get(), priority);
   // Items are constructed in place: zeroing one first would cost more than the rest of this
   // function.
   const auto add = [&](ChunkRun chunks, std::int64_t begin) -> Item& {

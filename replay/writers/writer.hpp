@@ -116,9 +116,12 @@ public:
   /// row.
   std::span<std::byte> rewrite(std::int64_t row, std::size_t column);
 
+  /// Throws std::invalid_argument if the rows [first, first + count) are not among the newest
+  /// `reach` rows, if the shape does not fit, or if the priority is not from 0 to kMaxPriority.
+  void check_item(std::int64_t first, std::int64_t count, std::uint32_t history,
+                  const ItemShape* shape, double priority) const;
   /// Adds an item with rows [first, first + count), the first `history` of which only provide
-  /// context. Throws std::invalid_argument if the rows are not among the newest `reach` rows, if
-  /// the shape does not fit, or if the priority is not from 0 to kMaxPriority.
+  /// context. Throws as check_item() does.
   void add_item(std::int64_t first, std::int64_t count, std::uint32_t history = 0,
                 ShapePtr shape = nullptr, double priority = 1);
   /// Adds an item with the priority that WriterOptions::priority returns.

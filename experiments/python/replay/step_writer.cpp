@@ -111,8 +111,16 @@ void StepWriter::add_items(std::int64_t begin, std::int64_t end, std::int64_t st
                            double priority, const std::string& table) {
   const Use use(*this);
   const std::size_t part = place_of(table);
-  for (std::int64_t first = begin; first < end; first += step) {
-    writer_.add_item(first, window.count, window.history, shape, priority);
+  if (begin >= end)
+    return;
+  const auto check = [&](std::int64_t first) {
+    writer_.check_item(first, window.count, window.history, shape.get(), priority);
+  };
+  check(begin); // so `begin` is not negative
+  const std::int64_t items = (end - begin - 1) / step + 1;
+  check(begin + (items - 1) * step);
+  for (std::int64_t i = 0; i < items; ++i) {
+    writer_.add_item(begin + i * step, window.count, window.history, shape, priority);
     parts_.push_back(part);
   }
 }

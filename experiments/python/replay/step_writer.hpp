@@ -42,7 +42,8 @@ public:
   /// Append one step or several; the caller adds the items.
   void append(const pybind11::dict& values);
   void extend(const pybind11::dict& values);
-  /// Throws std::invalid_argument if there is no such table.
+  /// Adds an item for each first row in [begin, end), `step` apart; all or none. Throws
+  /// std::invalid_argument if there is no such table, or as Writer::check_item() does.
   void add_items(std::int64_t begin, std::int64_t end, std::int64_t step,
                  const replay::Window& window, const replay::ShapePtr& shape, double priority,
                  const std::string& table);

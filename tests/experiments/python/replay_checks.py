@@ -195,6 +195,25 @@ class Sequences(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "show 2 rows of 'state' and the table has items of one step; make it with length=2"):
             batch["state"]
 
+    def test_items_are_added_all_or_none(self):
+        table = Table(COLUMNS)
+        writer = table.writer(reach=50)
+        writer.extend(state=np.zeros((100, 3)), step=np.arange(100))
+        for begin, end, count, keywords in [(0, 100, 4, {}), (50, 98, 4, {}), (60, 97, 2**63 - 1, {}), (60, 2**62, 4, {"step": 2**61}),
+                                            (60, 97, 4, {"priority": -1.0})]:
+            with self.assertRaises(ValueError):
+                writer.add_items(begin, end, count, **keywords)
+            self.assertEqual(writer.pending_items, 0)
+        with self.assertRaisesRegex(ValueError, "9223372036854775807 rows from row 60"):
+            writer.add_item(2**63 - 1, first=60)
+        writer.add_items(50, 97, 4)
+        writer.add_items(97, 97, 4)
+        writer.add_items(60, 70, 4, step=7)
+        self.assertEqual(writer.pending_items, 49)
+        writer.insert()
+        batch = table.sample(1000)
+        self.assertEqual({int(batch.rows("step", i)[0]) for i in range(1000)}, set(range(50, 97)))
+
     def test_compressed_tables_give_the_same_bytes(self):
         frames = np.random.default_rng(1).integers(0, 4, (600, 1, 84, 84), np.uint8)
         for compression in ("packed", "lz4", "zstd", "automatic"):

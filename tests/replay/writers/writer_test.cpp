@@ -1,6 +1,7 @@
 #include "replay/writers/n_step_items.hpp"
 
 #include <cstring>
+#include <limits>
 #include <set>
 
 #include <doctest/doctest.h>
@@ -211,6 +212,17 @@ TEST_CASE("Misuse of a transition writer throws with an explanation") {
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(transition_writer(state_spec(0), 0), doctest::Contains("n_step is 0"),
                        std::invalid_argument);
+}
+
+TEST_CASE("An item of more rows than there are is refused, whatever their number") {
+  const Signature signature{.columns = {{"x", env::ElementType::float32, {}}}, .items = {}};
+  Writer writer(signature, 1, {.reach = 4});
+  writer.append_zeros(3);
+  for (const std::int64_t count : {std::int64_t{3}, std::numeric_limits<std::int64_t>::max()})
+    CHECK_THROWS_WITH_AS(writer.add_item(1, count),
+                         doctest::Contains("is not among the newest 4 rows"),
+                         std::invalid_argument);
+  CHECK_EQ(writer.pending_items(), 0);
 }
 
 } // namespace
