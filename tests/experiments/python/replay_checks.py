@@ -505,6 +505,23 @@ class Mistakes(unittest.TestCase):
             with self.subTest(columns), self.assertRaisesRegex(error, words):
                 Table(columns)
 
+    def test_whole_numbers_outside_a_columns_range_are_refused(self):
+        table = Table({"pixels": ((2,), "uint8"), "level": ((), "uint8"), "step": ((), "int64")})
+        good = {"pixels": np.array([0, 255], np.uint16), "level": np.uint16(255), "step": np.uint64(2**63 - 1)}
+        for change, words in [
+            ({"pixels": np.array([0, 256], np.uint16)}, "'pixels': got 256; it must be from 0 to 255"),
+            ({"level": np.uint16(300)}, "'level': got 300; it must be from 0 to 255"),
+            ({"step": np.uint64(2**63)}, "'step': got 9223372036854775808; it must be from -9223372036854775808 to 9223372036854775807"),
+        ]:
+            with self.subTest(change), self.assertRaisesRegex(ValueError, words):
+                table.add(**{**good, **change})
+        with self.assertRaisesRegex(ValueError, "'pixels': got 300"):
+            table.extend({"pixels": np.array([[1, 2], [3, 300]], np.uint32), "level": np.zeros(2, np.uint8), "step": np.arange(2)})
+        self.assertEqual(len(table), 0)
+        table.add(**good)
+        batch = table.sample(1)
+        self.assertEqual((batch["pixels"][0].tolist(), int(batch["level"][0]), int(batch["step"][0])), ([0, 255], 255, 2**63 - 1))
+
     def test_a_conversion_that_fails_raises_its_own_exception(self):
         class Refusing:
             def __array__(self, dtype=None, copy=None):

@@ -26,7 +26,7 @@ def columns_of(sink: _native.ReplaySink) -> Tuple[Column, ...]:
 
 def converter(columns: Tuple[Column, ...]) -> Callable[[int, int, Any], np.ndarray]:
     """Returns a function that makes a contiguous array of a column's type from anything that NumPy can read. It raises ValueError or
-    TypeError with the column, the value's type and what is expected."""
+    TypeError with the column, the value's type and what is expected. Whole numbers outside the column's range are refused."""
 
     def convert(place: int, leading: int, value: Any) -> np.ndarray:
         column = columns[place]
@@ -37,6 +37,10 @@ def converter(columns: Tuple[Column, ...]) -> Callable[[int, int, Any], np.ndarr
             raise ValueError(f"column {column.name!r}: got {got}, expected {expected}")
         if array.dtype != column.dtype and not np.can_cast(array.dtype, column.dtype, "same_kind"):
             raise TypeError(f"column {column.name!r}: got {got}, expected {expected}; convert it with astype() if that is intended")
+        if column.dtype.kind in "iu" and array.size > 0 and not np.can_cast(array.dtype, column.dtype):
+            limits, low, high = np.iinfo(column.dtype), int(array.min()), int(array.max())
+            if low < limits.min or high > limits.max:
+                raise ValueError(f"column {column.name!r}: got {low if low < limits.min else high}; it must be from {limits.min} to {limits.max}")
         return np.array(array, dtype=column.dtype, order="C", copy=True, ndmin=array.ndim)
 
     return convert
