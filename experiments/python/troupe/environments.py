@@ -193,6 +193,11 @@ class Env(gymnasium.Env):
         self._pool.native.load_state(state)
 
 
+def _masked(info: Dict[str, Any], rows: int) -> Dict[str, Any]:
+    """Adds Gymnasium's masks, which say that every row has a value."""
+    return {**info, **{f"_{key}": np.ones(rows, bool) for key in info}}
+
+
 class VectorEnv(GymnasiumVectorEnv):
     """`num_envs` environments of Troupe, stepped together on `num_threads` threads, one of which is the caller's. `options` are those of Env,
     and spaces are Env's, batched. Rewards are float64.
@@ -202,7 +207,7 @@ class VectorEnv(GymnasiumVectorEnv):
 
     `autoreset_mode` (a member or its name): with NEXT_STEP, the step after the end of an episode resets; with SAME_STEP, the reset follows
     immediately, and the last observations are in `info["final_obs"]`; with DISABLED, the caller resets with
-    `options={"reset_mask": mask}`, which returns the other rows as they were. An environment that fails is truncated, with the reason in `info["failure"]`. `reset(seed=n)` begins
+    `options={"reset_mask": mask}`, which seeds only these environments and returns the other rows as they were. An environment that fails is truncated, with the reason in `info["failure"]`. `reset(seed=n)` begins
     episode n + i in environment i; without a seed, each environment continues its sequence of episodes. `spares` keeps a second environment
     for each, in which the next episode begins ahead of time; None: if there is more than one thread and episodes
     depend only on their seeds, which they do not with running statistics.
@@ -249,13 +254,13 @@ class VectorEnv(GymnasiumVectorEnv):
         self._started = False
         self._ended = np.zeros(num_envs, bool)
 
-    def _seed(self, seed: Union[int, Sequence[Optional[int]], None]) -> None:
+    def _seed(self, seed: Union[int, Sequence[Optional[int]], None], chosen: np.ndarray) -> None:
         if seed is None:
             return
         seeds = [int(seed) + i for i in range(self.num_envs)] if isinstance(seed, (int, np.integer)) else list(seed)
         if len(seeds) != self.num_envs:
             raise ValueError(f"{len(seeds)} seeds for {self.num_envs} environments; give one for each, or one number")
-        given = [i for i, value in enumerate(seeds) if value is not None]
+        given = [i for i in chosen.tolist() if seeds[i] is not None]
         self._pool.native.seed(np.array(given, np.int32), np.array([seeds[i] for i in given], np.uint64))
 
     def reset(
@@ -269,12 +274,12 @@ class VectorEnv(GymnasiumVectorEnv):
             if mask.shape != (self.num_envs,) or mask.dtype != bool or not mask.any():
                 raise ValueError(f"reset_mask must be bool [{self.num_envs}] with at least one True")
             chosen = np.flatnonzero(mask).astype(np.int32)
-        self._seed(seed)
+        self._seed(seed, chosen)
         result = self._pool.native.reset(chosen, self._pool.deadline)
         self._check_begun(result, chosen)
         self._started = True
         self._ended[chosen] = False
-        return self._pool.observations(result[_OBSERVATIONS]), {"discount": result[_DISCOUNTS]}
+        return self._pool.observations(result[_OBSERVATIONS]), _masked({"discount": result[_DISCOUNTS]}, self.num_envs)
 
     def _check_begun(self, result: Tuple, chosen: np.ndarray) -> None:
         failed = np.flatnonzero(result[_STATUSES][chosen])
@@ -282,13 +287,13 @@ class VectorEnv(GymnasiumVectorEnv):
             raise RuntimeError(self._pool.native.error(int(chosen[failed[0]])))
 
     def _info(self, result: Tuple) -> Dict[str, Any]:
-        info: Dict[str, Any] = {"discount": result[_DISCOUNTS]}
+        info = _masked({"discount": result[_DISCOUNTS]}, len(result[_STATUSES]))
         failed = np.flatnonzero(result[_STATUSES])
         if len(failed):
             failures = np.full(len(result[_STATUSES]), "", dtype=object)
             for row in failed:
                 failures[row] = self._pool.native.error(int(result[_ENVIRONMENTS][row]))
-            info["failure"] = failures
+            info["failure"], info["_failure"] = failures, result[_STATUSES] != 0
         return info
 
     def step(self, actions: Any) -> Tuple[Any, np.ndarray, np.ndarray, np.ndarray, Dict[str, Any]]:
@@ -335,7 +340,7 @@ class VectorEnv(GymnasiumVectorEnv):
     def receive(self) -> Tuple[Any, np.ndarray, np.ndarray, np.ndarray, Dict[str, Any]]:
         """Returns the next `batch_size` results in the form of step(); `info["env_id"]` says which environments they belong to."""
         result = self._pool.native.receive(self.batch_size, self._pool.deadline)
-        info = {**self._info(result), "env_id": result[_ENVIRONMENTS]}
+        info = {**self._info(result), **_masked({"env_id": result[_ENVIRONMENTS]}, self.batch_size)}
         return self._pool.observations(result[_OBSERVATIONS]), result[_REWARDS], result[_TERMINATED], result[_TRUNCATED], info
 
     recv = receive  # EnvPool's name

@@ -904,6 +904,7 @@ class Playing(Tests):
             _, _, _, truncated, info = vector.step(np.array([[1, 0], [0, 0]], np.float32))
             self.assertEqual(list(truncated), [True, False])
             self.assertEqual(list(info["failure"]), ["toy exploded", ""])
+            self.assertEqual((info["_failure"].tolist(), info["_discount"].tolist()), ([True, False], [True, True]))
             observation, rewards, _, truncated, _ = vector.step(np.zeros((2, 2), np.float32))
             self.assertEqual(list(observation["count"]), [0, 2])  # reset, and stepped
             self.assertEqual((rewards[0], truncated.any()), (0, False))

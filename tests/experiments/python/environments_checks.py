@@ -208,6 +208,19 @@ class ManyEnvironments(unittest.TestCase):
         envs.load_state(state)
         check(envs)
 
+    def test_a_masked_reset_seeds_only_the_masked_environments(self):
+        envs, other = (troupe.make_vec("CartPole-v1", 3, autoreset_mode="DISABLED") for _ in range(2))
+        for each in (envs, other):
+            each.reset(seed=0)
+        mask = np.array([False, True, False])
+        observations, info = envs.reset(seed=[5, 6, 7], options={"reset_mask": mask})
+        self.assertEqual(info["_discount"].tolist(), [True] * 3)
+        equal(self, observations[1], troupe.make("CartPole-v1").reset(seed=6)[0])
+        other.reset(options={"reset_mask": mask})
+        later, expected = envs.reset()[0], other.reset()[0]
+        equal(self, later[~mask], expected[~mask])
+        self.assertTrue((later[mask] != expected[mask]).any())
+
     def test_gymnasiums_wrappers_take_it(self):
         envs = RecordEpisodeStatistics(troupe.make_vec("cheetah_run", 3, time_limit=10))
         envs.reset(seed=1)
@@ -242,7 +255,7 @@ class ManyEnvironments(unittest.TestCase):
         steps = np.zeros(8, int)
         for _ in range(10_000):  # a thread of the pool may have to wait for a processor
             observations, _, _, _, info = envs.receive()
-            self.assertEqual(observations.shape, (3, 17))
+            self.assertEqual((observations.shape, info["_env_id"].tolist()), ((3, 17), [True] * 3))
             steps[info["env_id"]] += 1
             envs.send(np.zeros((3, 6), np.float32), info["env_id"])
             if (steps > 1).all():
@@ -290,6 +303,7 @@ class ManyEnvironments(unittest.TestCase):
         _, rewards, terminated, truncated, info = envs.step(actions)
         self.assertEqual([bool(failure) for failure in info["failure"]], [False, True, False])
         self.assertIn("action[2] is inf", info["failure"][1])
+        self.assertEqual((info["_failure"].tolist(), info["_discount"].tolist()), ([False, True, False], [True] * 3))
         self.assertEqual((truncated.tolist(), terminated.any()), ([False, True, False], False))
         actions[1, 2] = 0
         self.assertNotIn("failure", envs.step(actions)[4])

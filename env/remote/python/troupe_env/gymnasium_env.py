@@ -176,7 +176,7 @@ class GymnasiumVectorEnv(VectorEnv):
             for whole, part in zip(self._last, arrays):
                 whole[rows] = part
         self._ended[list(chosen)] = False
-        return self._observation(self._last), {"discount": np.ones(self.num_envs)}
+        return self._observation(self._last), {"discount": np.ones(self.num_envs), "_discount": np.ones(self.num_envs, bool)}
 
     def step(self, actions):
         if self._last is None:
@@ -187,9 +187,10 @@ class GymnasiumVectorEnv(VectorEnv):
         last = results["step_type"] == LAST
         terminated = last & (results["discount"] == 0)
         truncated = last & ~terminated
-        info = {"discount": results["discount"].copy()}
+        info = {"discount": results["discount"].copy(), "_discount": np.ones(self.num_envs, bool)}
         if failures:
             truncated[list(failures)] = True
+            info["_failure"] = np.isin(np.arange(self.num_envs), list(failures))
             info["failure"] = np.array([failures.get(i, "") for i in range(self.num_envs)], dtype=object)
         self._ended = terminated | truncated
         return self._observation(self._last), results["reward"].copy(), terminated, truncated, info
