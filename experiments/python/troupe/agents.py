@@ -119,11 +119,22 @@ def _numbers(part: Any, outputs: int) -> List[np.ndarray]:
     return [part.weight.detach().cpu().float().numpy(), bias.detach().cpu().float().numpy()]
 
 
+def _group_numbers(optimizer: torch.optim.Optimizer) -> Dict[str, Union[int, float]]:
+    """The numbers of an optimizer's parameter groups, such as "group.0.lr"."""
+    return {
+        f"group.{number}.{key}": value
+        for number, group in enumerate(optimizer.param_groups)
+        for key, value in group.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+
+
 class _Learner:
     """Wraps an agent's object for the extension module: arrays in, arrays out."""
 
     def __init__(self, agent: Any, env: AgentEnv, replicas: Optional[Replicas] = None):
         self._agent, self._env = agent, env
+        self._given = {name: _group_numbers(value) for name, value in self._walk() if isinstance(value, torch.optim.Optimizer)}
         if replicas is not None:
             self._join(*replicas)
 
@@ -192,6 +203,10 @@ class _Learner:
                 for number, moments in value.state_dict()["state"].items():
                     for key, moment in moments.items():
                         out[f"{name}/{number}/{key}"] = np.asarray(torch.as_tensor(moment).detach().cpu())
+                given = self._given.get(name, {})
+                for key, now in _group_numbers(value).items():
+                    if key in given and now != given[key]:
+                        out[f"{name}/{key}"] = np.array([given[key], now], np.float64)
             elif isinstance(value, torch.Tensor):
                 out[name] = value.detach().cpu().numpy()
             elif isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -209,10 +224,15 @@ class _Learner:
                 value.load_state_dict(parts.pop(name, {}))
             elif isinstance(value, torch.optim.Optimizer):
                 moments: Dict[int, Dict[str, torch.Tensor]] = {}
+                changed: Dict[str, torch.Tensor] = {}
                 for key, tensor in parts.pop(name, {}).items():
+                    if key.startswith("group."):
+                        changed[key] = tensor
+                        continue
                     number, _, moment = key.partition("/")
                     moments.setdefault(int(number), {})[moment] = tensor
                 value.load_state_dict({**value.state_dict(), "state": moments})
+                self._load_changed(name, value, changed)
             elif isinstance(value, torch.Tensor) and name in parts:
                 with torch.no_grad():
                     value.copy_(parts.pop(name)[""])
@@ -220,6 +240,15 @@ class _Learner:
                 setattr(self._agent, name, type(value)(parts.pop(name)[""].item()))
         if parts:
             raise ValueError(f"the checkpoint has {', '.join(sorted(parts))}, which this agent does not; resume with the agent that wrote it")
+
+    def _load_changed(self, name: str, optimizer: torch.optim.Optimizer, changed: Dict[str, torch.Tensor]) -> None:
+        """Restores the numbers of parameter groups that the agent has changed, unless it was now made with other ones."""
+        for key, tensor in changed.items():
+            given, now = tensor.tolist()
+            _, number, word = key.split(".", 2)
+            if self._given.get(name, {}).get(key) == given:
+                group = optimizer.param_groups[int(number)]
+                group[word] = type(group[word])(now)
 
 
 class Factory:

@@ -206,11 +206,11 @@ class VectorEnv(GymnasiumVectorEnv):
     is reused when its last array is gone. `torch.from_dlpack(array)` shares the memory.
 
     `autoreset_mode` (a member or its name): with NEXT_STEP, the step after the end of an episode resets; with SAME_STEP, the reset follows
-    immediately, and the last observations are in `info["final_obs"]`; with DISABLED, the caller resets with
-    `options={"reset_mask": mask}`, which seeds only these environments and returns the other rows as they were. An environment that fails is truncated, with the reason in `info["failure"]`. `reset(seed=n)` begins
-    episode n + i in environment i; without a seed, each environment continues its sequence of episodes. `spares` keeps a second environment
-    for each, in which the next episode begins ahead of time; None: if there is more than one thread and episodes
-    depend only on their seeds, which they do not with running statistics.
+    immediately, and the last observations are in `info["final_obs"]`; with DISABLED, the caller resets with `options={"reset_mask": mask}`,
+    which seeds only these environments and returns the other rows as they were. An environment that fails is truncated, with the reason in
+    `info["failure"]`. `reset(seed=n)` begins episode n + i in environment i; without a seed, each environment continues its sequence of
+    episodes. `spares` keeps a second environment for each, in which the next episode begins ahead of time; None: if there is more than one
+    thread and episodes depend only on their seeds, which they do not with running statistics.
 
     `send()` and `receive()` step without waiting for the slowest environments: receive() returns the first `batch_size` results, in any order.
     """

@@ -112,6 +112,8 @@ def train(
             given += flattened(overrides)
         elif overrides is not None:
             given += list(overrides)
+        if agent is None and agent_options:
+            raise ValueError("agent_options are given without agent; give the class, or the options of another agent as keys of the experiment")
         if agent is not None and processes:
             raise ValueError("processes is True, so an agent in Python cannot be reached; leave processes out")
         if agent is not None:

@@ -1047,6 +1047,8 @@ class DmEnv(test_utils.EnvironmentTestMixin, unittest.TestCase):
                 self.assertEqual((ours.observation_spec()[name].shape, ours.observation_spec()[name].dtype), (spec.shape, spec.dtype))
             self.assertEqual(ours.action_spec().shape, theirs.action_spec().shape)
             self.assertEqual(ours.control_timestep(), theirs.control_timestep())
+            ours._client.spec = dataclasses.replace(ours._client.spec, action_repeat=4)  # as if it were served with action repeat
+            self.assertAlmostEqual(ours.control_timestep(), 4 * theirs.control_timestep())
             step = ours.reset_to(3)
             self.assertEqual(step.step_type, dm_env.StepType.FIRST)
 

@@ -104,6 +104,8 @@ class Items(unittest.TestCase):
                 ratio.sample(4)
         ratio.set_limiter("minimum_size")
         self.assertEqual(len(ratio.sample(50)), 50)
+        ratio.clear()
+        self.assertEqual(ratio.info().config["limiter"], "samples_per_insert")
 
     def test_priorities_decide_how_often_items_are_chosen(self):
         table = Table(COLUMNS, sampler="prioritized", priority_exponent=0.5)
@@ -559,6 +561,10 @@ class Mistakes(unittest.TestCase):
                 table.sample(count)
         with self.assertRaisesRegex(ValueError, "deadline is -1"):
             table.sample(1, deadline=-1)
+        for item in (-1, 1):
+            for rows in (table.sample(1).rows, table.sample(1).parts[0].rows):
+                with self.assertRaisesRegex(IndexError, f"item {item} of a "):
+                    rows("step", item)
         with self.assertRaisesRegex(KeyError, "no column 'stat'; the table has state, step"):
             table.sample(1)["stat"]
         writer = table.writer()

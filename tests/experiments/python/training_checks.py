@@ -289,6 +289,32 @@ class AgentsInPython(InFolder):
         self.assertGreater(different_rows, 50)
         self.assertEqual(run.metrics()["rows"][-1], 16)
 
+    def test_a_checkpoint_has_the_learning_rates_that_an_agent_has_changed(self):
+        class Decaying:
+            def __init__(self, learning_rate):
+                self.policy = torch.nn.Linear(2, 1)
+                self.optimizer = torch.optim.Adam(self.policy.parameters(), learning_rate)
+
+        def learner(learning_rate):
+            return troupe.agents._Learner(Decaying(learning_rate), troupe.agents.AgentEnv(2, (2,), 1, 0, 1, 0.99, (8,), None, 32, 1))
+
+        first = learner(1e-3)
+        unchanged = first.state()
+        first._agent.optimizer.param_groups[0]["lr"] = 1e-4
+        state = first.state()
+        for given, continued in [(1e-3, 1e-4), (5e-4, 5e-4)]:  # the second run is resumed with another option
+            second = learner(given)
+            second.load(state)
+            self.assertEqual(second._agent.optimizer.param_groups[0]["lr"], continued)
+        second = learner(1e-3)
+        second.load(unchanged)
+        self.assertEqual(second._agent.optimizer.param_groups[0]["lr"], 1e-3)
+        again = learner(1e-3)
+        again.load(state)
+        third = learner(1e-3)
+        third.load(again.state())
+        self.assertEqual(third._agent.optimizer.param_groups[0]["lr"], 1e-4)
+
     def test_what_update_raises_ends_the_run_with_its_words(self):
         @troupe.agent(batch_size=8)
         class Broken:
@@ -311,6 +337,8 @@ class AgentsInPython(InFolder):
         ]:
             with self.subTest(words), self.assertRaisesRegex(ValueError, words):
                 self.train(pendulum, agent=python_td3.Td3, agent_options=options)
+        with self.assertRaisesRegex(ValueError, "agent_options are given without agent"):
+            self.train(pendulum, agent_options={"batch_size": 8})
         with self.assertRaisesRegex(ValueError, r'learner.strategy is "local_sgd", but replicas of agent \S+ can only average'):
             self.train(pendulum, {"learner.replicas": 2, "learner.strategy": "local_sgd"}, agent=python_td3.Td3)
         with self.assertRaisesRegex(ValueError, "environment.pixels"):

@@ -65,7 +65,7 @@ class DmEnv(dm_env.Environment):
 
     def control_timestep(self):
         """Seconds between two steps."""
-        return self._client.spec.control_timestep_seconds
+        return self._client.spec.control_timestep_seconds * self._client.spec.action_repeat
 
     def close(self):
         if self._client is not None:

@@ -35,6 +35,8 @@ class Part:
 
     def rows(self, column: str, item: int) -> np.ndarray:
         """[rows, *column's shape] of one item."""
+        if not 0 <= item < len(self):
+            raise IndexError(f"item {item} of a part of {len(self)}")
         first = self.first(column)
         return self.rows_of_all(column)[int(first[item]) : int(first[item + 1])]
 

@@ -197,7 +197,7 @@ class Table(_Steps):
         return self._native.load(os.fspath(path), accept_other_configuration)
 
     def clear(self) -> None:
-        """Removes all items, and resets the counters and the sampler's state."""
+        """Removes all items, and resets the counters, the sampler's state and the limiter, also after set_limiter(), to those of a new table."""
         self._native.clear()
 
     def flush(self) -> None:
