@@ -23,7 +23,7 @@ struct Drqv2Config {
   double target_update = 0.01;
   double noise_clip = 0.3; // limit of the noise in updates
   NoiseConfig noise{{.start = 1.0, .end = 0.1, .steps = 100'000}};
-  double steps_per_update = 8; // agent steps per update, for the schedule of the noise
+  double steps_per_update = 2; // agent steps per update, for the schedule of the noise
   double gradient_norm = 0;
   /// "float32", "bfloat16", "float64", or "auto", which applies only to convolutions: see
   /// make_encoder().

@@ -1,7 +1,6 @@
 #include "learner/agents/parts/actor_critic.hpp"
 
 #include <cstring>
-#include <stdexcept>
 #include <utility>
 
 #include <torch/types.h>

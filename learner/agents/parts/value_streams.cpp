@@ -76,7 +76,8 @@ void ValueStreams::describe(const Leaves& leaves, PolicyGraph& graph) const {
   const Linear& of_advantage = *advantage_.hidden;
   const Linear& of_value = *value_->hidden;
   add_linear(graph, at::cat({of_advantage.weight(leaves), of_value.weight(leaves)}, 1),
-             at::cat({of_advantage.bias(leaves), of_value.bias(leaves)}), GraphLayer::Activation::relu);
+             at::cat({of_advantage.bias(leaves), of_value.bias(leaves)}),
+             GraphLayer::Activation::relu);
   add_linear(graph,
              at::cat({combined(advantage, at::zeros_like(value)).flatten(1),
                       combined(at::zeros_like(advantage), value).flatten(1)}),

@@ -332,7 +332,7 @@ TEST_CASE("Agents learn from pixels and states together or refuse them by name")
     // on both.
     const auto policy = agent->make_policy(spec);
     std::vector<float> parameters(static_cast<std::size_t>(policy->parameter_count()));
-    const at::Tensor drawn = uniform({policy->parameter_count()}, 5);
+    const at::Tensor drawn = uniform({policy->parameter_count()}, 6);
     std::copy_n(drawn.const_data_ptr<float>(), parameters.size(), parameters.data());
     policy->load(parameters);
     std::vector<std::byte> observation(spec.observation_bytes());

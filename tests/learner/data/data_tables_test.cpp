@@ -285,7 +285,7 @@ TEST_CASE("Actions are exported to Minari as the environment played them") {
   const auto& arrays = file->arrays();
   const auto found = std::ranges::find(arrays, "episode_0/actions", &FoundArray::name);
   REQUIRE(found != arrays.end());
-  REQUIRE(found->type == at::kFloat);
+  REQUIRE((found->type == at::kFloat));
   std::vector<float> actions(6);
   {
     const std::lock_guard lock(hdf5_mutex());

@@ -120,8 +120,8 @@ TEST_CASE("Both streams of a dueling network have a hidden layer, which is noisy
   for (const char* stream : {"value", "advantage"})
     for (const char* part : {"weight", "weight_noise"}) {
       CHECK(parameters.at(std::string(stream) + ".hidden." + part).sizes()
-            == at::IntArrayRef{7, 5});
-      CHECK(parameters.at(std::string(stream) + ".output." + part).size(0) == 5);
+            == at::IntArrayRef{5, 7});
+      CHECK(parameters.at(std::string(stream) + ".output." + part).size(1) == 5);
     }
   CHECK(parameters.contains("torso.layer0.weight"));
   CHECK_FALSE(parameters.contains("torso.layer1.weight"));

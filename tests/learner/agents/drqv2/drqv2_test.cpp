@@ -116,15 +116,15 @@ TEST_CASE("DrQ-v2: the noise of updates decreases as scheduled") {
 TEST_CASE("DrQ-v2: steps_per_update that does not match replay.samples_per_insert is refused") {
   const AgentKind& kind = *find_agent("drqv2");
   google::protobuf::DynamicMessageFactory factory;
-  const auto& options = *factory.GetPrototype(kind.options); // batch 256, 8 steps per update
+  const auto& options = *factory.GetPrototype(kind.options); // batch 256, 2 steps per update
   AgentSetting setting{.picture = AgentSetting::Picture{.height = 84, .width = 84},
-                       .samples_per_insert = 32};
+                       .samples_per_insert = 128};
   CHECK(kind.check(options, setting).empty());
-  setting.samples_per_insert = 128;
+  setting.samples_per_insert = 32;
   const auto found = kind.check(options, setting);
   REQUIRE(found.size() == 1);
   CHECK(found[0].key == "steps_per_update");
-  CHECK(found[0].text == "is 8; it must be batch_size / replay.samples_per_insert, 2");
+  CHECK(found[0].text == "is 2; it must be batch_size / replay.samples_per_insert, 8");
 }
 
 TEST_CASE("DrQ-v2: the position of a square is learned from shifted pixels") {

@@ -134,7 +134,7 @@ TEST_CASE("Resets: only the last layers are reset, and none after the last updat
         began.insert(without_target(parameter));
     const std::map<std::string, std::set<std::string>> wanted{
         {"td3", {"critic1.output.weight", "critic2.output.weight", "policy.output.weight"}},
-        {"dqn", {"advantage.weight"}},
+        {"dqn", {"advantage.output.weight"}},
         {"ppo", {"policy.weight", "value.weight"}}};
     CHECK(began == wanted.at(name));
     learn(kind, *replica, context, 2, 4);
