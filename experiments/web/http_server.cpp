@@ -3,12 +3,11 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
@@ -34,6 +33,7 @@
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
 
+#include "experiments/web/client_waits.hpp"
 #include "experiments/web/request_parser.hpp"
 
 namespace troupe::experiments::web {
@@ -45,6 +45,7 @@ namespace http = boost::beast::http;
 using Message = http::response<http::string_body>;
 
 constexpr std::chrono::milliseconds kRetryPeriod{100};
+constexpr std::chrono::milliseconds kLongestLook{1000}; // for clients that are late
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
@@ -107,42 +108,19 @@ struct HttpServer::Parts {
                                   + options.certificate.string() + ": " + error.message());
   }
 
-  /// Exists while a connection waits for its client, on the connection's strand.
-  class Waiting {
-  public:
-    Waiting(Parts& parts, beast::tcp_stream& stream)
-        : parts_(parts), stream_(&stream, [](beast::tcp_stream*) {}) {
-      const std::lock_guard lock(parts_.silent_mutex);
-      id_ = ++parts_.waited;
-      parts_.silent.emplace(id_, Silent{stream.get_executor(), stream_});
-    }
-    ~Waiting() {
-      const std::lock_guard lock(parts_.silent_mutex);
-      parts_.silent.erase(id_);
-    }
-    Waiting(const Waiting&) = delete;
-    Waiting& operator=(const Waiting&) = delete;
+  std::chrono::seconds patience() const { return std::chrono::seconds(limits.seconds); }
 
-  private:
-    Parts& parts_;
-    std::shared_ptr<beast::tcp_stream> stream_; // does not own it
-    std::uint64_t id_ = 0;
-  };
-
-  /// Ends the connection that has waited longest for its client. Returns false if none waits.
-  bool make_room() {
-    const std::lock_guard lock(silent_mutex);
-    if (silent.empty()) {
-      return false;
+  /// Ends the connections of late clients. A timer of each connection would cost each request
+  /// several system calls.
+  asio::awaitable<void> end_late() {
+    asio::steady_timer next(context);
+    beast::error_code error;
+    while (!error) {
+      next.expires_after(std::min(kLongestLook, std::chrono::milliseconds(limits.seconds * 125)));
+      co_await next.async_wait(asio::redirect_error(asio::use_awaitable, error));
+      silent.end_late();
+      unread.end_late();
     }
-    const Silent oldest = silent.begin()->second;
-    silent.erase(silent.begin());
-    asio::post(oldest.executor, [stream = oldest.stream] {
-      if (const auto waits = stream.lock()) {
-        waits->cancel();
-      }
-    });
-    return true;
   }
 
   /// The answer of a handler that may reply later. Resumes on the connection's executor.
@@ -188,12 +166,10 @@ struct HttpServer::Parts {
   asio::awaitable<void> serve(Stream& stream) {
     beast::flat_buffer buffer(limits.header_bytes + limits.body_bytes);
     beast::error_code error;
-    const std::chrono::seconds patience(limits.seconds);
     for (bool more = true; more;) {
       RequestParser parser(limits.header_bytes, limits.body_bytes);
-      beast::get_lowest_layer(stream).expires_after(patience);
       {
-        const Waiting waits(*this, beast::get_lowest_layer(stream));
+        const Waiting waits(silent, beast::get_lowest_layer(stream), patience());
         co_await http::async_read_header(stream, buffer, parser,
                                          asio::redirect_error(asio::use_awaitable, error));
         if (!error && parser.awaits_continue() && buffer.size() == 0) {
@@ -215,12 +191,11 @@ struct HttpServer::Parts {
         response = error_response(status, error.message());
       } else {
         more = parser.keep_alive();
-        beast::get_lowest_layer(stream).expires_never(); // no limit applies while the handler works
-        response = co_await answer(parser);
+        response = co_await answer(parser); // no limit applies while the handler works
       }
       const Message message =
           message_of(std::move(response), more, parser.request().method == "HEAD");
-      beast::get_lowest_layer(stream).expires_after(patience);
+      const Waiting waits(unread, beast::get_lowest_layer(stream), patience());
       http::response_serializer<http::string_body> serializer(message);
       co_await http::async_write(stream, serializer,
                                  asio::redirect_error(asio::use_awaitable, error));
@@ -233,9 +208,8 @@ struct HttpServer::Parts {
     stream.socket().set_option(asio::ip::tcp::no_delay(true), error);
     if (tls) {
       TlsStream secret(std::move(stream), *tls);
-      beast::get_lowest_layer(secret).expires_after(std::chrono::seconds(limits.seconds));
       {
-        const Waiting waits(*this, beast::get_lowest_layer(secret));
+        const Waiting waits(silent, beast::get_lowest_layer(secret), patience());
         co_await secret.async_handshake(asio::ssl::stream_base::server,
                                         asio::redirect_error(asio::use_awaitable, error));
       }
@@ -271,7 +245,7 @@ struct HttpServer::Parts {
       }
       // Twice the limit: the connections that make room need a moment to end.
       if (connections >= limits.connections
-          && (connections >= 2 * limits.connections || !make_room())) {
+          && (connections >= 2 * limits.connections || !silent.end_oldest())) {
         continue; // closes it
       }
       ++connections;
@@ -283,6 +257,7 @@ struct HttpServer::Parts {
 
   void run() {
     asio::co_spawn(context, accept(), asio::detached);
+    asio::co_spawn(context, end_late(), asio::detached);
     for (int i = 0; i < limits.threads; ++i) {
       threads.emplace_back([this] {
         ::pthread_setname_np(::pthread_self(), thread_name.c_str());
@@ -295,13 +270,8 @@ struct HttpServer::Parts {
   DeferringHandler deferring;
   HttpLimits limits;
   std::string thread_name;
-  struct Silent {
-    beast::tcp_stream::executor_type executor;
-    std::weak_ptr<beast::tcp_stream> stream; // locked on its executor only
-  };
-  std::mutex silent_mutex;                // guards the two below
-  std::map<std::uint64_t, Silent> silent; // the longest first
-  std::uint64_t waited = 0;
+  ClientWaits silent;                      // for requests
+  ClientWaits unread;                      // for clients to read answers
   std::unique_ptr<asio::ssl::context> tls; // null: no TLS
   asio::io_context context;
   asio::ip::tcp::acceptor acceptor;
