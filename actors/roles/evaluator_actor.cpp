@@ -1,5 +1,9 @@
 #include "actors/roles/evaluator_actor.hpp"
 
+#include <cstdio>
+#include <optional>
+#include <string>
+
 #include "actors/protocol/messages.pb.h"
 #include "actors/protocol/process_time.hpp"
 #include "actors/protocol/return_points_wire.hpp"
@@ -16,6 +20,25 @@ namespace {
 
 using EvaluatorSelf = EvaluatorActor::stateful_pointer<EvaluatorState>;
 
+constexpr std::uint64_t kMostFailedEpisodes = 3; // in a row; one more ends the actor
+
+/// Returns nullopt if the episode failed and may be played again, with another seed.
+std::optional<double> try_episode(EvaluatorState& state, std::uint64_t seed,
+                                  learner::ReturnPointRecorder* recorder) {
+  try {
+    const double played =
+        learner::play_episode(*state.environment, *state.policy, seed, {}, recorder);
+    state.failed_in_a_row = 0;
+    return played;
+  } catch (const std::exception& e) {
+    if (++state.failed_in_a_row > kMostFailedEpisodes)
+      throw;
+    std::fprintf(stderr, "an evaluation's episode failed (%llu in a row): %s\n",
+                 static_cast<unsigned long long>(state.failed_in_a_row), e.what());
+    return std::nullopt;
+  }
+}
+
 void play_one(EvaluatorSelf self) {
   auto& state = self->state;
   if (state.requests.empty())
@@ -28,12 +51,16 @@ void play_one(EvaluatorSelf self) {
     state.playing_version = state.latest->version;
   }
   const auto number = static_cast<std::uint64_t>(request.returns.size());
-  const std::uint64_t seed = learner::split_seed(request.seed, {number});
+  const std::uint64_t seed =
+      state.failed_in_a_row == 0
+          ? learner::split_seed(request.seed, {number})
+          : learner::split_seed(request.seed, {number, state.failed_in_a_row});
   const bool keeps = number == 0 && request.points > 0;
   learner::ReturnPointRecorder recorder(static_cast<std::size_t>(request.points), request.discount);
-  request.returns.push_back(learner::play_episode(*state.environment, *state.policy, seed, {},
-                                                  keeps ? &recorder : nullptr));
-  if (keeps)
+  const auto played = try_episode(state, seed, keeps ? &recorder : nullptr);
+  if (played)
+    request.returns.push_back(*played);
+  if (played && keeps)
     request.kept = recorder.finish();
   if (static_cast<int>(request.returns.size()) >= request.episodes) {
     wire::EvaluationResult result;

@@ -35,12 +35,14 @@ struct EvaluatorState {
   std::unique_ptr<learner::Policy> policy;
   ParametersPtr latest;
   std::uint64_t playing_version = 0;
-  std::deque<Request> requests; // the first one is being played
+  std::uint64_t failed_in_a_row = 0; // episodes
+  std::deque<Request> requests;      // the first one is being played
 };
 
 /// Plays episodes without exploration noise, all episodes of a request with the same parameters,
-/// and keeps steps of the first one if the request wants them. Detached; reads its mailbox between
-/// episodes.
+/// and keeps steps of the first one if the request wants them. An episode that fails is logged to
+/// stderr and played again with another seed; the actor quits with the error when four fail in a
+/// row. Detached; reads its mailbox between episodes.
 EvaluatorActor::behavior_type evaluator_actor(EvaluatorActor::stateful_pointer<EvaluatorState> self,
                                               EvaluatorOptions options);
 
