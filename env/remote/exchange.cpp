@@ -95,6 +95,7 @@ Exchange::Answer Exchange::wait(message::Envelope::BodyCase expected,
   const auto deadline = begin + patience;
   auto interval = options_.retry_interval;
   auto retry = begin + interval;
+  std::string full; // the peer's last refusal because too few environments are free
   for (;;) {
     Answer answer;
     const auto got = socket_.try_receive(answer.message);
@@ -105,17 +106,22 @@ Exchange::Answer Exchange::wait(message::Envelope::BodyCase expected,
     if (got == wire::Socket::Received::message) {
       answer.header = decode_header(answer.message);
       if (is_answer(answer.header)) {
-        if (answer.header.has_refused())
-          throw ProtocolError("it refused " + what + ": "
-                              + printable(answer.header.refused().message()));
-        if (answer.header.body_case() != expected)
+        if (answer.header.body_case() == expected)
+          return answer;
+        if (!answer.header.has_refused())
           throw ProtocolError("it answered " + what + " with a message of kind "
                               + std::to_string(answer.header.body_case()) + ", not "
                               + std::to_string(expected));
-        return answer;
+        full = "it refused " + what + ": " + printable(answer.header.refused().message());
+        if (answer.header.refused().reason() != message::Refused::FULL)
+          throw ProtocolError(full);
+        interval = options_.retry_interval;
+        retry = Clock::now() + interval;
       }
     }
     const auto now = Clock::now();
+    if (now >= deadline && !full.empty())
+      throw ProtocolError(full);
     if (now >= deadline)
       throw ProtocolError(
           "no answer to " + what + " within " + milliseconds(patience) + " (" + key + ")"

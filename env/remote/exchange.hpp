@@ -12,7 +12,8 @@
 namespace troupe::env::remote {
 
 /// The client's connection, which asks one question at a time and receives its answer. It repeats a
-/// question until it is answered (the peer answers a repeated question with the same answer).
+/// question until it is answered (the peer answers a repeated question with the same answer), and
+/// while the peer refuses because too few environments are free.
 /// Heartbeats monitor the peer. Used by one thread. Every failure throws a ProtocolError with the
 /// reason, but without the endpoint.
 class Exchange {

@@ -17,11 +17,13 @@ namespace troupe::env {
 
 /// The endpoint that plays environments for this process, and the limits for that peer.
 struct RemoteOptions {
-  std::string endpoint;                              // "ipc:///run/x.ipc", "tcp://127.0.0.1:5555"
-  std::size_t environments = 1;                      // 1 to 4096; used only by RemoteEnvironments
-  std::chrono::milliseconds connect_deadline{10000}; // for the first answer of the peer
-  std::chrono::milliseconds deadline{30000};         // for one answer: a step or reset of all
-  std::chrono::milliseconds silence{5000}; // without a heartbeat, before the peer counts as lost
+  std::string endpoint;         // "ipc:///run/x.ipc", "tcp://127.0.0.1:5555"
+  std::size_t environments = 1; // 1 to 4096; used only by RemoteEnvironments
+  /// For the first answer of the peer, and until enough of its environments are free. It should
+  /// exceed the peer's silence, after which the environments of a lost connection are free again.
+  std::chrono::milliseconds connect_deadline{15000};
+  std::chrono::milliseconds deadline{30000}; // for one answer: a step or reset of all
+  std::chrono::milliseconds silence{5000};   // without a heartbeat, before the peer counts as lost
   std::chrono::milliseconds heartbeat_interval{500};
   std::chrono::milliseconds retry_interval{1000}; // before a question is repeated; doubles
   bool allow_other_hosts = false;                 // tcp:// beyond loopback, servers of other users
@@ -59,7 +61,8 @@ struct RemoteResults {
 class RemoteEnvironments {
 public:
   /// Connects and requests the environments. Throws std::invalid_argument (options) or
-  /// std::runtime_error (no such peer within connect_deadline, or it refuses).
+  /// std::runtime_error (no such peer, or too few free environments, within connect_deadline; or it
+  /// refuses).
   explicit RemoteEnvironments(const RemoteOptions& options);
   ~RemoteEnvironments(); // returns the environments; waits at most 200 ms
   RemoteEnvironments(const RemoteEnvironments&) = delete;

@@ -7,6 +7,7 @@
 #include "env/pool/environment_pool.hpp"
 #include "env/remote/environment_server.hpp"
 #include "env/remote/remote_environment.hpp"
+#include "tests/env/pool/counting_environment.hpp"
 #include "tests/env/remote/toy.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -232,7 +233,9 @@ TEST_CASE("Each client has its own environments, and the refusal of a late clien
           "are free") {
   const EnvironmentServer server(context(), make_toy, {.environments = 3});
   auto first = std::make_unique<RemoteEnvironments>(options_for(server, 2));
-  const auto full = complaint([&] { RemoteEnvironments second(options_for(server, 2)); });
+  RemoteOptions late = options_for(server, 2);
+  late.connect_deadline = 100ms;
+  const auto full = complaint([&] { RemoteEnvironments second(late); });
   CHECK(full.find("1 of 3 environments are free and 2 were asked for") != std::string::npos);
   CHECK(full.find(server.endpoint()) != std::string::npos);
   RemoteEnvironments third(options_for(server, 1));
@@ -242,6 +245,27 @@ TEST_CASE("Each client has its own environments, and the refusal of a late clien
   Batch batch(second);
   reset_all(second, batch, 1);
   CHECK(batch.x(1) == 2);
+}
+
+TEST_CASE("After a timeout, the next reset waits until the server frees the lost environments") {
+  Gate gate;
+  CountingHooks hooks;
+  hooks.step = [&](std::uint64_t, std::int64_t) { gate.pass(); };
+  const EnvironmentServer server(context(),
+                                 [&] { return std::make_unique<CountingEnvironment>(10, hooks); },
+                                 {.silence = 500ms});
+  RemoteOptions options = options_for(server);
+  options.deadline = 1000ms;
+  options.retry_interval = 50ms;
+  const auto remote = make_remote(options);
+  std::vector<std::byte> observation(remote->spec().observation_bytes());
+  remote->reset(1, observation);
+  CHECK(complaint([&] {
+          remote->step(std::vector<double>{0, 0}, observation);
+        }).find("(deadline)")
+        != std::string::npos);
+  gate.open();
+  CHECK(remote->reset(2, observation).step_type == StepType::first);
 }
 
 TEST_CASE("The next reset reconnects to a restarted server, unless its spec has changed") {

@@ -11,7 +11,7 @@ import zmq
 
 from troupe_env.endpoints import check_endpoint, heartbeat_endpoint
 from troupe_env.keys import ClientKeys
-from troupe_env.messages import PROTOCOL, Bye, Envelope, Hello, MessageError, Ping, Play, printable
+from troupe_env.messages import PROTOCOL, Bye, Envelope, Hello, MessageError, Ping, Play, Refused, printable
 from troupe_env.spec import FAILED, FIRST, LAST, MID, RESULT, check_actions, decode_spec, shaped
 
 _MAX_HEADER = 1 << 20
@@ -59,11 +59,12 @@ class _Heart:
 
 class Client:
     """Steps `environments` environments of the peer at `endpoint`. One thread at a time may use it. Times are in seconds. `secret_key` and
-    `server_key`, files of `troupe keys new`, encrypt the connection. After a RemoteError that concerns the whole peer, a call of play()
-    that resets all environments reconnects."""
+    `server_key`, files of `troupe keys new`, encrypt the connection. While too few environments are free, connecting waits until
+    `connect_deadline`, which should exceed the server's silence: a lost connection frees its environments only then. After a RemoteError
+    that concerns the whole peer, a call of play() that resets all environments reconnects."""
 
     def __init__(
-        self, endpoint, environments=1, connect_deadline=10.0, deadline=30.0, silence=5.0, retry_interval=1.0,
+        self, endpoint, environments=1, connect_deadline=15.0, deadline=30.0, silence=5.0, retry_interval=1.0,
         allow_other_hosts=False, max_message_bytes=64 << 20, secret_key=None, server_key=None,
     ):
         if (secret_key is None) != (server_key is None):
@@ -226,6 +227,7 @@ class Client:
         begin = time.monotonic()
         interval = self._retry_interval
         retry = begin + interval
+        self._full = ""  # the peer's last refusal because too few environments are free
         while True:
             now = time.monotonic()
             wait = min(begin + patience, retry, now + 0.1) - now
@@ -234,8 +236,13 @@ class Client:
                 answer = self._answer(parts, expected, what)
                 if answer is not None:
                     return answer, parts[1:]
+                if self._full:
+                    interval = self._retry_interval
+                    retry = time.monotonic() + interval
             now = time.monotonic()
             if now - begin >= patience:
+                if self._full:
+                    raise MessageError(self._full)
                 alive = ", although its heartbeats arrive: it has stalled, or is too slow" if self._heart else ""
                 raise MessageError(f"no answer to {what} within {patience} s ({key}){alive}")
             if self._heart is not None and now - self._heart.last > self._silence:
@@ -257,7 +264,11 @@ class Client:
         if answer.session != self._session or answer.request < self._request:
             return None  # the answer to a repeated request, or to one of an earlier session
         if answer.refused is not None:
-            raise MessageError(f"it refused {what}: {printable(answer.refused.message)}")
+            refusal = f"it refused {what}: {printable(answer.refused.message)}"
+            if answer.refused.reason != Refused.FULL:
+                raise MessageError(refusal)
+            self._full = refusal
+            return None
         if answer.request > self._request or getattr(answer, expected) is None:
             raise MessageError(f"it answered {what} with a message of kind {answer.body()}, not {expected}")
         return answer
