@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,10 @@ std::unique_ptr<Environment> make_environment(const EnvironmentConfig& config);
 /// Adds these wrappers to `bare`, an environment of this configuration without any wrapper.
 std::unique_ptr<Environment> wrap_environment(std::unique_ptr<Environment> bare,
                                               const EnvironmentConfig& config);
+
+/// How long a step or reset of this environment may take: a minute, and for task "remote" its own
+/// deadlines in addition. Throws std::invalid_argument if one of them is out of range.
+std::chrono::milliseconds turn_limit(const EnvironmentConfig& config);
 
 /// Makes the environment without any wrapper from the task, plugin, options and models.
 std::unique_ptr<Environment> make_bare(const EnvironmentConfig& config);

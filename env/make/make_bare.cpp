@@ -40,11 +40,16 @@ std::chrono::milliseconds milliseconds(const Options& options, const char* key,
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000 + 0.5));
 }
 
-std::unique_ptr<Environment> make_remote_task(const Options& options) {
+RemoteOptions remote_deadlines(const Options& options) {
   RemoteOptions remote;
-  remote.endpoint = options.text("endpoint", "");
   remote.connect_deadline = milliseconds(options, "connect_seconds", remote.connect_deadline);
   remote.deadline = milliseconds(options, "deadline_seconds", remote.deadline);
+  return remote;
+}
+
+std::unique_ptr<Environment> make_remote_task(const Options& options) {
+  RemoteOptions remote = remote_deadlines(options);
+  remote.endpoint = options.text("endpoint", "");
   remote.silence = milliseconds(options, "silence_seconds", remote.silence);
   remote.allow_other_hosts = options.flag("allow_other_hosts", remote.allow_other_hosts);
   const std::string own = options.text("secret_key", ""), server = options.text("server_key", "");
@@ -87,6 +92,14 @@ bool is_environment(const std::string& task) {
     return false;
   }
   return true;
+}
+
+std::chrono::milliseconds turn_limit(const EnvironmentConfig& config) {
+  constexpr std::chrono::minutes kWithoutDeadline{1};
+  if (config.task != kRemoteTask || !config.plugin.empty())
+    return kWithoutDeadline;
+  const RemoteOptions remote = remote_deadlines(parse_options(config.options));
+  return kWithoutDeadline + remote.connect_deadline + config.action_repeat * remote.deadline;
 }
 
 std::unique_ptr<Environment> make_bare(const EnvironmentConfig& config) {

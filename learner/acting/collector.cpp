@@ -26,16 +26,15 @@ std::uint64_t split_seed(std::uint64_t seed, std::initializer_list<std::uint64_t
 namespace {
 
 constexpr std::size_t kFailuresKept = 16; // between two calls of take_failures()
-constexpr std::chrono::minutes kStepTime{1};
 
-env::EnvironmentPool::Clock::time_point step_deadline() {
-  return env::EnvironmentPool::Clock::now() + kStepTime;
+env::EnvironmentPool::Clock::time_point deadline_of(const CollectorConfig& config) {
+  return env::EnvironmentPool::Clock::now() + batch_limit(config);
 }
 
-[[noreturn]] void throw_late(const char* what) {
-  throw std::runtime_error(
-      std::string("an environment's ") + what
-      + "() did not return within a minute; the actor gives up on its environments");
+[[noreturn]] void throw_late(const char* what, const CollectorConfig& config) {
+  throw std::runtime_error(std::string("an environment's ") + what + "() did not return within "
+                           + std::to_string(batch_limit(config).count())
+                           + " ms; the actor gives up on its environments");
 }
 
 template <class T>
@@ -195,8 +194,8 @@ void Collector::begin_episodes() {
         beginning_.push_back(static_cast<std::int32_t>(i));
     if (beginning_.empty())
       return;
-    if (!pool_->reset(beginning_, rows_->batch(), step_deadline()))
-      throw_late("reset");
+    if (!pool_->reset(beginning_, rows_->batch(), deadline_of(config_)))
+      throw_late("reset", config_);
     for (const std::int32_t lane : beginning_) {
       const auto i = static_cast<std::size_t>(lane);
       if (rows_->statuses[i] == env::RowStatus::ok)
@@ -302,8 +301,8 @@ void Collector::choose_actions() {
 
 void Collector::step_environments() {
   const auto size = static_cast<std::size_t>(transitions_.action_size);
-  if (!pool_->step(played(), rows_->batch(), step_deadline()))
-    throw_late("step");
+  if (!pool_->step(played(), rows_->batch(), deadline_of(config_)))
+    throw_late("step", config_);
   const std::int64_t repeat = pool_->spec().action_repeat;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     EnvironmentSlot& slot = slots_[i];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,8 +27,14 @@ struct CollectorConfig {
   std::int64_t random_steps = 0; // agent steps with uniformly random actions, over all lanes
   int environments = 1;          // lanes of this collector
   int threads = 1;               // including the caller; see env::PoolOptions
+  std::chrono::milliseconds turn_limit{60'000}; // for a step or reset of one environment
   std::optional<bool> spares{};
 };
+
+/// How long a step or reset of all environments may take: a thread plays its environments in turn.
+inline std::chrono::milliseconds batch_limit(const CollectorConfig& config) {
+  return config.turn_limit * ((config.environments + config.threads - 1) / config.threads);
+}
 
 struct EpisodeEnd {
   double episode_return = 0;
@@ -61,8 +68,8 @@ public:
   /// The two halves of one agent step in every lane. choose_actions() resets the environments whose
   /// episode has ended and chooses the actions; step_environments() steps the environments. They
   /// throw std::runtime_error if the policy's action is not finite (naming the lane), if an
-  /// environment fails in every episode (with its message), and if an environment does not return
-  /// within a minute.
+  /// environment fails in every episode (with its message), and if the environments do not return
+  /// within batch_limit().
   void choose_actions();
   void step_environments();
   /// The most recently chosen actions, [lanes, action size].
@@ -83,7 +90,9 @@ public:
   /// `run_steps` agent steps in total. Random steps and exploration depend on both.
   void set_global_progress(std::int64_t run_steps, std::int64_t total_lanes);
 
-  std::int64_t agent_steps() const { return agent_steps_; } // over this collector's lanes
+  /// Over this collector's lanes. The head grants agent steps, each of which counts as
+  /// spec().action_repeat environment steps, also if it failed or ended its episode early.
+  std::int64_t agent_steps() const { return agent_steps_; }
   std::int64_t environment_steps() const { return environment_steps_; }
 
   void save_state(std::vector<std::byte>& out) const;

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <limits>
 
 #include "env/compiled_model.hpp"
@@ -68,6 +69,18 @@ TEST_CASE("Sizes out of range are refused") {
   CHECK_THROWS_WITH_AS(
       make_environment({.task = "cheetah_run", .pixels = PixelOptions{.width = 5000}}),
       doctest::Contains("width: 5000"), std::invalid_argument);
+}
+
+TEST_CASE("A remote task may take its own deadlines in addition to a minute") {
+  using std::chrono::seconds;
+  CHECK(turn_limit({.task = "cheetah_run", .action_repeat = 4}) == seconds(60));
+  CHECK(turn_limit(
+            {.task = "remote",
+             .action_repeat = 2,
+             .options = {"endpoint=ipc:///tmp/x", "connect_seconds=20", "deadline_seconds=90.5"}})
+        == seconds(60 + 20 + 181));
+  CHECK_THROWS_WITH_AS(turn_limit({.task = "remote", .options = {"deadline_seconds=0"}}),
+                       doctest::Contains("deadline_seconds"), std::invalid_argument);
 }
 
 TEST_CASE("The error about an unknown camera lists the cameras of the model") {
