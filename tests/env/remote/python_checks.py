@@ -181,6 +181,43 @@ class Choosing(gymnasium.Env):
         return seen, float(seen.sum()), False, self.steps == 5, {}
 
 
+class OldSeeding(gymnasium.Env):
+    """Takes only seeds that RandomState takes. Shows a board, bool [4, 5, channels], with one lit cell, and its seed."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, channels):
+        self.observation_space = spaces.Dict(
+            {"board": spaces.Box(0, 1, (4, 5, channels), bool), "seed": spaces.Box(0, np.inf, (1,), np.float64)}
+        )
+
+    def reset(self, *, seed=None, options=None):
+        np.random.RandomState(seed)
+        board = np.zeros(self.observation_space["board"].shape, bool)
+        board[1, 2, 0] = True
+        return {"board": board, "seed": np.array([seed], np.float64)}, {}
+
+
+class DmOldSeeding(dm_env.Environment):
+    """The same of dm_env: observes its seed."""
+
+    def action_spec(self):
+        return specs.DiscreteArray(2)
+
+    def observation_spec(self):
+        return specs.Array((1,), np.float64, "seed")
+
+    def seed(self, seed):
+        np.random.RandomState(seed)
+        self._seed = seed
+
+    def reset(self):
+        return dm_env.restart(np.array([self._seed], np.float64))
+
+    def step(self, action):
+        raise NotImplementedError
+
+
 class DmChoosing(dm_env.Environment):
     """The same of dm_env: observes its last action."""
 
@@ -254,6 +291,26 @@ class Specs(unittest.TestCase):
         ]:
             spec = adapt(DmChoosing(action)).spec
             self.assertEqual((spec.action_minimum, spec.action_maximum, spec.action_choices), expected)
+
+    def reset(self, adapter, seed):
+        """The arrays that an adapter writes in a reset."""
+        views = [np.zeros(array.shape, array.dtype) for array in adapter.spec.observations]
+        adapter.reset(seed, views)
+        return views
+
+    def test_seeds_of_64_bits_become_seeds_that_every_environment_accepts(self):
+        for adapter in (adapt(OldSeeding(2)), adapt(DmOldSeeding())):
+            seen = [self.reset(adapter, seed)[-1][0] for seed in (0, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, (1 << 64) - 1)]
+            self.assertEqual(seen[:2], [0, (1 << 32) - 1])  # unchanged
+            self.assertLess(max(seen), 1 << 32)
+            self.assertEqual(len(set(seen)), 5)
+
+    def test_boards_become_pictures_with_their_channels_first(self):
+        for channels, shape, lit in [(2, (2, 4, 5), (0, 1, 2)), (4, (4, 4, 5), (0, 1, 2)), (6, (4, 5, 6), (1, 2, 0))]:
+            adapter = adapt(OldSeeding(channels))
+            self.assertEqual(adapter.spec.observations[0], ArraySpec("board", np.dtype("u1"), shape))
+            board = self.reset(adapter, 1)[0]
+            self.assertEqual((board[lit], int(board.sum())), (255, 255))
 
     def test_what_is_no_choice_is_refused(self):
         huge = specs.BoundedArray((), np.int64, -(1 << 63), (1 << 63) - 1)

@@ -66,31 +66,48 @@ def array_spec(name, dtype, shape):
 
 
 class Picture:
-    """A picture in Python's layout, uint8 [height, width] or [height, width, 1, 3 or 4], which is sent in Troupe's: [channels, height, width]."""
+    """A picture, uint8 or bool [height, width], [height, width, channels] or [channels, height, width], which is sent as Troupe's: uint8
+    [channels, height, width]. The channels are the last axis if it has 1, 3 or 4 elements or fewer than both others. True is sent as 255."""
 
-    def __init__(self, shape):
+    def __init__(self, dtype, shape):
         self.shape = tuple(int(n) for n in shape)
-        height, width, channels = (*self.shape, 1)[:3]
-        self.sent_shape = (channels, height, width)
+        self._is_bool = np.dtype(dtype) == np.dtype(bool)
+        self._channels_last = len(self.shape) == 3 and (self.shape[2] in (1, 3, 4) or self.shape[2] < min(self.shape[:2]))
+        if self._channels_last:
+            self.sent_shape = (self.shape[2], *self.shape[:2])
+        else:
+            self.sent_shape = (1, *self.shape)[-3:]
 
     @staticmethod
     def is_one(dtype, shape, flat=False):
-        """Whether such an array is a picture. `flat`: whether [height, width] counts, too."""
-        return np.dtype(dtype) == np.dtype("u1") and (
-            (len(shape) == 3 and shape[2] in (1, 3, 4)) or (flat and len(shape) == 2)
-        )
+        """Whether such an array is a picture: Troupe takes every array of uint8 with three axes for one. `flat`: whether [height, width] of
+        uint8 counts, too."""
+        is_uint8 = np.dtype(dtype) == np.dtype("u1")
+        return (len(shape) == 3 and (is_uint8 or np.dtype(dtype) == np.dtype(bool))) or (flat and is_uint8 and len(shape) == 2)
 
     def view(self, sent):
         """A view of the array `sent` in the environment's layout."""
-        return sent[0] if len(self.shape) == 2 else sent.transpose(1, 2, 0)
+        if self._channels_last:
+            return sent.transpose(1, 2, 0)
+        return sent[0] if len(self.shape) == 2 else sent
+
+    def levels(self, value):
+        return np.where(value, np.uint8(255), np.uint8(0)) if self._is_bool else value
 
 
-def write(view, value, name):
+def write(view, value, name, picture=None):
     """Copies one array of an observation into `view`. Raises if it does not match the environment's spec."""
     value = np.asarray(value)
+    if picture is not None:
+        view, value = picture.view(view), picture.levels(value)
     if value.shape != view.shape:
         raise ValueError(f"observation '{name}' has shape {value.shape}; the environment promised {view.shape}")
     view[...] = value
+
+
+def narrow_seed(seed):
+    """A seed below 2**32, as NumPy's RandomState and many environments need it: `seed` itself, or a number derived from it."""
+    return seed if seed < 1 << 32 else int(np.random.SeedSequence(seed).generate_state(1)[0])
 
 
 class ActionPart:

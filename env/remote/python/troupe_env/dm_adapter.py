@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from troupe_env.adapters import Adapter, Picture, array_spec, box_part, choices_part, write
+from troupe_env.adapters import Adapter, Picture, array_spec, box_part, choices_part, narrow_seed, write
 from troupe_env.spec import Spec
 
 
@@ -14,7 +14,7 @@ def _leaves(spec, name=""):
     elif isinstance(spec, (list, tuple)):
         children = enumerate(spec)
     else:
-        picture = Picture(spec.shape) if Picture.is_one(spec.dtype, spec.shape) else None
+        picture = Picture(spec.dtype, spec.shape) if Picture.is_one(spec.dtype, spec.shape) else None
         shape = picture.sent_shape if picture else spec.shape
         return [(array_spec(name or spec.name or "observation", spec.dtype, shape), (), picture)]
     out = []
@@ -55,7 +55,7 @@ class DmAdapter(Adapter):
         )
         random = getattr(getattr(environment, "task", None), "random", None)
         if isinstance(random, np.random.RandomState):
-            self._seed = lambda seed: random.seed(seed if seed < 1 << 32 else [seed & 0xFFFFFFFF, seed >> 32])
+            self._seed = random.seed
         else:
             self._seed = getattr(environment, "seed", None)
         self.seeded = callable(self._seed)
@@ -65,11 +65,11 @@ class DmAdapter(Adapter):
             value = observation
             for key in path:
                 value = value[key]
-            write(view if picture is None else picture.view(view), value, spec.name)
+            write(view, value, spec.name, picture)
 
     def reset(self, seed, views):
         if self.seeded:
-            self._seed(seed)
+            self._seed(narrow_seed(seed))
         self._write(self._environment.reset().observation, views)
 
     def step(self, action, views):

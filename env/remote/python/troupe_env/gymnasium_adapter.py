@@ -3,7 +3,7 @@
 import numpy as np
 from gymnasium import spaces
 
-from troupe_env.adapters import ActionPart, Adapter, Picture, array_spec, box_part, choices_part, write
+from troupe_env.adapters import ActionPart, Adapter, Picture, array_spec, box_part, choices_part, narrow_seed, write
 from troupe_env.spec import Spec
 
 
@@ -18,7 +18,7 @@ def _leaves(space, name=""):
         if isinstance(space, spaces.Discrete):
             found = array_spec(name or "observation", np.int64, ())
         elif isinstance(space, spaces.Box) and Picture.is_one(space.dtype, space.shape, flat=_has_grey_levels(space)):
-            picture = Picture(space.shape)
+            picture = Picture(space.dtype, space.shape)
             found = array_spec(name or "observation", space.dtype, picture.sent_shape)
         elif isinstance(space, (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)):
             found = array_spec(name or "observation", space.dtype, space.shape)
@@ -96,10 +96,10 @@ class GymnasiumAdapter(Adapter):
             value = observation
             for key in path:
                 value = value[key]
-            write(view if picture is None else picture.view(view), value, spec.name)
+            write(view, value, spec.name, picture)
 
     def reset(self, seed, views):
-        observation, _ = self._environment.reset(seed=seed)
+        observation, _ = self._environment.reset(seed=narrow_seed(seed))
         self._write(observation, views)
 
     def step(self, action, views):
