@@ -58,6 +58,14 @@ wire::LivePicture scene(env::Physics& physics, const std::string& camera, SceneR
   return made;
 }
 
+/// Whether the frame has only 0 and 1 or only 0 and 255.
+bool is_board(std::span<const std::byte> planes) {
+  const auto shows = [&](std::byte lit) {
+    return std::ranges::all_of(planes, [&](std::byte b) { return b == std::byte{0} || b == lit; });
+  };
+  return shows(std::byte{1}) || shows(std::byte{255});
+}
+
 /// Later planes cover earlier ones.
 void draw_board(std::span<const std::byte> planes, std::size_t pixels,
                 std::span<std::uint8_t> rgb) {
@@ -73,7 +81,7 @@ wire::LivePicture observed(std::span<const std::byte> frame, const env::ArraySpe
   made.set_observed(true);
   const std::span<std::uint8_t> rgb = bytes_of(made);
   const std::size_t pixels = rgb.size() / 3;
-  if (channels > 3 && std::ranges::all_of(frame, [](std::byte b) { return b <= std::byte{1}; })) {
+  if (channels > 3 && is_board(frame)) {
     draw_board(frame, pixels, rgb);
     return made;
   }

@@ -23,9 +23,9 @@ struct SceneRenderer {
 /// Returns a picture of one environment between two steps: its scene as the ray caster draws it
 /// from `camera`, in colour and with all effects, or the newest frame that the agent got. The frame
 /// is also used if there is no MuJoCo simulation. With several cameras only the first one's picture
-/// is returned. A game's board (more than three planes of zeros and ones) gets one colour per
-/// plane. Throws std::invalid_argument if there is no such environment, or neither a simulation nor
-/// a picture.
+/// is returned. A game's board (more than three planes of 0 and 1 or of 0 and 255) gets one colour
+/// per plane. Throws std::invalid_argument if there is no such environment, or neither a simulation
+/// nor a picture.
 wire::LivePicture live_picture(learner::Collector& collector, const env::ArraySpec& frame,
                                const std::string& camera, const wire::PictureOrder& order,
                                SceneRenderer& kept);

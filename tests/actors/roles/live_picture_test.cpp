@@ -112,6 +112,22 @@ TEST_CASE("A live picture of a game shows its board, and numeric observations ar
   CHECK(board.width() == 10);
   CHECK(colours(board) >= 3); // black background, aliens and cannon
 
+  for (const char* task : {"MinAtar/Breakout-v1", "MinAtar/Asterix-v1"}) { // four planes
+    CAPTURE(task);
+    Watched other({.task = task});
+    other.play(3);
+    const auto picture = other.look(false);
+    const auto newest = other.collector.newest_frame(0);
+    REQUIRE(newest.size() == 400);
+    for (std::size_t i = 0; i < 100; ++i) {
+      bool shown = false;
+      for (std::size_t plane = 0; plane < 4; ++plane)
+        shown |= newest[100 * plane + i] != std::byte{0};
+      REQUIRE((picture.rgb().substr(3 * i, 3) != std::string(3, '\0')) == shown);
+    }
+    CHECK(picture.rgb().find(std::string(3, '\xff')) == std::string::npos); // coloured, not white
+  }
+
   Watched numbers({.task = "CartPole-v1"});
   numbers.play(2);
   CHECK(has(numbers.refused(false), "nothing to show"));
