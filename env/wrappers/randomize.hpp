@@ -31,8 +31,9 @@ Randomization random_lights(double amount);
 /// Moves every camera by up to ± metres along each axis (0 to 10) and multiplies its field of view
 /// by 1 ± field_of_view (0 to 0.9).
 Randomization random_cameras(double metres, double field_of_view);
-/// Multiplies every body's mass and inertia by 1 ± amount (0 to 0.9). The constants that regularise
-/// constraints (invweight0) keep the model's values, as if mjModel were written from Python.
+/// Multiplies every body's mass and inertia by 1 ± amount (0 to 0.9). The constants that MuJoCo
+/// derives from them (invweight0, dof_M0) keep the model's values, as if mjModel were written from
+/// Python: mj_setConst() would write arrays that other simulations share.
 Randomization random_masses(double amount);
 /// Multiplies each geom's sliding, torsional and rolling friction by one factor, 1 ± amount.
 Randomization random_friction(double amount);
