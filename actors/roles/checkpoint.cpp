@@ -107,6 +107,22 @@ bool exchange_at_once(const fs::path& a, const fs::path& b) {
   return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
 }
 
+/// A run that resumes and stops before its next update saves the same parameters again. They keep
+/// the score of the checkpoint that this one replaces.
+void keep_score(const fs::path& former, wire::RunState& state) {
+  if (state.evaluated() || !is_complete(former))
+    return;
+  try {
+    const auto before = read_manifest(former).state();
+    if (!before.evaluated() || before.updates() != state.updates())
+      return;
+    state.set_evaluated(true);
+    state.set_evaluation_return(before.evaluation_return());
+    state.set_evaluation_updates(before.evaluation_updates());
+  } catch (const std::exception&) { // a damaged checkpoint has no score
+  }
+}
+
 void remove_checkpoint(const fs::path& checkpoint) {
   fs::remove(checkpoint / "manifest.json");
   fs::remove_all(checkpoint);
@@ -139,6 +155,7 @@ void commit_checkpoint(const fs::path& partial, const fs::path& complete, wire::
     if (path.parent_path().parent_path() != partial / "replay") // shards have their own checksums
       file->set_checksum(checksum_of_file(path));
   }
+  keep_score(complete, *manifest.mutable_state());
   write_manifest(partial, std::move(manifest));
   const fs::path former = former_name(complete);
   if (fs::exists(complete)) { // has the same number of updates, from before a resumption

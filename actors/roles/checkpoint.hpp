@@ -18,7 +18,8 @@ namespace troupe::actors {
 
 /// Lists the files of `partial` with their sizes and checksums in a sealed manifest, flushes
 /// everything to the disk, then renames the folder to `complete`, replacing a checkpoint of that
-/// name. Whenever the process is killed, one of the two checkpoints remains whole.
+/// name, whose score it keeps unless it has its own. Whenever the process is killed, one of the two
+/// checkpoints remains whole.
 void commit_checkpoint(const std::filesystem::path& partial, const std::filesystem::path& complete,
                        wire::Manifest manifest);
 

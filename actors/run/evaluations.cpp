@@ -55,7 +55,7 @@ void Evaluations::begin(const Progress& progress) {
   const int episodes = context_.config.evaluation.episodes;
   running_ = actors_.request<ProtoBytes>(
       actors_.at(kPlaying), episodes * kRequestDeadline,
-      [this, &progress](const ProtoBytes& encoded, const caf::error& error) {
+      [this, progress](const ProtoBytes& encoded, const caf::error& error) {
         running_.reset();
         if (!error)
           add_played(encoded, progress);

@@ -68,6 +68,10 @@ RunResult Head::run() {
   } catch (const NothingToTakeOver&) {
     context_.nothing_left = true;
     throw;
+  } catch (const StoppedAtStart&) {
+    result.interrupted = true;
+    result.progress = progress_;
+    result.checkpoint = context_.resume_from;
   } catch (const std::exception& e) {
     result.error = actors_.first_cause().empty() ? e.what() : actors_.first_cause();
     result.progress = progress_;
@@ -270,8 +274,15 @@ void Head::finish(RunResult& result) {
               : evaluations_.evaluate(config_.evaluation.final_episodes,
                                       static_cast<std::uint64_t>(updates), progress_, true);
     });
-    if (context_.callbacks.evaluated)
+  }
+  if (context_.callbacks.evaluated) {
+    while (const auto late = evaluations_.next()) // ended after training
+      context_.callbacks.evaluated(*late);
+    if (!result.interrupted)
       context_.callbacks.evaluated(result.evaluation);
+  }
+  if (!result.interrupted) {
+    monitor_.hold_back(true); // the final evaluation is the last row of the run's metrics
     checkpoints_.score_last(result);
   }
   finish_copies();

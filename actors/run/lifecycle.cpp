@@ -33,7 +33,7 @@ void Lifecycle::start(Role role) {
     if (!actors_.lost().empty())
       restart_lost();
     if (actors_.stopping())
-      throw RunFailed("stopped before training began");
+      throw StoppedAtStart();
     if (Clock::now() > deadline)
       throw RunFailed("only " + std::to_string(actors_.keys(role).size()) + " of "
                       + std::to_string(count) + " " + role_name(role) + " actors started within "

@@ -25,7 +25,8 @@ public:
   bool take(const Update& update, std::int64_t failed_copies, bool training);
   void note_taken_over(std::int64_t processes) { taken_over_ = processes; } // in all progress
   std::int64_t taken_over() const { return taken_over_; }
-  /// While true the owner gets no progress, because the counters are incomplete.
+  /// While true the owner gets no progress, because the counters are incomplete or the run has
+  /// had its final evaluation.
   void hold_back(bool held) { held_back_ = held; }
   std::string standstill(const Update& update, const std::string& asking,
                          const std::set<ActorKey>& returning) const;

@@ -166,6 +166,12 @@ void check_run(const RunConfig& config, bool processes) {
   strategy_of(config, processes);
   if (!processes)
     device_of_learner(config, false, 0);
+  if (processes && config.deterministic && config.learner.replicas > 1 && !config.workload)
+    throw std::invalid_argument("deterministic: true with --processes and learner.replicas "
+                                + std::to_string(config.learner.replicas)
+                                + ": over sockets the order of the replicas' samples is not fixed; "
+                                  "use one replica, or leave "
+                                  "--processes out");
   if (!config.plays() && config.stop.updates < 1)
     throw std::invalid_argument(
         "stop.updates " + std::to_string(config.stop.updates)
@@ -227,13 +233,6 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
               const std::filesystem::path& resume_from, const Deployment& deployment,
               const RunCallbacks& callbacks, const std::atomic<bool>& stop) {
   check_run(config, has_processes(deployment));
-  if (has_processes(deployment) && config.deterministic && config.learner.replicas > 1
-      && !config.workload)
-    throw std::invalid_argument("deterministic: true with --processes and learner.replicas "
-                                + std::to_string(config.learner.replicas)
-                                + ": over sockets the order of the replicas' samples is not fixed; "
-                                  "use one replica, or leave "
-                                  "--processes out");
   if (!resume_from.empty())
     check_resumption(config, resume_from);
   const auto transitions =

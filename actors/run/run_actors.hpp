@@ -39,6 +39,12 @@ public:
   using std::runtime_error::runtime_error;
 };
 
+/// Thrown if the run is asked to stop while its actors start, when there is nothing to save yet.
+class StoppedAtStart : public std::exception {
+public:
+  const char* what() const noexcept override { return "stopped before training began"; }
+};
+
 using ActorKey = std::pair<Role, std::int32_t>;
 std::string actor_name(const ActorKey& key); // "replay actor 0"
 

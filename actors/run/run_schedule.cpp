@@ -37,8 +37,14 @@ RunSchedule::RunSchedule(const RunConfig& config, const wire::RunState& before, 
     ratio_ = Ratio{.samples_per_insert = before.samples_per_insert(),
                    .error_buffer = before.error_buffer()};
   const auto period = config.evaluation.period;
-  if (!config.plays() && period > 0 && next_evaluation_ <= before.updates()) // of another period
-    next_evaluation_ = (before.updates() / period + 1) * period;
+  if (period <= 0)
+    return;
+  const auto clock = config.plays() ? before.environment_steps() : before.updates();
+  const auto next = (clock / period + 1) * period;
+  if (!config.plays() && next_evaluation_ <= clock) // of another period
+    next_evaluation_ = next;
+  else if (!begun) // the counters are those of the checkpoint, whose period may have been longer
+    next_evaluation_ = std::min(next_evaluation_, next);
 }
 
 int RunSchedule::count(Role role) const {

@@ -107,7 +107,7 @@ bool Head::reached_goal() {
     if (context_.callbacks.evaluated)
       context_.callbacks.evaluated(*result);
     checkpoints_.note_evaluation(*result);
-    hopeful = goal > 0 && mean(result->returns) >= goal;
+    hopeful = goal != 0 && mean(result->returns) >= goal;
   }
   if (!hopeful)
     return false;

@@ -149,6 +149,26 @@ TEST_CASE(
   CHECK(schedule.evaluation_due(now));
 }
 
+TEST_CASE("A run that resumes with a shorter evaluation period evaluates at its next multiple") {
+  auto config = schedule_config();
+  wire::RunState before;
+  before.set_environment_steps(2500);
+  before.set_next_evaluation(10'000); // of a period of 10'000
+  const auto first = [&](bool begun) {
+    const RunSchedule schedule(config, before, begun);
+    std::int64_t steps = 2500;
+    while (!schedule.evaluation_due(at_steps(steps)))
+      ++steps;
+    return steps;
+  };
+  CHECK(first(false) == 3000);
+  CHECK(first(true) == 10'000); // a new head continues the schedule of the previous one
+  config.evaluation.period = 100'000;
+  CHECK(first(false) == 10'000);
+  before.set_next_evaluation(2400); // its result is missing
+  CHECK(first(false) == 2500);
+}
+
 TEST_CASE("Environments share the remaining steps, after which each may take all of them") {
   const auto config = schedule_config();
   RunSchedule schedule(config, {});

@@ -370,6 +370,11 @@ TEST_CASE("Configuration errors are reported before a run starts") {
       doctest::Contains("learner.device \"cuda\" with learner.replicas 2 needs one "
                         "process per replica; add --processes"),
       std::invalid_argument);
+  config.learner.device = "cpu";
+  CHECK_THROWS_WITH_AS(check_run(config, true),
+                       doctest::Contains("the order of the replicas' samples is not fixed"),
+                       std::invalid_argument);
+  config.learner.device = "cuda";
   config.learner.replicas = 1;
   if (collectives::cuda_device_count() == 0)
     CHECK_THROWS_WITH_AS(play(config, folder.path()), doctest::Contains("; or choose auto or cpu"),

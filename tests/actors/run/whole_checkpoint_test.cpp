@@ -357,5 +357,20 @@ TEST_CASE("A return recorded later is sealed and decides which checkpoint is kep
                        std::runtime_error);
 }
 
+TEST_CASE("A checkpoint that replaces one of as many updates keeps its score") {
+  const TemporaryFolder folder;
+  Parts parts;
+  parts.grow();
+  parts.write(folder.path(), 3, 1);
+  score_checkpoint(folder / "3", 7);
+  parts.write(folder.path(), 3, 2);
+  verify_checkpoint(folder / "3");
+  const auto state = read_manifest(folder / "3").state();
+  CHECK(state.training_seconds() == 2);
+  CHECK(state.evaluated());
+  CHECK(state.evaluation_return() == 7);
+  CHECK(state.evaluation_updates() == 3);
+}
+
 } // namespace
 } // namespace troupe::actors
