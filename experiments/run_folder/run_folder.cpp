@@ -96,6 +96,15 @@ RunFolder RunFolder::open(const fs::path& path) {
   return {fs::canonical(path), FolderLock(path, "this run")};
 }
 
+fs::path name_for_former_config(const fs::path& run) {
+  for (int i = 1;; ++i) {
+    const fs::path path = run / ("config-" + std::to_string(i) + ".textproto");
+    if (!fs::exists(path)) {
+      return path;
+    }
+  }
+}
+
 std::vector<CheckpointFolder> complete_checkpoints(const fs::path& run) {
   std::vector<CheckpointFolder> found;
   std::error_code error;

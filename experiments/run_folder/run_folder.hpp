@@ -69,6 +69,10 @@ std::filesystem::path newest_timeline(const std::filesystem::path& run);
 /// Throws std::invalid_argument that says what `path` is instead if it has no config.textproto.
 void check_is_run(const std::filesystem::path& path);
 
+/// The first free name of config-1.textproto, config-2.textproto, … in a run, for a
+/// config.textproto that is about to be replaced.
+std::filesystem::path name_for_former_config(const std::filesystem::path& run);
+
 /// Writes a small file completely or not at all. Throws std::runtime_error with path and reason.
 void write_text(const std::filesystem::path& path, const std::string& text);
 

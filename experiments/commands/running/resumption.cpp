@@ -21,16 +21,6 @@ void clear_remains(const fs::path& checkpoints) {
   actors::clear_checkpoint_remains(checkpoints);
 }
 
-/// The first free name of config.textproto, config-1.textproto, ...
-fs::path name_for_former(const fs::path& run) {
-  for (int i = 1;; ++i) {
-    const fs::path path = run / ("config-" + std::to_string(i) + ".textproto");
-    if (!fs::exists(path)) {
-      return path;
-    }
-  }
-}
-
 /// The reason why the run has nothing left to train; empty if it has.
 std::string nothing_left(const actors::RunConfig& config, const fs::path& checkpoint) {
   const auto state = actors::read_manifest(checkpoint).state();
@@ -110,7 +100,7 @@ Resumption prepare_resumption(const RunFolder& folder, const Experiment& before,
     made.notes.push_back(text_of(change));
   }
   if (!made.notes.empty()) {
-    write_text(name_for_former(folder.path()), resolved_text(before));
+    write_text(name_for_former_config(folder.path()), resolved_text(before));
     write_text(folder.path() / "config.textproto", resolved_text(after));
   }
   if (std::string text = nothing_left(config, made.checkpoint); !text.empty()) {

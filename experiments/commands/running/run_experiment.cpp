@@ -304,8 +304,9 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
       || options.embedding) {
     return kDone;
   }
-  std::fprintf(stderr, "troupe: stopped before the run was over; its checkpoint is %s\n",
-               finished.result.checkpoint.c_str());
+  const std::string saved = finished.result.checkpoint.string();
+  std::fprintf(stderr, "troupe: stopped before the run was over; %s\n",
+               saved.empty() ? "it has no checkpoint" : ("its checkpoint is " + saved).c_str());
   return options.interrupted_code;
 }
 

@@ -7,6 +7,7 @@
 
 #include "actors/roles/checkpoint.hpp"
 #include "actors/roles/files.hpp"
+#include "experiments/config/config.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 #include "replay/objects/folder_copies.hpp"
 #include "replay/objects/store_error.hpp"
@@ -17,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kExperiment = "config.textproto";
+constexpr const char* kRunFiles[] = {"origin.json", "metrics.csv", "metrics.jsonl", kExperiment};
 
 void verify_fetched(const fs::path& checkpoint) {
   actors::verify_checkpoint(checkpoint);
@@ -50,20 +52,38 @@ std::set<std::int64_t, std::greater<>> stored_checkpoints(replay::ObjectStore& s
                         : "did you mean " + text_of(below(run, inside)) + "?"));
 }
 
+/// Fetches the files beside the checkpoints to `fetched`, because the local ones must stay until
+/// the checkpoint is there.
 void fetch_files(replay::ObjectStore& store, const replay::ObjectAddress& run,
-                 const fs::path& here) {
-  for (const char* name :
-       {"origin.json", "metrics.csv", "metrics.jsonl", kExperiment}) { // makes it a run
+                 const fs::path& fetched) {
+  fs::remove_all(fetched); // left by an interrupted fetch
+  fs::create_directories(fetched);
+  for (const char* name : kRunFiles) {
     try {
-      if (!fs::exists(here / name)) {
-        store.get_file(below(run, name), here / name);
-      }
+      store.get_file(below(run, name), fetched / name);
     } catch (const replay::StoreError& missing) {
       if (missing.status() != 404 || name == kExperiment) {
         throw;
       }
     }
   }
+}
+
+/// Replaces the files of an older checkpoint. The experiment, which makes the folder a run, is
+/// last; a different one is kept.
+void take_files(const fs::path& fetched, const fs::path& here) {
+  if (fs::exists(here / kExperiment)) {
+    const std::string former = read_config_file(here / kExperiment);
+    if (former != read_config_file(fetched / kExperiment)) {
+      write_text(name_for_former_config(here), former);
+    }
+  }
+  for (const char* name : kRunFiles) {
+    if (fs::exists(fetched / name)) {
+      fs::rename(fetched / name, here / name);
+    }
+  }
+  fs::remove_all(fetched);
 }
 
 /// Removes interrupted downloads of checkpoints that a newer checkpoint has replaced.
@@ -100,6 +120,8 @@ fs::path fetch_run(replay::ObjectStore& store, const replay::ObjectAddress& run,
   fs::create_directories(here / "checkpoints");
   fs::create_directories(here / "videos");
   const FolderLock lock(here, "this run");
+  const fs::path fetched = here / ".fetched";
+  fetch_files(store, run, fetched);
   std::string damaged;
   for (const std::int64_t number : numbers) {
     const std::string name = "checkpoints/" + std::to_string(number);
@@ -110,7 +132,7 @@ fs::path fetch_run(replay::ObjectStore& store, const replay::ObjectAddress& run,
       fs::remove_all(here / name); // incomplete
       remove_other_partials(here / "checkpoints", std::to_string(number));
       download_folder(store, below(run, name), here / name, kManifest, check);
-      fetch_files(store, run, here);
+      take_files(fetched, here);
       tell("fetched checkpoint " + std::to_string(number) + " of " + text_of(run) + " to "
            + here.string());
       return here;
@@ -121,6 +143,7 @@ fs::path fetch_run(replay::ObjectStore& store, const replay::ObjectAddress& run,
       tell(text_of(below(run, name)) + ": " + damaged + "; trying the one before it");
     }
   }
+  fs::remove_all(fetched);
   if (!fs::exists(here / kExperiment) || complete_checkpoints(here).empty()) {
     throw std::runtime_error(text_of(run) + ": has no sound checkpoint: " + damaged);
   }

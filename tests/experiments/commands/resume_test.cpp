@@ -96,8 +96,19 @@ TEST_CASE("A run resumes with other counts and records its new configuration, an
   CHECK(refused.exit_code == 2);
   CHECK(has(refused.last_line, "replay.n_step was 5 and is 2"));
   CHECK(has(refused.last_line, "the items in replay depend on it"));
+  const std::vector<std::string> impossible = {"--set", "learner.replicas=2", "--set",
+                                               "learner.backend=TCP"};
+  std::vector<std::string> words = {"resume", run.string()};
+  words.insert(words.end(), impossible.begin(), impossible.end());
+  const Outcome alone = run_troupe(words);
+  CAPTURE(alone.output);
+  CHECK(alone.exit_code == 2);
+  CHECK(has(alone.last_line, "works between processes; add --processes"));
   CHECK(read_text(run / "config.textproto") == config);
   CHECK(entries(run) == before);
+  Program untrained(train_small(impossible), place.folder.path());
+  CHECK(untrained.wait() == 2);
+  CHECK(place.only_run() == run); // no folder was made
 
   without_last_column(run / "metrics.csv"); // as if trained by an earlier version
   const Outcome more = run_troupe({"resume", run.string(), "--set", "replay.shards=2", "--set",

@@ -156,6 +156,40 @@ TEST_CASE("A launch on a cluster continues a run from the object store") {
   CHECK(has(read_text(run / "log.txt"), "stop.environment_steps was 2500 and is 3500"));
 }
 
+TEST_CASE("A newer checkpoint from the object store replaces the metrics and the experiment of an "
+          "older local run") {
+  const SmallRun place;
+  const replay::Swift swift(place.folder / "swift");
+  if (!swift.runs())
+    return;
+  finished(with_store(swift.endpoint(), train_into_store()), place.folder.path());
+  const fs::path run = place.only_run();
+  const fs::path runs = place.folder / "runs", older = place.folder / "older";
+  fs::copy(runs, older, fs::copy_options::recursive);
+  finished(with_store(swift.endpoint(), {in_build("troupe"), "resume", run.string(), "--json",
+                                         "--set", "stop.environment_steps=4000"}),
+           place.folder.path());
+  const std::string config = read_text(run / "config.textproto");
+  fs::remove_all(runs);
+  fs::rename(older, runs);
+  const std::string former = read_text(run / "config.textproto");
+  REQUIRE(former != config);
+
+  const std::string stored = kStore + "/small/" + run.filename().string();
+  Program fetched(
+      with_store(swift.endpoint(), {in_build("troupe"), "evaluate", stored, "--episodes", "1"}),
+      place.folder.path());
+  CHECK(fetched.wait() == 0);
+  CAPTURE(fetched.output());
+  CHECK(has(fetched.output(), "fetched checkpoint "));
+  CHECK(read_text(run / "config.textproto") == config);
+  CHECK(read_text(run / "config-1.textproto") == former);
+  replay::ObjectStore store(swift.options());
+  const ObjectAddress there{.bucket = "bucket", .key = "my/runs/small/" + run.filename().string()};
+  CHECK(read_text(run / "metrics.csv") == store.get_bytes(below(there, "metrics.csv"), 1 << 20));
+  CHECK_FALSE(fs::exists(run / ".fetched"));
+}
+
 TEST_CASE("A damaged checkpoint in the object store is skipped, and an incomplete one is ignored") {
   const SmallRun place;
   const replay::Swift swift(place.folder / "swift");
