@@ -1,5 +1,6 @@
 #include "experiments/config/resume_changes.hpp"
 
+#include "experiments/config/config.hpp"
 #include "experiments/config/keys.hpp"
 #include "learner/agents/agent_kinds.hpp"
 
@@ -71,6 +72,16 @@ std::vector<std::string> refused_changes(const std::vector<KeyChange>& changes) 
     }
   }
   return complaints;
+}
+
+RunFit fit_of_run(const std::filesystem::path& run, const Experiment& experiment) {
+  try {
+    const auto changes = changes_between(load_experiment(run / "config.textproto"), experiment);
+    const auto refused = refused_changes(changes);
+    return {changes.empty(), refused.empty() ? "" : refused.front()};
+  } catch (const ConfigError& damage) {
+    return {false, damage.what()};
+  }
 }
 
 std::string text_of(const KeyChange& change) {

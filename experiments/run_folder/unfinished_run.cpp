@@ -1,34 +1,70 @@
 #include "experiments/run_folder/unfinished_run.hpp"
 
+#include <algorithm>
 #include <fstream>
+#include <functional>
+
+#include "experiments/run_folder/head_file.hpp"
 
 namespace troupe::experiments {
 namespace {
 
 namespace fs = std::filesystem;
 
-bool has_final_evaluation(const fs::path& run) {
-  std::ifstream in(run / "metrics.csv");
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("final,")) {
-      return true;
+/// Whether the last complete row is a final evaluation. A run that has been continued after its
+/// final evaluation has further rows.
+bool ends_with_final_evaluation(const fs::path& run) {
+  std::ifstream in(run / "metrics.csv", std::ios::binary);
+  bool final = false;
+  for (std::string line; std::getline(in, line) && !in.eof();) {
+    final = line.starts_with("final,");
+  }
+  return final;
+}
+
+/// The runs of an experiment, newest first. Their names begin with the start time.
+std::vector<fs::path> runs_named(const fs::path& runs, const std::string& name) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(runs / name, error)) {
+    if (fs::is_regular_file(entry.path() / "config.textproto", error)) {
+      found.push_back(entry.path());
     }
   }
-  return false;
+  std::sort(found.begin(), found.end(), std::greater<>());
+  return found;
 }
 
 } // namespace
 
-fs::path find_unfinished_run(const fs::path& runs, const std::string& name) {
-  fs::path newest; // by name, which is the start time
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(runs / name, error)) {
-    if (fs::is_regular_file(entry.path() / "config.textproto", error)
-        && entry.path().filename() > newest.filename()) {
-      newest = entry.path();
+UnfinishedRun find_unfinished_run(const fs::path& runs, const std::string& name,
+                                  const std::function<RunFit(const fs::path& run)>& fit_of) {
+  fs::path same;     // the newest idle run of this experiment
+  fs::path held;     // the newest one in which a process works
+  fs::path changed;  // the newest idle run of another experiment that fits
+  std::string other; // why the newest run that does not fit is refused
+  for (const fs::path& run : runs_named(runs, name)) {
+    const RunFit fit = fit_of(run);
+    const bool idle = !is_run_held(run).value_or(false);
+    if (!fit.refusal.empty()) {
+      other = other.empty() ? run.string() + " is not resumed: " + fit.refusal : other;
+    } else if (fit.is_same && idle) {
+      same = run;
+      break;
+    } else if (fit.is_same) {
+      held = held.empty() ? run : held;
+    } else if (idle) {
+      changed = changed.empty() ? run : changed;
     }
   }
-  return newest.empty() || has_final_evaluation(newest) ? fs::path() : newest;
+  const fs::path& chosen = !same.empty() ? same : !held.empty() ? held : changed;
+  UnfinishedRun found;
+  if (chosen.empty()) {
+    found.note = other;
+  } else if (!ends_with_final_evaluation(chosen)) {
+    found.run = chosen;
+  }
+  return found;
 }
 
 } // namespace troupe::experiments

@@ -88,7 +88,7 @@ end_run
 
 sed -i 's/count: 2/count: 3/' "$scratch/cluster.textproto"
 more=("$troupe" launch "$scratch/cluster.textproto" "$scratch/run.textproto" --runs "$scratch/runs" --resume --set replay.shards=3 --set learner.replicas=1)
-"${more[@]}" --set replay.n_step=2 >"$scratch/out" 2>&1
+"${more[@]:0:4}" "$scratch"/runs/launched/* "${more[@]:4}" --set replay.n_step=2 >"$scratch/out" 2>&1
 code=$?
 [ "$code" = 2 ] || fail "replay.n_step=2 gave exit code $code"
 grep -q 'replay.n_step was 5 and is 2' "$scratch/out" || fail 'the refused key was not named'

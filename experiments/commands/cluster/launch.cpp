@@ -23,6 +23,7 @@
 #include "experiments/commands/running/stored_run.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/keys.hpp"
+#include "experiments/config/resume_changes.hpp"
 #include "experiments/launchers/make_launcher.hpp"
 #include "experiments/run_folder/unfinished_run.hpp"
 
@@ -155,13 +156,16 @@ void write_manifests(const LaunchPlan& plan, const fs::path& folder) {
   std::printf("%s: %zu files. Then:\n%s", folder.c_str(), files.size(), next.c_str());
 }
 
-/// The folder of the run to resume; empty for a new run.
-fs::path former_run(const LaunchPlan& plan, const LaunchOptions& options) {
+/// The run to resume; without a folder for a new run.
+UnfinishedRun former_run(const LaunchPlan& plan, const LaunchOptions& options) {
   if (!options.run.empty()) {
-    return find_run(local_run(options.run, plan.cluster.runs()), plan.cluster.runs());
+    return {.run = find_run(local_run(options.run, plan.cluster.runs()), plan.cluster.runs())};
   }
-  return options.resume ? find_unfinished_run(plan.cluster.runs(), plan.experiment.name())
-                        : fs::path();
+  if (!options.resume) {
+    return {};
+  }
+  return find_unfinished_run(plan.cluster.runs(), plan.experiment.name(),
+                             [&](const fs::path& run) { return fit_of_run(run, plan.experiment); });
 }
 
 MakeNodes node_maker(const Cluster& cluster, LauncherKind launcher) {
@@ -177,7 +181,9 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
   commands::check_run(config, true);
   const bool others_start_nodes =
       plan.launcher == LauncherKind::none || plan.launcher == LauncherKind::kubernetes;
-  fs::path before = life.goes_on() ? life.run : former_run(plan, options);
+  UnfinishedRun resumed =
+      life.goes_on() ? UnfinishedRun{.run = life.run} : former_run(plan, options);
+  fs::path& before = resumed.run;
   std::optional<Experiment> former;
   bool takes_over = life.takes_over();
   if (!before.empty()) {
@@ -205,6 +211,9 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
                     plan.cluster.supervision().grace_seconds());
   const HostPort listen = head_endpoint(plan.cluster);
   RunOptions run{.json = options.json, .notes = resumption.notes};
+  if (!resumed.note.empty()) {
+    run.notes.push_back(resumed.note);
+  }
   if (takes_over && life.restarts == 0) {
     run.notes.emplace_back(
         "the previous head has just died; this one is looking for its processes");
@@ -301,9 +310,10 @@ void add_launch(CLI::App& app, int& exit_code) {
   command->add_flag("--trusted-network", options->trusted_network,
                     "states that no stranger can reach or read the network of the nodes: learners "
                     "exchange gradients without encryption; NCCL and MPI between hosts need it");
-  command->add_flag("--resume", options->resume,
-                    "resumes RUN; without it the experiment's latest unfinished run, if there is "
-                    "one");
+  command->add_flag(
+      "--resume", options->resume,
+      "resumes RUN; without it the newest unfinished run of this experiment, if there "
+      "is one: one with the same keys, otherwise one whose checkpoints fit");
   command
       ->add_option(
           "--interrupted-code", options->interrupted_code,

@@ -70,6 +70,19 @@ bool Sweeper::run() {
       waiting_.push_back(i);
     }
   }
+  try {
+    return run_all();
+  } catch (...) {
+    if (!stopped_ && !running_.empty()) {
+      stop();
+    }
+    while (!running_.empty() && wait()) { // until the runs have written their checkpoints
+    }
+    throw;
+  }
+}
+
+bool Sweeper::run_all() {
   while (true) {
     while (!stopped_ && !waiting_.empty()
            && running_.size() < static_cast<std::size_t>(options_.jobs)) {
@@ -78,11 +91,18 @@ bool Sweeper::run() {
       start(next);
     }
     if (running_.empty()) {
+      if (!unwritten_.empty()) {
+        write_results();
+      }
       return true;
     }
-    if (!wait()) {
+    const auto ended = wait();
+    if (!ended) {
       running_.clear(); // kills the running processes
       return false;
+    }
+    for (const Running& one : *ended) {
+      collect(one);
     }
   }
 }
@@ -124,40 +144,47 @@ void Sweeper::start(std::size_t i) {
   if (options_.processes) {
     words.emplace_back("--processes");
   }
-  fs::create_directories(part(i));
-  const fs::path errors = part(i) / "errors.txt";
-  std::error_code none_yet;
-  const auto size = fs::file_size(errors, none_yet);
-  running_.push_back({i, none_yet ? 0 : size,
-                      std::make_unique<RunProcess>(words, part(i) / "result.partial", errors)});
+  try {
+    fs::create_directories(part(i));
+    const fs::path errors = part(i) / "errors.txt";
+    std::error_code none_yet;
+    const auto size = fs::file_size(errors, none_yet);
+    running_.push_back({i, none_yet ? 0 : size,
+                        std::make_unique<RunProcess>(words, part(i) / "result.partial", errors)});
+  } catch (const std::exception& failure) { // such as a full disk, which the others survive
+    note_failure(i, failure.what());
+    try_to_write_results();
+    return;
+  }
   state.kind = Kind::begun;
   state.failure.clear();
   say(i, goes_on ? "continues" : "starts");
 }
 
-/// Waits until a run ends or a signal arrives; false at the second signal.
-bool Sweeper::wait() {
+/// Waits until runs end or a signal arrives. Returns the runs that have ended; nothing at the
+/// second signal.
+std::optional<std::vector<Sweeper::Running>> Sweeper::wait() {
+  std::vector<Running> ended;
   std::vector<pollfd> watched = {{signals_->handle(), POLLIN, 0}};
   for (const Running& running : running_) {
     watched.push_back({running.process->ended(), POLLIN, 0});
   }
   if (::poll(watched.data(), watched.size(), kLongestPoll) <= 0) {
-    return true;
+    return ended;
   }
   if (watched[0].revents != 0 && signals_->came()) {
     if (stopped_) {
-      return false;
+      return std::nullopt;
     }
     stop();
   }
   for (std::size_t k = running_.size(); k-- > 0;) {
     if (watched[k + 1].revents != 0) {
-      const Running ended = std::move(running_[k]);
+      ended.push_back(std::move(running_[k]));
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(k));
-      collect(ended);
     }
   }
-  return true;
+  return ended;
 }
 
 void Sweeper::stop() {
@@ -179,40 +206,64 @@ void Sweeper::collect(const Running& ended) {
     std::snprintf(text, sizeof text, "is done: %s %.5g after %.1f minutes of training",
                   headline(runs_[i].experiment).c_str(), state.value, state.training_seconds / 60);
     say(i, text);
-  } else if (how.empty() || (stopped_ && how.starts_with("was killed by signal"))) {
-    say(i, "stopped");
+  } else if (how.empty() || stopped_) { // some runs cannot write a checkpoint when they stop
+    say(i, how.empty() ? "stopped" : "stopped: " + how);
   } else {
     const std::string words = last_line(part(i) / "errors.txt", ended.errors_before);
     const bool killed = how.starts_with("was killed by signal");
-    state.kind = Kind::failed;
-    state.failure = words.empty() ? how : killed ? how + ": " + words : words;
-    const bool again = !stopped_ && ++failures_[i] < options_.attempts;
-    say(i, "failed: " + state.failure + (again ? "; trying again" : ""));
-    if (again) {
-      state.folder = find_state(part(i), runs_[i]).folder;
-      waiting_.push_back(i);
-    }
+    note_failure(i, words.empty() ? how : killed ? how + ": " + words : words);
   }
-  write_results();
+  try_to_write_results();
+}
+
+/// Has a failed run tried again if it has attempts left.
+void Sweeper::note_failure(std::size_t i, const std::string& why) {
+  RunState& state = states_[i];
+  state.kind = Kind::failed;
+  state.failure = why;
+  const bool again = !stopped_ && ++failures_[i] < options_.attempts;
+  say(i, "failed: " + why + (again ? "; trying again" : ""));
+  if (again) {
+    state.folder = find_state(part(i), runs_[i]).folder;
+    waiting_.push_back(i);
+  }
 }
 
 /// Returns false if the run was interrupted.
 bool Sweeper::keep_result(std::size_t i) {
-  const fs::path partial = part(i) / "result.partial";
-  const std::string text = read_config_file(partial);
+  std::string text = read_config_file(part(i) / "result.partial");
   states_[i].folder = find_state(part(i), runs_[i]).folder;
   if (!read_result(text, runs_[i].experiment, states_[i])) {
     return false;
   }
-  write_text(part(i) / "result.json", text);
-  fs::remove(partial);
+  unkept_[i] = std::move(text);
   return true;
 }
 
-void Sweeper::write_results() const {
+/// Writes the results that are not on the disk yet, and the tables and curves of all runs.
+void Sweeper::write_results() {
+  while (!unkept_.empty()) {
+    const auto& [i, text] = *unkept_.begin();
+    write_text(part(i) / "result.json", text);
+    fs::remove(part(i) / "result.partial");
+    unkept_.erase(unkept_.begin());
+  }
   write_text(options_.folder / "sweep.csv", sweep_csv(runs_, states_));
   write_text(options_.folder / "curves.csv", sweep_curves(runs_, states_));
   write_text(options_.folder / "report.html", sweep_page(options_.name, runs_, states_));
+}
+
+/// Reports the first failure, such as a full disk.
+void Sweeper::try_to_write_results() {
+  try {
+    write_results();
+    unwritten_.clear();
+  } catch (const std::exception& failure) {
+    if (unwritten_.empty()) {
+      std::fprintf(stderr, "troupe: %s; trying again when the next run ends\n", failure.what());
+    }
+    unwritten_ = failure.what();
+  }
 }
 
 } // namespace troupe::experiments::commands

@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <deque>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +28,8 @@ struct SweeperOptions {
 
 /// Executes the runs of a sweep, `jobs` at a time, each in its own process. Skips finished runs,
 /// resumes unfinished ones from their latest checkpoint, and retries failed ones while they have
-/// attempts left. Writes sweep.csv, curves.csv and report.html after each run. Use from one thread,
+/// attempts left. Writes sweep.csv, curves.csv and report.html after each run; if that fails, as on
+/// a full disk, the runs go on and it tries again after the next one. Use from one thread,
 /// which must be the process's only one when the sweeper is created: SIGINT and SIGTERM are blocked
 /// from then on, also in threads that start later, until the sweeper is destroyed.
 class Sweeper {
@@ -41,7 +44,9 @@ public:
   const std::vector<RunState>& states() const { return states_; }
 
   /// Returns when all runs have ended, or after SIGINT or SIGTERM once the current runs have
-  /// written checkpoints. Returns false immediately after a second signal.
+  /// written checkpoints. Returns false immediately after a second signal. Throws
+  /// std::runtime_error if the results cannot be written in the end; after any other exception,
+  /// too, the running ones have written checkpoints.
   bool run();
 
   /// Whether a signal ended run().
@@ -60,11 +65,14 @@ private:
   std::filesystem::path part(std::size_t i) const { return options_.folder / runs_[i].name; }
   void say(std::size_t i, const std::string& what) const;
   void start(std::size_t i);
-  bool wait();
+  bool run_all();
+  std::optional<std::vector<Running>> wait();
   void stop();
   void collect(const Running& ended);
+  void note_failure(std::size_t i, const std::string& why);
   bool keep_result(std::size_t i);
-  void write_results() const;
+  void write_results();
+  void try_to_write_results();
 
   std::unique_ptr<SignalsToPoll> signals_;
   SweeperOptions options_;
@@ -73,6 +81,8 @@ private:
   std::vector<int> failures_;
   std::deque<std::size_t> waiting_;
   std::vector<Running> running_;
+  std::map<std::size_t, std::string> unkept_; // results that are not on the disk yet
+  std::string unwritten_;                     // why the last results could not be written
   bool stopped_ = false;
 };
 

@@ -135,6 +135,33 @@ TEST_CASE(
   CHECK_FALSE(has(program.output(), "an earlier failure"));
 }
 
+TEST_CASE("A sweep that cannot write its results goes on and writes them after the next run") {
+  const SmallRun place;
+  Program program(sweep_small({"--seeds", "1,2"}), place.folder.path());
+  REQUIRE(program.read_until([](const std::string& text) { return has(text, "seed=1 starts"); }));
+  const fs::path in_the_way = place.folder / "runs/small_sweep/sweep.csv.partial";
+  fs::create_directory(in_the_way);
+  REQUIRE(program.read_until(
+      [](const std::string& text) { return has(text, "trying again when the next run ends"); }));
+  fs::remove(in_the_way);
+  CHECK(program.wait() == 0);
+  CAPTURE(program.output());
+  CHECK(count(program.output(), " is done") == 2);
+  CHECK(count(read_text(place.folder / "runs/small_sweep/sweep.csv"), ",done,") == 2);
+}
+
+TEST_CASE("A run that cannot start has failed, and the other runs are trained") {
+  const SmallRun place;
+  const fs::path sweep = place.folder / "runs/small_sweep";
+  fs::create_directories(sweep);
+  std::ofstream(sweep / "small_seed=2") << "no folder";
+  const Outcome outcome = run(place, sweep_small({"--seeds", "1,2", "--jobs", "2"}));
+  CAPTURE(outcome.output);
+  CHECK(outcome.exit_code == 1);
+  CHECK(has(outcome.last_line, "troupe: 1 of 2 runs failed; small_seed=2: "));
+  CHECK(count(outcome.output, "small_seed=1 is done") == 1);
+}
+
 TEST_CASE("The bundled sweeps plan only valid runs") {
   const fs::path configs = in_source("experiments/configs");
   for (const auto& entry : fs::directory_iterator(configs / "sweeps")) {

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "experiments/config/config.hpp"
+#include "experiments/config/resume_changes.hpp"
 #include "experiments/run_folder/folder_lock.hpp"
 #include "experiments/run_folder/head_file.hpp"
 #include "experiments/run_folder/log_file.hpp"
@@ -15,6 +17,7 @@
 #include "experiments/run_folder/run_folder.hpp"
 #include "experiments/run_folder/unfinished_run.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
@@ -38,6 +41,23 @@ void make_checkpoint(const fs::path& run, const std::string& name, bool complete
   if (complete) {
     write_text(run / "checkpoints" / name / "manifest.json", "{}");
   }
+}
+
+Experiment walker(const std::vector<std::string>& overrides = {}) {
+  return parse_experiment("name: \"mine\" environment { task: \"walker_walk\" }", "test",
+                          overrides);
+}
+
+UnfinishedRun unfinished(const fs::path& runs, const Experiment& experiment) {
+  return find_unfinished_run(runs, experiment.name(),
+                             [&](const fs::path& run) { return fit_of_run(run, experiment); });
+}
+
+fs::path add_run(const fs::path& runs, const std::string& time, const Experiment& experiment) {
+  const fs::path run = runs / experiment.name() / time;
+  fs::create_directories(run);
+  write_text(run / "config.textproto", resolved_text(experiment));
+  return run;
 }
 
 } // namespace
@@ -142,21 +162,47 @@ TEST_CASE("Only checkpoints with a manifest count, and the one with the largest 
 
 TEST_CASE("A restarted deployment continues the newest run if it has not finished") {
   const TemporaryFolder runs;
-  CHECK(find_unfinished_run(runs.path(), "mine").empty());
-  const fs::path first = runs / "mine" / "2026-11-21T10-00-00";
-  const fs::path second = runs / "mine" / "2026-11-21T10-00-00-2";
-  fs::create_directories(first);
-  CHECK(find_unfinished_run(runs.path(), "mine").empty()); // not a run folder
-  write_text(first / "config.textproto", "");
-  CHECK(find_unfinished_run(runs.path(), "mine") == first);
+  const Experiment mine = walker();
+  const auto found = [&] { return unfinished(runs.path(), mine).run; };
+  CHECK(found().empty());
+  fs::create_directories(runs / "mine/2026-11-21T10-00-00");
+  CHECK(found().empty()); // not a run folder
+  const fs::path first = add_run(runs.path(), "2026-11-21T10-00-00", mine);
+  CHECK(found() == first);
   write_text(first / "metrics.csv", "kind,environment_steps\nprogress,5\nevaluation,5\n");
-  CHECK(find_unfinished_run(runs.path(), "mine") == first);
-  CHECK(find_unfinished_run(runs.path(), "others").empty());
+  CHECK(found() == first);
+  CHECK(unfinished(runs.path(), walker({"name=others"})).run.empty());
   write_text(first / "metrics.csv", "kind,environment_steps\nfinal,5\n");
-  CHECK(find_unfinished_run(runs.path(), "mine").empty());
-  fs::create_directories(second);
-  write_text(second / "config.textproto", "");
-  CHECK(find_unfinished_run(runs.path(), "mine") == second);
+  CHECK(found().empty());
+  write_text(first / "metrics.csv", "kind,environment_steps\nfinal,5\nprogress,6\nfinal,7");
+  CHECK(found() == first); // continued since, and its last row is incomplete
+  write_text(first / "metrics.csv", "kind,environment_steps\nfinal,5\nprogress,6\nfinal,7\n");
+  CHECK(found().empty());
+  const fs::path second = add_run(runs.path(), "2026-11-21T10-00-00-2", mine);
+  CHECK(found() == second);
+}
+
+TEST_CASE("A restarted deployment leaves the runs of other jobs in its folder alone") {
+  const TemporaryFolder runs;
+  const auto found = [&](const std::vector<std::string>& overrides) {
+    return unfinished(runs.path(), walker(overrides));
+  };
+  const fs::path mine = add_run(runs.path(), "2026-11-21T10-00-00", walker());
+  const fs::path other = add_run(runs.path(), "2026-11-21T11-00-00", walker({"seed=9"}));
+  CHECK(found({}).run == mine);
+  CHECK(found({"seed=9"}).run == other);
+  CHECK(found({"checkpoint.keep_best=2"}).run == mine); // the newest that fits
+  CHECK(found({"checkpoint.keep_best=2"}).note.empty());
+  CHECK(found({"seed=3"}).run.empty());
+  CHECK(has(found({"seed=3"}).note, other.string() + " is not resumed: seed was 9 and is 3"));
+
+  add_run(runs.path(), "2026-11-21T12-00-00", walker({"d4pg.policy_learning_rate=0.5"}));
+  write_text(add_run(runs.path(), "2026-11-21T13-00-00", walker()) / "config.textproto", "damaged");
+  CHECK(found({}).run == mine);
+  const RunFolder held = RunFolder::open(mine);
+  CHECK(found({}).run == mine); // there is no other of this experiment: opening it says who works
+  const fs::path earlier = add_run(runs.path(), "2026-11-21T09-00-00", walker());
+  CHECK(found({}).run == earlier);
 }
 
 TEST_CASE("A log has one line per event and no control characters") {
