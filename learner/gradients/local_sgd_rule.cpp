@@ -1,8 +1,13 @@
 #include "learner/gradients/local_sgd_rule.hpp"
 
+#include <algorithm>
+#include <array>
 #include <stdexcept>
+#include <string>
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/optim/optimizer.h>
 
@@ -11,6 +16,11 @@
 
 namespace troupe::learner {
 namespace {
+
+/// The names in optimizer_state(), without the parameter's number.
+constexpr std::array<const char*, 8> kMomentNames{
+    "step",           "momentum_buffer", "exp_avg",  "exp_avg_sq",
+    "max_exp_avg_sq", "square_avg",      "grad_avg", "sum"};
 
 /// Flattens tensors of one type and device and makes one call for each such group.
 template <typename Call>
@@ -86,19 +96,75 @@ private:
       });
   }
 
+  /// Reduces small numbers. They are on the CPU before and after.
+  void all_reduce(at::Tensor& numbers, collectives::ReduceOp op) {
+    auto there = numbers.to(parameters_.front().device());
+    communicator_->all_reduce(there, op);
+    numbers = there.cpu();
+  }
+
+  /// A parameter without a gradient on some replicas counts as zero there; a replica without any
+  /// gradient does not count. A parameter without a gradient on all replicas remains without one.
   void average_gradients() {
     if (!communicator_)
       return;
+    const auto count = static_cast<std::int64_t>(parameters_.size());
+    auto flags = at::zeros({count + 1}, at::kLong); // the last one: has any gradient
+    for (std::int64_t i = 0; i < count; ++i)
+      if (parameters_[static_cast<std::size_t>(i)].grad().defined()) {
+        flags[i].fill_(1);
+        flags[count].fill_(1);
+      }
+    all_reduce(flags, collectives::ReduceOp::sum);
     std::vector<at::Tensor> gradients;
-    for (auto& parameter : parameters_) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      auto& parameter = parameters_[static_cast<std::size_t>(i)];
+      if (flags[i].item<std::int64_t>() == 0)
+        continue;
       if (!parameter.grad().defined())
         parameter.mutable_grad() = at::zeros_like(parameter);
       gradients.push_back(parameter.grad());
     }
     average(gradients);
+    const auto counting = flags[count].item<std::int64_t>();
+    if (counting < communicator_->size())
+      for (auto& gradient : gradients)
+        gradient.mul_(static_cast<double>(communicator_->size()) / static_cast<double>(counting));
+  }
+
+  /// Moments that other replicas have for a parameter, and this one does not because the parameter
+  /// had no gradient here, become zeros. All replicas then average the same moments.
+  void add_missing_moments() {
+    auto state = optimizer_state(*optimizer_);
+    const auto count = static_cast<std::int64_t>(parameters_.size());
+    const auto names = static_cast<std::int64_t>(kMomentNames.size());
+    auto present = at::zeros({count, names}, at::kLong); // 0: missing; of "step": 1 + its value
+    const auto name_of = [](std::int64_t i, std::int64_t name) {
+      return std::to_string(i) + "." + kMomentNames[static_cast<std::size_t>(name)];
+    };
+    for (std::int64_t i = 0; i < count; ++i)
+      for (std::int64_t name = 0; name < names; ++name)
+        if (const auto found = state.find(name_of(i, name)); found != state.end())
+          present[i][name].fill_(name == 0 ? 1 + found->second.item<std::int64_t>() : 1);
+    all_reduce(present, collectives::ReduceOp::max);
+    bool added = false;
+    for (std::int64_t i = 0; i < count; ++i)
+      for (std::int64_t name = 0; name < names; ++name) {
+        const auto most = present[i][name].item<std::int64_t>();
+        if (most == 0 || state.contains(name_of(i, name)))
+          continue;
+        state[name_of(i, name)] = name == 0
+                                      ? at::full({1}, most - 1, at::kLong)
+                                      : at::zeros_like(parameters_[static_cast<std::size_t>(i)]);
+        added = true;
+      }
+    if (added)
+      load_optimizer_state(*optimizer_, state);
   }
 
   void average_moments() {
+    if (communicator_ && knows_state_of(*optimizer_))
+      add_missing_moments();
     std::vector<at::Tensor> moments;
     for (const auto& [name, tensor] : optimizer_state(*optimizer_))
       if (tensor.is_floating_point())

@@ -16,7 +16,9 @@ struct LocalSgdOptions {
   /// Number of initial steps in which gradients are averaged instead (post-local SGD, Lin et al.
   /// 2020).
   std::int64_t synchronous_steps = 0;
-  bool average_moments = false; // also for the optimizer's state, if describe() knows it
+  /// Also averages the optimizer's state, if describe() knows it. Moments that a replica lacks,
+  /// because the parameter had no gradient there, count as zero.
+  bool average_moments = false;
 };
 
 /// Local SGD: every replica steps its own optimizer, and every `period` steps the parameters are

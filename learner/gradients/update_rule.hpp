@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "learner/metrics.hpp"
+#include "learner/tensor_map.hpp"
 
 namespace torch::optim {
 class Optimizer;
@@ -44,6 +45,13 @@ public:
   /// Called after a checkpoint was loaded into the parameters. If the parameters are held
   /// elsewhere, for example by servers, those values replace the loaded ones.
   virtual void on_parameters_restored() {}
+
+  /// Returns what a resumed run needs of this rule, as part of WrappedOptimizer::state().
+  virtual TensorMap state() { return {}; }
+  /// Loads a WrappedOptimizer::state() that was saved after `steps` updates. Throws
+  /// std::runtime_error if it lacks what the rule needs, or if others hold the parameters and have
+  /// not been restored.
+  virtual void load(const TensorMap& /*state*/, std::int64_t /*steps*/) {}
 
   /// Metrics of the last update: "staleness", "dropped_gradients", …
   virtual Metrics metrics() const { return {}; }

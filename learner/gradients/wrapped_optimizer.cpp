@@ -18,6 +18,7 @@
 #include "learner/gradients/saved_optimizer.hpp"
 #include "learner/gradients/sharded_state.hpp"
 #include "learner/gradients/update_rule.hpp"
+#include "learner/gradients/wrapped_options.hpp"
 
 namespace troupe::learner {
 
@@ -27,12 +28,6 @@ namespace {
 
 constexpr std::int64_t kTriedBytes[] = {1 << 20, 4 << 20, 16 << 20, 64 << 20};
 constexpr int kStepsEach = 4;
-
-void check_norm_limit(double norm) {
-  if (!(norm >= 0) || std::isinf(norm))
-    throw std::invalid_argument("max_gradient_norm " + std::to_string(norm)
-                                + " must be a finite number, at least 0; 0 switches clipping off");
-}
 
 /// Checks a state before anything is changed.
 void check_saved(const TensorMap& state, const std::vector<at::Tensor>& parameters) {
@@ -78,7 +73,9 @@ WrappedOptimizer::WrappedOptimizer(std::unique_ptr<torch::optim::Optimizer> opti
     if (!options_.schedules.empty())
       base_rates_.push_back(group.options().get_lr());
   }
-  check_options();
+  check_wrapped(options_, parameters_.size(), optimizer_->param_groups().size());
+  if (rule_)
+    check_without_average(options_);
   if (!options_.clock)
     options_.clock = steady_seconds;
   if (rule_)
@@ -104,34 +101,6 @@ WrappedOptimizer::WrappedOptimizer(std::unique_ptr<torch::optim::Optimizer> opti
 }
 
 WrappedOptimizer::~WrappedOptimizer() = default;
-
-void WrappedOptimizer::check_options() const {
-  check_norm_limit(options_.max_gradient_norm);
-  check_compression(options_.compression, options_.operation);
-  if (options_.bucket_bytes < 0)
-    throw std::invalid_argument("bucket_bytes " + std::to_string(options_.bucket_bytes)
-                                + " must be at least 1, or 0 to be tuned in the first steps");
-  if (options_.accumulate < 1)
-    throw std::invalid_argument("accumulate " + std::to_string(options_.accumulate)
-                                + " must be at least 1 micro-batch");
-  if (options_.skip_not_finite < 0)
-    throw std::invalid_argument("skip_not_finite " + std::to_string(options_.skip_not_finite)
-                                + " must be at least 0 steps in a row; 0 stops at the first");
-  if (!options_.names.empty() && options_.names.size() != parameters_.size())
-    throw std::invalid_argument("names: " + std::to_string(options_.names.size()) + " for "
-                                + std::to_string(parameters_.size())
-                                + " parameters; give one for each, or none");
-  if (parameters_.empty())
-    throw std::invalid_argument("wrap_optimizer: the optimizer has no parameters");
-  const auto groups = optimizer_->param_groups().size();
-  const auto schedules = options_.schedules.size();
-  if (schedules > 1 && schedules != groups)
-    throw std::invalid_argument("schedules: " + std::to_string(schedules) + " for "
-                                + std::to_string(groups)
-                                + " parameter groups; give none, one for all, or one for each");
-  for (const auto& schedule : options_.schedules)
-    check_schedule(schedule);
-}
 
 void WrappedOptimizer::set_max_gradient_norm(double norm) {
   check_norm_limit(norm);
@@ -315,14 +284,16 @@ bool WrappedOptimizer::finish_step(double gradient_norm) {
 std::vector<double> WrappedOptimizer::next_learning_rates() const {
   std::vector<double> rates;
   const auto& groups = optimizer_->param_groups();
+  const int replicas = options_.replicas_in_sync > 0 ? options_.replicas_in_sync
+                       : communicator_               ? communicator_->size()
+                                                     : 1;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (options_.schedules.empty()) {
       rates.push_back(groups[i].options().get_lr());
       continue;
     }
     const auto& schedule = options_.schedules[options_.schedules.size() == 1 ? 0 : i];
-    rates.push_back(base_rates_[i]
-                    * schedule.multiple(steps_, communicator_ ? communicator_->size() : 1));
+    rates.push_back(base_rates_[i] * schedule.multiple(steps_, replicas));
   }
   return rates;
 }
@@ -357,6 +328,8 @@ TensorMap WrappedOptimizer::state() {
   ShardedState whole(*optimizer_, nullptr);
   save_optimizer(sharded_ ? *sharded_ : whole, options_.names, result);
   result["wrapped.steps"] = at::full({1}, steps_, at::kLong);
+  if (rule_)
+    result.merge(rule_->state());
   if (!buckets_)
     return result;
   const auto states = buckets_->compression_state();
@@ -377,19 +350,25 @@ void WrappedOptimizer::load(const TensorMap& state) {
     throw std::runtime_error(
         "the wrapped optimizer's state lacks 'wrapped.steps'; load what its state() gave");
   check_saved(state, parameters_);
+  const auto updates = steps->second.item<std::int64_t>();
+  if (rule_)
+    rule_->load(state, updates);
   ShardedState whole(*optimizer_, nullptr);
   load_optimizer(sharded_ ? *sharded_ : whole, options_.names, state);
-  steps_ = steps->second.item<std::int64_t>();
+  steps_ = updates;
   if (!buckets_)
     return;
   auto states = buckets_->compression_state();
   for (std::size_t i = 0; i < states.size(); ++i) {
     if (const auto found = state.find("residual." + std::to_string(i)); found != state.end()) {
-      // Saved by another number of replicas: use the mean, which is what the reduced gradient
-      // lacks.
+      // Saved by another number of replicas: each gets the same share of what the reduced gradient
+      // lacks, which is the mean or the sum of the residuals.
       const auto& rows = found->second;
-      states[i].residual =
-          rows.size(0) == communicator_->size() ? rows[communicator_->rank()] : rows.mean(0);
+      const auto replicas = options_.operation == GradientOperation::sum
+                                ? static_cast<std::int64_t>(communicator_->size())
+                                : rows.size(0);
+      states[i].residual = rows.size(0) == communicator_->size() ? rows[communicator_->rank()]
+                                                                 : rows.sum(0) / replicas;
     }
     if (const auto found = state.find("factor." + std::to_string(i)); found != state.end())
       states[i].factor = found->second;

@@ -45,7 +45,8 @@ struct WrappedOptimizerOptions {
   int skip_not_finite = 0;
   std::vector<std::string> names = {}; // of the parameters, for messages; see parameter_names()
   std::vector<LearningRateSchedule> schedules =
-      {};                                    // none, one for all parameter groups, or one for each
+      {};                   // none, one for all parameter groups, or one for each
+  int replicas_in_sync = 0; // for schedules; set by wrap_optimizer(). 0: the communicator's size
   std::function<double()> clock = {};        // seconds, for bucket_bytes 0; empty: steady clock
   collectives::Timeline* timeline = nullptr; // must outlive the optimizer; null: not recorded
 };
@@ -70,7 +71,8 @@ public:
                    collectives::Communicator* communicator,
                    const WrappedOptimizerOptions& options = {});
   /// With a rule, gradients are not averaged: the rule makes the parameters equal and receives this
-  /// replica's own clipped gradients. Null: no rule.
+  /// replica's own clipped gradients. Null: no rule. Throws std::invalid_argument for options of
+  /// the average: another operation, compression, shard_optimizer_state, join_mean_over_all.
   WrappedOptimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
                    collectives::Communicator* communicator, const WrappedOptimizerOptions& options,
                    std::unique_ptr<UpdateRule> rule);
@@ -112,10 +114,13 @@ public:
 
   /// What a resumed run needs in addition to the parameters: the optimizer's state (of all replicas
   /// if it is sharded), the number of updates, and the compression residuals. All replicas must
-  /// call it, and all get the same result. Throws std::runtime_error if the optimizer cannot be
-  /// saved.
+  /// call it, and all get the same result. If the program serves its parameters itself, the result
+  /// includes those and their moments; it is then complete only in replica 0's process. Throws
+  /// std::runtime_error if the optimizer cannot be saved.
   TensorMap state();
   /// Loads the state() of any number of replicas. Throws std::runtime_error naming what is missing.
+  /// With parameter servers, all replicas must call it, equally often. Servers with checkpoints of
+  /// their own must have been restored; otherwise it throws std::runtime_error.
   void load(const TensorMap& state);
 
   /// True if step() does not involve other replicas: it only clips and steps the optimizer.
@@ -135,7 +140,6 @@ public:
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
 private:
-  void check_options() const;
   bool update(double scale, bool stepping);
   std::string measure_and_clip(const std::vector<at::Tensor>& gradients);
   std::vector<at::Tensor> gradients() const;

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 
 #include "learner/parameter_server/parameter_server_snapshot.hpp"
@@ -17,25 +18,29 @@ struct LocalParameterServer::Served {
   Served(const ParameterServerOptions& options, const OptimizerMaker& maker)
       : server(options, Clock::now(), maker) {}
   std::mutex mutex;
-  std::condition_variable changed; // a version was made, or a worker left
+  std::condition_variable changed; // a version was made, a worker left, or abort()
   ParameterServer server;
   std::uint64_t sessions = 0; // number of sessions issued
+  std::optional<std::string> aborted;
 };
 
 struct LocalParameterServer::State {
   Served& served(int optimizer) {
     const std::scoped_lock lock(mutex);
     auto& made = servers[optimizer];
-    if (!made)
+    if (!made) {
       made = std::make_unique<Served>(options, maker);
+      made->aborted = aborted;
+    }
     return *made;
   }
 
   ParameterServerOptions options;
   std::chrono::milliseconds timeout;
   OptimizerMaker maker;
-  std::mutex mutex; // guards servers
+  std::mutex mutex; // guards the members below
   std::map<int, std::unique_ptr<Served>> servers;
+  std::optional<std::string> aborted;
 };
 
 class LocalParameterServer::Link : public ParameterLink {
@@ -54,6 +59,7 @@ public:
   }
 
   int servers() const override { return 1; }
+  std::int64_t version() const override { return version_; }
 
   void begin(const OptimizerRecipe& recipe, const ShardPlan& plan,
              at::Tensor& parameters) override {
@@ -111,9 +117,12 @@ private:
     PullAnswer pull;
     const auto ready = [&] {
       pull = served_->server.pull(worker_, at_least);
-      return pull.ready;
+      return pull.ready || served_->aborted;
     };
-    if (!served_->changed.wait_until(lock, Clock::now() + timeout_, ready))
+    const bool ended = served_->changed.wait_until(lock, Clock::now() + timeout_, ready);
+    if (served_->aborted)
+      throw std::runtime_error("parameter server: another replica failed: " + *served_->aborted);
+    if (!ended)
       throw std::runtime_error("parameter server: " + pull.why + " for "
                                + std::to_string(timeout_.count())
                                + " ms. Look at the replicas that are waited for, or raise the "
@@ -175,6 +184,22 @@ void LocalParameterServer::restore(int optimizer, const TensorMap& snapshot) {
   const std::scoped_lock lock(served.mutex);
   // reshard() forgets the former workers, because session numbers restart from 1.
   served.server.restore(reshard({snapshot}, 1).front());
+}
+
+void LocalParameterServer::replace(int optimizer, const TensorMap& snapshot, std::int64_t load) {
+  Served& served = state_->served(optimizer);
+  const std::scoped_lock lock(served.mutex);
+  served.server.replace(snapshot, load);
+}
+
+void LocalParameterServer::abort(const std::string& reason) {
+  const std::scoped_lock lock(state_->mutex);
+  state_->aborted = reason;
+  for (const auto& [optimizer, served] : state_->servers) {
+    const std::scoped_lock one(served->mutex);
+    served->aborted = reason;
+    served->changed.notify_all();
+  }
 }
 
 } // namespace troupe::learner

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 
 #include "learner/parameter_server/parameter_link.hpp"
 
@@ -31,6 +32,11 @@ public:
   /// snapshot's workers are forgotten.
   TensorMap snapshot(int optimizer = 0) const;
   void restore(int optimizer, const TensorMap& snapshot);
+  /// As ParameterServer::replace().
+  void replace(int optimizer, const TensorMap& snapshot, std::int64_t load);
+
+  /// Ends every wait of the workers, now and later, with std::runtime_error and this reason.
+  void abort(const std::string& reason);
 
 private:
   struct Served; // a server and its lock

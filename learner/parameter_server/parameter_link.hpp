@@ -26,6 +26,8 @@ public:
   virtual ~ParameterLink() = default;
 
   virtual int servers() const = 0;
+  /// Version of the parameters last received; the minimum over the servers.
+  virtual std::int64_t version() const = 0;
 
   /// Called once. Sets all workers' parameters to worker 0's; `parameters` holds them afterwards.
   /// `recipe`, `plan` (with as many shards as servers) and `type` must be the same on all workers.

@@ -156,6 +156,9 @@ public:
   /// versions.
   std::vector<std::string> drop_silent_workers(Time now);
   Time next_silence_deadline() const;
+  /// Returns whether a worker numbered `first` or more is connected: it has joined, and has neither
+  /// left nor been silent for too long.
+  bool has_workers(int first) const;
 
   PushAnswer push(const Push& push, Time now);
   /// Returns the answer to a step that the worker has already pushed, or nullopt if it has not been
@@ -176,6 +179,12 @@ public:
   TensorMap snapshot() const;
   /// Replaces begin(). Throws std::invalid_argument if `snapshot` is not a snapshot.
   void restore(const TensorMap& snapshot);
+  /// Loads the parameters and moments of a snapshot into a server that is in use. `load` is the
+  /// number of times that the calling worker has loaded a snapshot, from 1. The worker that makes
+  /// the n-th load first replaces them; for the others, it has been done. The version continues, so
+  /// that the workers' next gradients count. Throws std::invalid_argument, without a change, if the
+  /// snapshot is not one of the same optimizer and parameters.
+  void replace(const TensorMap& snapshot, std::int64_t load);
 
 private:
   struct Worker;
@@ -205,6 +214,7 @@ private:
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::vector<double> rates_; // [param group]; as last received
   std::int64_t version_ = 0;
+  std::int64_t loads_ = 0; // number of snapshots that replace() has loaded
   ParameterServerCounters counters_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "collectives/communicator.hpp"
 #include "env/wire/control.hpp"
+#include "learner/parameter_server/client_abort.hpp"
 #include "learner/parameter_server/parameter_server_beats.hpp"
 #include "learner/parameter_server/parameter_wire.hpp"
 
@@ -252,6 +253,8 @@ void ParameterServerClient::Impl::give_up(const Server& server) const {
 void ParameterServerClient::Impl::finish(Clock::time_point begun) {
   const auto deadline = begun + options.timeout;
   for (;;) {
+    if (options.abort)
+      options.abort->check();
     Server* open = nullptr;
     auto due = deadline;
     const auto now = Clock::now();
@@ -263,13 +266,13 @@ void ParameterServerClient::Impl::finish(Clock::time_point begun) {
       if (now >= server->ask_at)
         ask(*server, now);
       due = std::min(due, server->ask_at);
-      open = server.get();
+      open = server.get(); // any will do, because all must answer
     }
     if (!open)
       break;
     if (now >= deadline)
       give_up(*open);
-    open->socket.wait(due); // any open server will do, because all must answer
+    open->socket.wait(due, options.abort ? options.abort->descriptor() : -1);
   }
   has_parameters = true;
 }
@@ -285,6 +288,12 @@ ParameterServerClient::~ParameterServerClient() {
 
 int ParameterServerClient::servers() const {
   return static_cast<int>(impl_->servers.size());
+}
+
+std::int64_t ParameterServerClient::version() const {
+  return (*std::min_element(impl_->servers.begin(), impl_->servers.end(),
+                            [](const auto& a, const auto& b) { return a->version < b->version; }))
+      ->version;
 }
 
 void ParameterServerClient::begin(const OptimizerRecipe& recipe, const ShardPlan& plan,
@@ -328,20 +337,18 @@ ExchangeReport ParameterServerClient::exchange(const at::Tensor& gradient,
     my.push(*server, begun);
   }
   my.finish(begun);
-  std::vector<std::int64_t> versions;
-  for (const auto& server : my.servers)
-    versions.push_back(server->version);
-  my.beats.set_step(my.step, std::move(versions));
   my.gradient = nullptr;
   my.parameters = nullptr;
-  ExchangeReport report{.version = my.servers.front()->version};
+  std::vector<std::int64_t> versions;
+  ExchangeReport report{.version = version()};
   for (const auto& server : my.servers) {
-    report.version = std::min(report.version, server->version);
+    versions.push_back(server->version);
     report.staleness = std::max(report.staleness, server->staleness);
     report.dropped += server->outcome == static_cast<std::uint32_t>(Outcome::dropped) ? 1 : 0;
     report.rate_scale = std::min(report.rate_scale, server->rate_scale);
     report.rewound += server->outcome == static_cast<std::uint32_t>(Outcome::rewound) ? 1 : 0;
   }
+  my.beats.set_step(my.step, std::move(versions));
   report.waited_seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   return report;
 }
@@ -381,10 +388,12 @@ UpdateRuleFactory remote_parameter_server_rules(env::wire::Context& context,
                                                 const ParameterServerClientOptions& client,
                                                 const ParameterServerRuleOptions& options) {
   return [&context, client, options](int optimizer) {
+    auto made = options;
+    made.optimizer = optimizer;
     const bool first = !options.communicator || options.communicator->rank() == 0;
     return make_parameter_server_rule(
         first ? std::make_unique<ParameterServerClient>(context, client, optimizer) : nullptr,
-        options);
+        made);
   };
 }
 

@@ -13,6 +13,8 @@
 
 namespace troupe::learner {
 
+class ClientAbort;
+
 struct ParameterServerClientOptions {
   std::vector<std::string> endpoints{}; // of the servers; in the same order on all workers
   int worker = 0;
@@ -25,6 +27,7 @@ struct ParameterServerClientOptions {
   std::chrono::milliseconds beat_interval{1'000};
   std::optional<env::wire::SharedMemory> shared_memory = env::wire::SharedMemory{};
   std::optional<env::wire::ClientKeys> keys{}; // for servers with keys; the same for all
+  std::shared_ptr<const ClientAbort> abort{};  // null: waits end only at their deadlines
 };
 
 /// Connects a worker to servers in other processes. It sends gradients to all servers and receives
@@ -39,6 +42,7 @@ public:
   ~ParameterServerClient() override; // leaves
 
   int servers() const override;
+  std::int64_t version() const override;
   void begin(const OptimizerRecipe& recipe, const ShardPlan& plan, at::Tensor& parameters) override;
   ExchangeReport exchange(const at::Tensor& gradient, const std::vector<bool>& present,
                           const std::vector<double>& learning_rates,

@@ -1,5 +1,6 @@
 #include "learner/parameter_server/parameter_server_host.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
@@ -181,6 +182,31 @@ ParameterServerCounters ParameterServerHost::server_counters(int optimizer) cons
 int ParameterServerHost::optimizers() const {
   const std::scoped_lock lock(impl_->mutex);
   return impl_->servers.empty() ? 0 : static_cast<int>(impl_->servers.rbegin()->first) + 1;
+}
+
+bool ParameterServerHost::has_workers(int first) const {
+  const std::scoped_lock lock(impl_->mutex);
+  return std::any_of(impl_->servers.begin(), impl_->servers.end(), [first](const auto& entry) {
+    return entry.second->server.has_workers(first);
+  });
+}
+
+ParameterServer& ParameterServerHost::Impl::server_of(int optimizer) {
+  const auto at = servers.find(static_cast<std::uint32_t>(optimizer));
+  if (at == servers.end())
+    throw std::invalid_argument("parameter server " + endpoint + ": no worker has connected with "
+                                + "optimizer " + std::to_string(optimizer));
+  return at->second->server;
+}
+
+TensorMap ParameterServerHost::snapshot(int optimizer) const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->server_of(optimizer).snapshot();
+}
+
+void ParameterServerHost::replace(int optimizer, const TensorMap& snapshot, std::int64_t load) {
+  const std::scoped_lock lock(impl_->mutex);
+  impl_->server_of(optimizer).replace(snapshot, load);
 }
 
 void ParameterServerHost::save(const std::filesystem::path& path) const {

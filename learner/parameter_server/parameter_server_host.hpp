@@ -57,7 +57,13 @@ public:
   /// connected.
   ParameterServerCounters server_counters(int optimizer = 0) const;
   std::int64_t version(int optimizer = 0) const;
-  int optimizers() const; // one more than the largest optimizer number seen
+  int optimizers() const;            // one more than the largest optimizer number seen
+  bool has_workers(int first) const; // as ParameterServer::has_workers(), of any optimizer
+
+  /// As ParameterServer::snapshot() and replace(). Throw std::invalid_argument if no worker has
+  /// connected with that optimizer.
+  TensorMap snapshot(int optimizer) const;
+  void replace(int optimizer, const TensorMap& snapshot, std::int64_t load);
 
   /// Writes this shard's part of a checkpoint. Throws std::runtime_error naming the file and the
   /// reason.

@@ -41,6 +41,7 @@ struct ParameterServerHost::Impl {
 
   // The workers' requests, in parameter_server_requests.cpp.
   Served* served(std::uint32_t optimizer);
+  ParameterServer& server_of(int optimizer); // throws if no worker has connected with it
   void on_join(Served& to, const wire::Envelope& head, const env::wire::Message& message);
   void on_exchange(Served& to, const wire::Envelope& head, const env::wire::Message& message);
   void on_beat(Served& to, const wire::Envelope& head);

@@ -123,4 +123,12 @@ ParameterServer::Time ParameterServer::next_silence_deadline() const {
   return next;
 }
 
+bool ParameterServer::has_workers(int first) const {
+  return std::any_of(workers_.begin() + std::min(first, options_.workers), workers_.end(),
+                     [](const auto& worker) {
+                       return worker->presence == Worker::Presence::here
+                              || worker->presence == Worker::Presence::resting;
+                     });
+}
+
 } // namespace troupe::learner

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
+#include <string>
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
@@ -12,6 +13,8 @@
 
 namespace troupe::learner {
 namespace {
+
+const std::string kServersPrefix = "servers."; // in WrappedOptimizer::state()
 
 class ParameterServerRule : public UpdateRule {
 public:
@@ -30,6 +33,7 @@ public:
   void begin(torch::optim::Optimizer& optimizer,
              const std::vector<at::Tensor>& parameters) override {
     optimizer_ = &optimizer;
+    device_ = parameters.front().device();
     const at::NoGradGuard guard;
     flat_.emplace(parameters, plan_of(optimizer));
     parameters_ = flat_->make_flat();
@@ -37,6 +41,7 @@ public:
     flat_->read(parameters_);
     if (link_)
       link_->begin(options_.describe(optimizer), flat_->plan(), parameters_);
+    begun_version_ = link_ ? link_->version() : 0;
     share();
     flat_->write(parameters_);
   }
@@ -67,6 +72,49 @@ public:
 
   void on_parameters_restored() override { flat_->write(parameters_); }
 
+  TensorMap state() override {
+    TensorMap result;
+    if (options_.snapshot)
+      for (const auto& [name, tensor] : options_.snapshot(options_.optimizer))
+        result[kServersPrefix + name] = tensor;
+    return result;
+  }
+
+  void load(const TensorMap& state, std::int64_t steps) override {
+    if (!options_.replace) {
+      if (link_ && steps > 0 && begun_version_ == 0)
+        throw std::runtime_error(
+            "load: the parameter servers have new parameters, which would replace the loaded ones. "
+            "Start the servers from their part of the checkpoint (ParameterServerHost::load)");
+      return;
+    }
+    TensorMap snapshot;
+    for (auto entry = state.lower_bound(kServersPrefix);
+         entry != state.end() && entry->first.starts_with(kServersPrefix); ++entry)
+      snapshot[entry->first.substr(kServersPrefix.size())] = entry->second;
+    const auto values = snapshot.find("parameters");
+    if (values == snapshot.end())
+      throw std::runtime_error(
+          "load: the state lacks the parameters and moments of the parameter servers. Load, on all "
+          "replicas, what state() gave on replica 0 under a strategy whose servers are part of the "
+          "program");
+    if (values->second.sizes() != parameters_.sizes()
+        || values->second.scalar_type() != parameters_.scalar_type())
+      throw std::runtime_error("load: the parameters of the parameter servers are "
+                               + c10::str(values->second.scalar_type(), values->second.sizes())
+                               + "; the optimizer has "
+                               + c10::str(parameters_.scalar_type(), parameters_.sizes()));
+    try {
+      options_.replace(options_.optimizer, snapshot, loads_ + 1);
+    } catch (const std::invalid_argument& error) {
+      throw std::runtime_error(std::string("load: ") + error.what());
+    }
+    ++loads_;
+    const at::NoGradGuard guard;
+    parameters_.copy_(values->second); // without a request, because any replica may load first
+    flat_->write(parameters_);
+  }
+
   Metrics metrics() const override {
     return {{"staleness", static_cast<double>(report_.staleness)},
             {"dropped_gradients", report_.dropped},
@@ -86,8 +134,7 @@ private:
       ++number;
     }
     auto servers = at::full({1}, link_ ? link_->servers() : 0, at::kLong);
-    if (options_.communicator)
-      options_.communicator->broadcast(servers, 0);
+    broadcast(servers);
     return plan_shards(sizes, static_cast<int>(servers.item<std::int64_t>()));
   }
 
@@ -99,8 +146,12 @@ private:
     auto* values = flags.mutable_data_ptr<int>();
     std::copy(present.begin(), present.end(), values);
     values[count] = std::find(present.begin(), present.end(), true) != present.end();
-    options_.communicator->all_reduce(gradient_, collectives::ReduceOp::mean);
-    options_.communicator->all_reduce(flags, collectives::ReduceOp::sum);
+    on_device(gradient_, [&](at::Tensor& tensor) {
+      options_.communicator->all_reduce(tensor, collectives::ReduceOp::mean);
+    });
+    on_device(flags, [&](at::Tensor& tensor) {
+      options_.communicator->all_reduce(tensor, collectives::ReduceOp::sum);
+    });
     for (std::size_t i = 0; i < present.size(); ++i)
       present[i] = values[i] > 0;
     const int replicas = options_.communicator->size();
@@ -108,16 +159,26 @@ private:
       gradient_.mul_(static_cast<double>(replicas) / values[count]);
   }
 
-  void share() {
-    if (options_.communicator)
-      options_.communicator->broadcast(parameters_, 0);
+  /// Makes a collective of the sync group where the group's network is: NCCL refuses tensors on the
+  /// CPU, where the servers' tensors are.
+  template <typename Call>
+  void on_device(at::Tensor& tensor, const Call& call) const {
+    auto there = tensor.to(device_); // the same tensor if it is there
+    call(there);
+    if (!there.is_same(tensor))
+      tensor.copy_(there);
   }
 
+  void broadcast(at::Tensor& tensor) const {
+    if (options_.communicator)
+      on_device(tensor, [&](at::Tensor& there) { options_.communicator->broadcast(there, 0); });
+  }
+
+  void share() { broadcast(parameters_); }
+
   void share_advanced() {
-    if (!options_.communicator)
-      return;
     auto count = at::full({1}, updates_applied_, at::kLong);
-    options_.communicator->broadcast(count, 0);
+    broadcast(count);
     updates_applied_ = count.item<std::int64_t>();
   }
 
@@ -127,6 +188,9 @@ private:
   std::optional<FlatParameters> flat_;
   at::Tensor parameters_; // flat; as last received
   at::Tensor gradient_;
+  at::Device device_ = at::kCPU;   // of the parameters
+  std::int64_t begun_version_ = 0; // of the servers when the optimizer was wrapped
+  std::int64_t loads_ = 0;         // number of states loaded
   ExchangeReport report_;
   std::optional<std::int64_t> version_; // of the last update()
   std::int64_t updates_applied_ = 1;
@@ -142,8 +206,14 @@ std::unique_ptr<UpdateRule> make_parameter_server_rule(std::unique_ptr<Parameter
 UpdateRuleFactory local_parameter_server_rules(LocalParameterServer& server, int worker,
                                                const ParameterServerRuleOptions& options) {
   return [&server, worker, options](int optimizer) {
+    auto made = options;
+    made.optimizer = optimizer;
+    made.snapshot = [&server](int number) { return server.snapshot(number); };
+    made.replace = [&server](int number, const TensorMap& snapshot, std::int64_t load) {
+      server.replace(number, snapshot, load);
+    };
     const bool first = !options.communicator || options.communicator->rank() == 0;
-    return make_parameter_server_rule(first ? server.link(worker, optimizer) : nullptr, options);
+    return make_parameter_server_rule(first ? server.link(worker, optimizer) : nullptr, made);
   };
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -17,6 +18,11 @@ struct ParameterServerRuleOptions {
   /// mean of the group's gradients and broadcasts the parameters. Null: each replica is a worker.
   collectives::Communicator* communicator = nullptr;
   OptimizerDescriber describe = learner::describe;
+  int optimizer = 0; // number of the wrapped optimizer; set by the functions that make factories
+  /// For checkpoints of the replicas: ParameterServer::snapshot() and replace() of the servers of
+  /// an optimizer. Empty: the servers have their own checkpoints.
+  std::function<TensorMap(int optimizer)> snapshot = {};
+  std::function<void(int optimizer, const TensorMap& snapshot, std::int64_t load)> replace = {};
 };
 
 /// Makes a rule that sends gradients to parameter servers and receives parameters from them. The

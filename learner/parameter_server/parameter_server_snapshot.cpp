@@ -46,6 +46,22 @@ wire::SnapshotHeader header_of(const TensorMap& snapshot) {
   return header;
 }
 
+ServedSlice saved_slice(const wire::SnapshotHeader& header) {
+  std::string why;
+  auto slice = decode(header.slice(), why);
+  if (!slice)
+    throw std::invalid_argument("the snapshot of a parameter server has " + why);
+  return std::move(*slice);
+}
+
+TensorMap saved_moments(const TensorMap& snapshot) {
+  TensorMap state;
+  for (const auto& [name, tensor] : snapshot)
+    if (name.starts_with(kStatePrefix))
+      state[name.substr(kStatePrefix.size())] = tensor;
+  return state;
+}
+
 } // namespace
 
 TensorMap ParameterServer::snapshot() const {
@@ -76,16 +92,8 @@ TensorMap ParameterServer::snapshot() const {
 
 void ParameterServer::restore(const TensorMap& snapshot) {
   const wire::SnapshotHeader header = header_of(snapshot);
-  std::string why;
-  const auto slice = decode(header.slice(), why);
-  if (!slice)
-    throw std::invalid_argument("the snapshot of a parameter server has " + why);
-  begin(*slice, saved_tensor(snapshot, "parameters"), header.version());
-  TensorMap state;
-  for (const auto& [name, tensor] : snapshot)
-    if (name.starts_with(kStatePrefix))
-      state[name.substr(kStatePrefix.size())] = tensor;
-  load_optimizer_state(*optimizer_, state);
+  begin(saved_slice(header), saved_tensor(snapshot, "parameters"), header.version());
+  load_optimizer_state(*optimizer_, saved_moments(snapshot));
   const std::vector<double> rates(header.learning_rates().begin(), header.learning_rates().end());
   if (rates.size() != rates_.size())
     throw std::invalid_argument("the snapshot of a parameter server has "
@@ -106,6 +114,20 @@ void ParameterServer::restore(const TensorMap& snapshot) {
                           .staleness = mark.staleness(),
                           .rate_scale = mark.rate_scale()};
   }
+}
+
+void ParameterServer::replace(const TensorMap& snapshot, std::int64_t load) {
+  if (load <= loads_)
+    return;
+  check_same(saved_slice(header_of(snapshot)));
+  ParameterServer loaded(options_, started_, make_);
+  loaded.begin(slice_, saved_tensor(snapshot, "parameters"));
+  load_optimizer_state(*loaded.optimizer_, saved_moments(snapshot));
+  parameters_ = std::move(loaded.parameters_);
+  pieces_ = std::move(loaded.pieces_);
+  optimizer_ = std::move(loaded.optimizer_);
+  rates_ = std::move(loaded.rates_);
+  loads_ = load;
 }
 
 namespace {
@@ -145,11 +167,7 @@ Part part_of(const TensorMap& snapshot) {
             .header = header_of(snapshot),
             .slice = {},
             .parameters = saved_tensor(snapshot, "parameters")};
-  std::string why;
-  auto slice = decode(part.header.slice(), why);
-  if (!slice)
-    throw std::invalid_argument("the snapshot of a parameter server has " + why);
-  part.slice = std::move(*slice);
+  part.slice = saved_slice(part.header);
   if (part.slice.segments.empty() || part.parameters.dim() != 1
       || part.parameters.numel() != elements_of(part.slice.segments)
       || part.parameters.scalar_type() != part.slice.type)

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <mutex>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -12,6 +13,7 @@
 #include "env/wire/context.hpp"
 #include "env/wire/deployment_keys.hpp"
 #include "learner/gradients/local_sgd_rule.hpp"
+#include "learner/parameter_server/client_abort.hpp"
 #include "learner/parameter_server/parameter_server_client.hpp"
 #include "learner/parameter_server/parameter_server_host.hpp"
 #include "learner/parameter_server/parameter_server_rule.hpp"
@@ -24,7 +26,8 @@ using collectives::Communicator;
 using collectives::ProcessTopology;
 
 constexpr const char* kEndpointKey = "troupe/parameter_server";
-constexpr const char* kDoneKey = "troupe/done"; // counts the processes that are done
+constexpr const char* kDoneKey = "troupe/done";  // counts the processes that are done
+const std::string kLoadedKey = "troupe/loaded/"; // <optimizer>/<load>: the chief has loaded it
 constexpr std::chrono::milliseconds kDonePoll{20};
 
 /// Decides which replicas of one or more processes step together, and how they exchange data
@@ -51,12 +54,15 @@ private:
   std::vector<std::string> endpoints(c10d::Store* store, int replica_id);
   UpdateRuleFactory rules(Communicator* communicator, int group, c10d::Store* store,
                           int replica_id);
+  void add_checkpoints(ParameterServerRuleOptions& rule, c10d::Store& store);
+  int own_workers() const;
 
   StrategyOptions options_;
   ProcessTopology place_;
   int groups_ = 1;     // number of sync groups
   int group_size_ = 1; // replicas in each group
   std::unique_ptr<env::wire::Context> context_;
+  std::shared_ptr<ClientAbort> client_abort_;    // for the replicas of this process
   std::unique_ptr<ParameterServerHost> host_;    // on the chief, for other processes
   std::unique_ptr<LocalParameterServer> server_; // for threads of this process
   std::vector<std::vector<std::unique_ptr<Communicator>>> threads_; // [group][rank]
@@ -109,6 +115,7 @@ ConfiguredStrategy::ConfiguredStrategy(const StrategyOptions& options, const Pro
     return;
   }
   context_ = std::make_unique<env::wire::Context>(1, options_.keys);
+  client_abort_ = std::make_shared<ClientAbort>();
   if (options_.servers.empty() && place_.rank == 0)
     host_ = std::make_unique<ParameterServerHost>(
         *context_, ParameterServerHostOptions{.server = server_options(options_, num_replicas()),
@@ -161,13 +168,46 @@ UpdateRuleFactory ConfiguredStrategy::rules(Communicator* communicator, int grou
   if (!has_servers(options_.kind))
     return {};
   const bool groups = options_.kind == StrategyKind::sync_groups;
-  const ParameterServerRuleOptions rule{.communicator = groups ? communicator : nullptr};
+  ParameterServerRuleOptions rule{.communicator = groups ? communicator : nullptr};
   const int worker = groups ? group : replica_id;
   if (server_)
     return local_parameter_server_rules(*server_, worker, rule);
   ParameterServerClientOptions client{.endpoints = endpoints(store, replica_id), .worker = worker};
   client.timeout = options_.communicator.timeout;
+  client.abort = client_abort_;
+  if (options_.servers.empty())
+    add_checkpoints(rule, *store);
   return remote_parameter_server_rules(*context_, client, rule);
+}
+
+/// The chief's replicas save and load the parameters that it serves; the others wait until it has
+/// loaded them.
+void ConfiguredStrategy::add_checkpoints(ParameterServerRuleOptions& rule, c10d::Store& store) {
+  rule.snapshot = [this](int optimizer) {
+    return host_ ? host_->snapshot(optimizer) : TensorMap{};
+  };
+  rule.replace = [this, &store](int optimizer, const TensorMap& snapshot, std::int64_t load) {
+    const auto key = kLoadedKey + std::to_string(optimizer) + "/" + std::to_string(load);
+    if (host_) {
+      host_->replace(optimizer, snapshot, load);
+      store.set(key, "1");
+      return;
+    }
+    try {
+      store.wait({key}, options_.communicator.timeout);
+    } catch (const std::exception& error) {
+      throw std::runtime_error(std::string("load: replica 0, whose process serves the parameters, "
+                                           "has not loaded them: ")
+                               + error.what());
+    }
+  };
+}
+
+/// The number of servers' workers in this process. On the chief, they are the first ones.
+int ConfiguredStrategy::own_workers() const {
+  return options_.kind == StrategyKind::sync_groups
+             ? (options_.replicas + group_size_ - 1) / group_size_
+             : options_.replicas;
 }
 
 ReplicaAssignment ConfiguredStrategy::assignment(int local_id) {
@@ -202,6 +242,10 @@ ReplicaAssignment ConfiguredStrategy::assignment(int local_id) {
 void ConfiguredStrategy::abort(const std::string& reason) {
   for (auto& group : threads_)
     group[0]->abort(reason);
+  if (server_)
+    server_->abort(reason);
+  if (client_abort_)
+    client_abort_->abort(reason);
   const std::lock_guard lock(mutex_);
   aborted_ = true;
   for (auto& communicator : met_)
@@ -209,19 +253,21 @@ void ConfiguredStrategy::abort(const std::string& reason) {
       communicator->abort(reason);
 }
 
-/// A chief that serves the parameters waits until the other processes finish, one fails, or the
-/// time is up.
+/// A chief that serves the parameters waits until the other processes finish or this one fails, but
+/// not longer than the timeout after the last of their workers has left or gone silent.
 ConfiguredStrategy::~ConfiguredStrategy() {
   if (stores_.empty() || !has_servers(options_.kind) || !options_.servers.empty())
     return;
   met_.clear();
   try {
     auto done = stores_.front()->add(kDoneKey, 1);
-    const auto deadline = std::chrono::steady_clock::now() + options_.communicator.timeout;
+    auto deadline = std::chrono::steady_clock::now() + options_.communicator.timeout;
     while (place_.rank == 0 && !aborted_ && done < place_.size
            && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(kDonePoll);
       done = stores_.front()->add(kDoneKey, 0);
+      if (host_->has_workers(own_workers()))
+        deadline = std::chrono::steady_clock::now() + options_.communicator.timeout;
     }
   } catch (const std::exception&) { // the chief has ended, so it need not be informed
   }

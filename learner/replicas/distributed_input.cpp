@@ -22,10 +22,14 @@ DistributedInput::DistributedInput(Make make, const Strategy& strategy,
     throw std::invalid_argument("input: there is no input_fn");
   if (options_.ahead < 1)
     throw std::invalid_argument("input: ahead 0 must be at least 1");
+  if (options_.first_step < 0)
+    throw std::invalid_argument("input: first_step " + std::to_string(options_.first_step)
+                                + " must be at least 0");
 }
 
 InputContext DistributedInput::context_of(const ReplicaContext& context) const {
-  InputContext told{.num_replicas_in_sync = context.num_replicas_in_sync()};
+  InputContext told{.num_replicas_in_sync = context.num_replicas_in_sync(),
+                    .first_step = options_.first_step};
   switch (options_.pipelines) {
   case Pipelines::per_replica:
     told.input_pipeline_id = context.replica_id();
@@ -51,6 +55,9 @@ TensorMap DistributedInput::draw(ReplicaContext& context) {
 }
 
 TensorMap DistributedInput::next_of_worker(ReplicaContext& context) {
+  if (local_replicas_ > 1 && context.num_replicas_in_sync() < context.num_replicas())
+    throw std::invalid_argument("input: a pipeline per process is split over its replicas, which "
+                                "must all step together; use one per replica with this strategy");
   const auto me = static_cast<std::size_t>(context.local_id());
   std::unique_lock lock(mutex_);
   const auto round = batches_[me];

@@ -20,6 +20,7 @@ struct DistributedInputOptions {
   /// Whether the input may end. If so, the replicas agree before each step (one small all_reduce)
   /// that all of them have a batch, and stop together. Otherwise the end of the input is an error.
   bool finite = false;
+  std::int64_t first_step = 0; // of a resumed program: InputContext::first_step of its pipelines
   /// For per_worker: how many batches a replica may be ahead of another replica of its process, and
   /// how long it then waits for the other.
   std::size_t ahead = 16;
@@ -39,8 +40,8 @@ public:
 
   /// Returns this replica's next batch, or an empty map if the data have ended (with `finite`: for
   /// any replica in sync). Throws whatever the pipeline throws, std::runtime_error if the data end
-  /// without `finite`, and std::invalid_argument for a single pipeline if the replicas do not step
-  /// together.
+  /// without `finite`, and std::invalid_argument if the replicas do not step together, for a single
+  /// pipeline and for a worker's pipeline that feeds several replicas.
   TensorMap next(ReplicaContext& context);
 
 private:

@@ -24,6 +24,8 @@ public:
   std::int64_t updates_applied() const override { return rule_->updates_applied(); }
   void suspend_participation() override { rule_->suspend_participation(); }
   void on_parameters_restored() override { rule_->on_parameters_restored(); }
+  TensorMap state() override { return rule_->state(); }
+  void load(const TensorMap& state, std::int64_t steps) override { rule_->load(state, steps); }
   Metrics metrics() const override { return rule_->metrics(); }
   const std::shared_ptr<UpdateRule>& rule() const { return rule_; }
 
@@ -72,16 +74,17 @@ std::unique_ptr<WrappedOptimizer>
 ReplicaContext::wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
                                const WrappedOptimizerOptions& options) {
   const int number = optimizers_++;
-  auto with_timeline = options;
-  if (!with_timeline.timeline)
-    with_timeline.timeline = assignment_.timeline;
+  auto with_place = options;
+  if (!with_place.timeline)
+    with_place.timeline = assignment_.timeline;
+  with_place.replicas_in_sync = num_replicas_in_sync();
   std::unique_ptr<UpdateRule> rule;
   if (assignment_.update_rule) {
     auto made = std::make_unique<SharedRule>(assignment_.update_rule(number));
     rules_.push_back(made->rule());
     rule = std::move(made);
   }
-  return std::make_unique<WrappedOptimizer>(std::move(optimizer), communicator(), with_timeline,
+  return std::make_unique<WrappedOptimizer>(std::move(optimizer), communicator(), with_place,
                                             std::move(rule));
 }
 
