@@ -204,4 +204,24 @@ TEST_CASE("Residuals of the compression are saved per replica and used when a ru
   }
 }
 
+TEST_CASE("With operation sum, the residuals of another number of replicas keep their sum") {
+  auto options = compressed(CompressionKind::top_k);
+  options.operation = GradientOperation::sum;
+  TensorMap saved;
+  together(2, 2, options, [&](int rank, int, WrappedOptimizer& optimizer) {
+    auto state = optimizer.state();
+    if (rank == 0)
+      saved = std::move(state);
+  });
+  const auto lost = saved.at("residual.0").sum(0);
+  REQUIRE(lost.abs().max().item<double>() > 0);
+  const auto errors = on_ranks(Means::threads, 3, [&](Communicator& communicator) {
+    auto network = make_network();
+    WrappedOptimizer optimizer(sgd_of(network->parameters()), &communicator, options);
+    optimizer.load(saved);
+    CHECK(torch::allclose(optimizer.state().at("residual.0").sum(0), lost));
+  });
+  CHECK(errors == std::vector<std::string>(3));
+}
+
 } // namespace troupe::learner

@@ -68,4 +68,34 @@ TEST_CASE("An assignment identifies the replica and its sync group") {
   CHECK(context.num_replicas_in_sync() == 1);
 }
 
+TEST_CASE("A schedule under a rule scales with the replicas that form an update") {
+  std::vector<int> begun;
+  ReplicaContext context(
+      ReplicaAssignment{.num_replicas = 4, .replicas_in_sync = 4, .update_rule = [&](int number) {
+                          return std::make_unique<Subtract>(begun, number);
+                        }});
+  const auto optimizer = context.wrap_optimizer(sgd_of(torch::zeros({2})),
+                                                {.schedules = {{.scale_by_replicas = true}}});
+  CHECK(optimizer->next_learning_rates().at(0) == doctest::Approx(4000));
+}
+
+TEST_CASE("Options of the average over replicas are refused under a rule") {
+  std::vector<int> begun;
+  ReplicaContext context(ReplicaAssignment{
+      .update_rule = [&](int number) { return std::make_unique<Subtract>(begun, number); }});
+  const auto message = [&](const WrappedOptimizerOptions& options) -> std::string {
+    try {
+      context.wrap_optimizer(sgd_of(torch::zeros({2})), options);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  CHECK(message({.operation = GradientOperation::sum}).starts_with("operation: only for replicas"));
+  CHECK(message({.compression = {.kind = CompressionKind::fp16}}).starts_with("compression: "));
+  CHECK(message({.join_mean_over_all = true}).starts_with("join_mean_over_all: "));
+  CHECK(message({.shard_optimizer_state = true}).starts_with("shard_optimizer_state: "));
+  CHECK(begun.empty());
+}
+
 } // namespace troupe::learner

@@ -220,4 +220,38 @@ TEST_CASE("Snapshots with changed bytes are either refused or restored to server
   CHECK(refused > 100);
 }
 
+TEST_CASE("A server in use loads a snapshot once for all workers, and keeps its version") {
+  Servers first(1);
+  first.step(0);
+  const auto saved = first.snapshots().at(0);
+  const ServedSlice slice{.recipe = adam_recipe(), .segments = plan_shards(kSizes, 1).at(0)};
+  ParameterServer server({.workers = 2}, kBegin);
+  server.begin(slice, torch::zeros({kElements}));
+  CHECK(server.join(1, 9, kBegin) == "");
+  CHECK(server.has_workers(1));
+  server.replace(saved, 1);
+  CHECK(server.parameters().equal(saved.at("parameters")));
+  CHECK(server.version() == 0);
+  const auto answer = server.push({.worker = 1,
+                                   .session = 9,
+                                   .step = 1,
+                                   .version = 0,
+                                   .gradient = gradient(1),
+                                   .present = std::vector<bool>(slice.segments.size(), true)},
+                                  kBegin);
+  CHECK(answer.outcome == Outcome::applied);
+  first.step(1); // with the same moments
+  CHECK(server.parameters().equal(first.snapshots().at(0).at("parameters")));
+  server.replace(saved, 1); // the other worker's first load
+  CHECK_FALSE(server.parameters().equal(saved.at("parameters")));
+  server.replace(saved, 2);
+  CHECK(server.parameters().equal(saved.at("parameters")));
+  auto other = saved;
+  other["parameters"] = torch::zeros({3});
+  CHECK_THROWS_AS(server.replace(other, 3), std::invalid_argument);
+  CHECK(server.parameters().equal(saved.at("parameters")));
+  server.leave(1, 9);
+  CHECK_FALSE(server.has_workers(0));
+}
+
 } // namespace troupe::learner

@@ -345,4 +345,28 @@ TEST_CASE("Random messages neither stop a server nor change its parameters") {
   CHECK(host.counters().garbage > 100);
 }
 
+TEST_CASE("A replica refuses a checkpoint while its servers have new parameters") {
+  const Problem problem;
+  const TemporaryFolder folder;
+  Context context;
+  TensorMap saved;
+  {
+    ParameterServerHost host(context, {.server = {.workers = 1}});
+    Worker worker(context, client_of({host.endpoint()}, 0));
+    worker.step(problem, 0, 32);
+    saved = worker.optimizer->state();
+    host.save(folder / "shard0.safetensors");
+  }
+  ParameterServerHost fresh(context, {.server = {.workers = 1}});
+  Worker early(context, client_of({fresh.endpoint()}, 0));
+  CHECK_THROWS_WITH_AS(early.optimizer->load(saved),
+                       doctest::Contains("the parameter servers have new parameters"),
+                       std::runtime_error);
+  ParameterServerHost restored(context, {.server = {.workers = 1}});
+  restored.load({folder / "shard0.safetensors"});
+  Worker resumed(context, client_of({restored.endpoint()}, 0));
+  resumed.optimizer->load(saved);
+  CHECK(resumed.optimizer->steps() == 1);
+}
+
 } // namespace troupe::learner

@@ -11,6 +11,7 @@
 
 #include "learner/gradients/wrapped_optimizer.hpp"
 #include "learner/replicas/replicator.hpp"
+#include "learner/replicas/strategy_options.hpp"
 #include "tests/collectives/ranks.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -225,6 +226,36 @@ TEST_CASE("The timeline of a program has every replica's inputs and steps") {
   }
   Replicator without(make_mirrored_strategy(1));
   CHECK_THROWS_AS(without.write_timeline(path), std::invalid_argument);
+}
+
+TEST_CASE("The pipelines of a resumed program get its next step") {
+  for (const auto pipelines : {Pipelines::per_replica, Pipelines::per_worker, Pipelines::single}) {
+    Replicator replicator(make_mirrored_strategy(2));
+    std::atomic<int> right = 0;
+    const auto input = replicator.input(
+        [&](const InputContext& context) {
+          right += context.first_step == 7 ? 1 : 0;
+          return counted_rows(context);
+        },
+        {.pipelines = pipelines, .first_step = 7});
+    replicator.step(*input, echo);
+    CHECK(right == (pipelines == Pipelines::per_replica ? 2 : 1));
+  }
+  Replicator replicator(make_mirrored_strategy(1));
+  CHECK_THROWS_WITH_AS(replicator.input(counted_rows, {.first_step = -1}),
+                       doctest::Contains("first_step -1"), std::invalid_argument);
+}
+
+TEST_CASE("A pipeline per process is refused for replicas that do not step together") {
+  for (const std::string strategy :
+       {"parameter_server replicas=2", "sync_groups replicas=4 sync_groups=2",
+        "backup_workers replicas=3 backup_workers=1"}) {
+    CAPTURE(strategy);
+    Replicator replicator(make_strategy(parse_strategy(strategy)));
+    const auto input = replicator.input(counted_rows, {.pipelines = Pipelines::per_worker});
+    CHECK_THROWS_WITH_AS(replicator.step(*input, echo),
+                         doctest::Contains("use one per replica with this strategy"), ReplicaError);
+  }
 }
 
 } // namespace troupe::learner

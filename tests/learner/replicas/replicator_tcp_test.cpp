@@ -1,9 +1,16 @@
 #include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
 
 #include "tests/doctest_torch.hpp"
 
+#include <future>
 #include <thread>
 
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include "env/wire/context.hpp"
+#include "learner/gradients/wrapped_optimizer.hpp"
+#include "learner/parameter_server/parameter_server_host.hpp"
 #include "learner/replicas/replicator.hpp"
 #include "learner/replicas/strategy_options.hpp"
 #include "tests/collectives/ranks.hpp"
@@ -58,6 +65,93 @@ TEST_CASE("A strategy of processes on a trusted network meets at an address beyo
       });
   }
   CHECK(errors == std::vector<std::string>(2));
+}
+
+namespace {
+
+/// A process of an asynchronous program, with one replica that has one parameter.
+struct ServedProcess {
+  ServedProcess(int rank, const c10::intrusive_ptr<c10d::Store>& store,
+                std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
+    collectives::ProcessTopology place;
+    place.size = place.local_size = 2;
+    place.rank = place.local_rank = rank;
+    auto options = parse_strategy("parameter_server");
+    options.rendezvous = [store] { return store; };
+    options.communicator.timeout = timeout;
+    strategy = make_strategy(options, place);
+    context = std::make_unique<ReplicaContext>(strategy->assignment(0));
+    optimizer = context->wrap_optimizer(std::make_unique<torch::optim::SGD>(
+        std::vector<at::Tensor>{parameter}, torch::optim::SGDOptions(1)));
+  }
+  double step() {
+    parameter.mutable_grad() = torch::ones({1});
+    optimizer->step();
+    return parameter.item<double>();
+  }
+  std::unique_ptr<Strategy> strategy;
+  std::unique_ptr<ReplicaContext> context;
+  at::Tensor parameter = torch::zeros({1});
+  std::unique_ptr<WrappedOptimizer> optimizer;
+};
+
+} // namespace
+
+TEST_CASE("Processes load the parameters that their chief serves, in any order") {
+  const c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::HashStore>();
+  ServedProcess chief(0, store);
+  ServedProcess other(1, store);
+  CHECK(chief.step() == -1);
+  const auto saved = chief.optimizer->state();
+  CHECK(other.step() == -2);
+  auto loaded = std::async(std::launch::async, [&] { other.optimizer->load(saved); });
+  chief.optimizer->load(saved);
+  loaded.get();
+  CHECK(chief.parameter.item<double>() == -1);
+  CHECK(other.parameter.item<double>() == -1);
+  CHECK(other.step() == -2);
+  CHECK(chief.step() == -3);
+}
+
+TEST_CASE("A chief that has finished serves longer than its timeout while another process works") {
+  using namespace std::chrono_literals;
+  const c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::HashStore>();
+  auto chief = std::make_unique<ServedProcess>(0, store, 1s);
+  auto other = std::make_unique<ServedProcess>(1, store);
+  auto ended = std::async(std::launch::async, [&] { chief.reset(); });
+  REQUIRE(ended.wait_for(2500ms) == std::future_status::timeout);
+  CHECK(other->step() == -1);
+  other.reset();
+  ended.get();
+}
+
+TEST_CASE("If a replica fails, the others stop waiting for the parameter servers") {
+  env::wire::Context context;
+  ParameterServerHost host(context, {.server = central_storage(2)});
+  for (const std::string& servers : {std::string(), " servers=" + host.endpoint()}) {
+    CAPTURE(servers);
+    std::string waited;
+    Replicator replicator(
+        make_strategy(parse_strategy("central_storage replicas=2 timeout_seconds=20" + servers)));
+    const auto optimizers = replicator.build<WrappedOptimizer>([](ReplicaContext& replica) {
+      return std::shared_ptr<WrappedOptimizer>(
+          replica.wrap_optimizer(std::make_unique<torch::optim::SGD>(
+              std::vector<at::Tensor>{torch::zeros({1})}, torch::optim::SGDOptions(1))));
+    });
+    const auto body = [&](ReplicaContext& replica) {
+      if (replica.replica_id() == 0)
+        throw std::runtime_error("it stops");
+      try {
+        optimizers.of(replica).step();
+      } catch (const std::exception& error) {
+        waited = error.what();
+        throw;
+      }
+      return TensorMap{};
+    };
+    CHECK_THROWS_AS(replicator.call(body), ReplicaError);
+    CHECK(has(waited, "another replica failed: it stops"));
+  }
 }
 
 } // namespace troupe::learner

@@ -313,4 +313,30 @@ TEST_CASE("A custom optimizer works with a describer and a maker") {
   CHECK(parameter.equal(torch::tensor({-0.5F, 0.5F})));
 }
 
+TEST_CASE("Local SGD averages moments that only some replicas have, the others' as zero") {
+  auto communicators = collectives::make_thread_communicators(2, {.timeout = 10s});
+  std::vector<double> found(2);
+  const auto errors = on_threads(2, [&](int id) {
+    auto* communicator = communicators[static_cast<std::size_t>(id)].get();
+    auto shared = torch::zeros({2}, at::kDouble), partial = torch::zeros({1}, at::kDouble);
+    ReplicaContext context(
+        assignment(id, 2, local_sgd_rules(communicator, {.period = 1, .average_moments = true}),
+                   communicator));
+    const auto optimizer = context.wrap_optimizer(std::make_unique<torch::optim::SGD>(
+        std::vector<at::Tensor>{shared, partial}, torch::optim::SGDOptions(1).momentum(0.9)));
+    for (int step = 0; step < 2; ++step) {
+      shared.mutable_grad() = torch::ones({2}, at::kDouble);
+      if (id == 0)
+        partial.mutable_grad() = torch::ones({1}, at::kDouble);
+      optimizer->step();
+    }
+    found[static_cast<std::size_t>(id)] = partial.item<double>();
+  });
+  CHECK(errors == Clean(2));
+  // Means over the two replicas, first of -1 and 0 with momentum 1 and 0, then of -0.5 - 1.45 and
+  // -0.5.
+  for (const double partial : found)
+    CHECK(partial == doctest::Approx(-1.225));
+}
+
 } // namespace troupe::learner
