@@ -1,6 +1,5 @@
 #include "learner/gradients/local_sgd_rule.hpp"
 
-#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <string>

@@ -20,7 +20,7 @@ void ClientAbort::abort(const std::string& reason) {
     const std::scoped_lock lock(mutex_);
     reason_ = reason;
   }
-  const std::uint64_t one = 1; // nobody reads it, so that the descriptor remains readable
+  const std::uint64_t one = 1; // never read, so that the descriptor remains readable
   [[maybe_unused]] const auto written = ::write(wake_.number(), &one, sizeof one);
 }
 
