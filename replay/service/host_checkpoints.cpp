@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <set>
 #include <utility>
 
 #include "env/whole_file.hpp"
+#include "replay/storage/checkpoint_names.hpp"
 #include "replay/storage/checkpoint_reader.hpp"
 #include "replay/storage/storage_error.hpp"
 
@@ -18,6 +20,8 @@ namespace troupe::replay {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kPartial = ".partial"; // of a checkpoint that is being written
 
 /// Returns the name of a table's folder, which is different for different tables.
 std::string folder_name(const std::string& table) {
@@ -33,13 +37,40 @@ std::string folder_name(const std::string& table) {
   return made;
 }
 
+bool is_written(const fs::path& table) {
+  std::error_code error;
+  return fs::exists(table / kManifestName, error);
+}
+
+/// Returns the names of the folders of tables in a checkpoint.
+std::set<std::string> tables_in(const fs::path& checkpoint) {
+  std::set<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(checkpoint, error), end; !error && entry != end;
+       entry.increment(error))
+    if (is_written(entry->path()))
+      found.insert(entry->path().filename().string());
+  return found;
+}
+
+/// Removes the checkpoints that a killed process was writing.
+void remove_partial(const fs::path& folder) {
+  std::vector<fs::path> partial;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string stem = entry->path().stem().string();
+    if (entry->path().extension() == kPartial
+        && stem.find_first_not_of("0123456789") == std::string::npos)
+      partial.push_back(entry->path());
+  }
+  for (const fs::path& remains : partial)
+    fs::remove_all(remains, error);
+}
+
 } // namespace
 
-HostCheckpoints::HostCheckpoints(const std::vector<HostedTable>& tables,
-                                 HostCheckpointOptions options)
-    : options_(std::move(options)) {
-  for (const HostedTable& table : tables)
-    names_.push_back(folder_name(table.name));
+HostCheckpoints::HostCheckpoints(HostCheckpointOptions options) : options_(std::move(options)) {
   std::error_code error;
   fs::create_directories(options_.folder, error);
   if (error)
@@ -56,19 +87,65 @@ HostCheckpoints::HostCheckpoints(const std::vector<HostedTable>& tables,
               + " holds the checkpoints of a running process; give each process its own");
     throw StorageError::of_system(number, "cannot use the folder " + options_.folder.string());
   }
+  remove_partial(options_.folder);
+}
+
+HostCheckpoints::HostCheckpoints(const std::vector<HostedTable>& tables,
+                                 HostCheckpointOptions options)
+    : HostCheckpoints(std::move(options)) {
+  for (const HostedTable& table : tables)
+    names_.push_back(folder_name(table.name));
+  choose_restored();
+}
+
+/// Chooses the newest checkpoint with all tables or, if there is none, the newest with some.
+void HostCheckpoints::choose_restored() {
+  std::vector<std::uint64_t> complete;
+  std::vector<std::uint64_t> incomplete;
+  std::string why; // why the newest one is skipped
+  const auto skip = [&](const std::string& reason) {
+    options_.log("a checkpoint is skipped: " + reason);
+    why = why.empty() ? reason : why;
+  };
   for (const CheckpointStatus& found :
-       list_checkpoints(options_.folder, names_.front(), CheckpointCheck::names)) {
+       list_checkpoints(options_.folder, "", CheckpointCheck::names)) {
     newest_ = std::max(newest_, found.number);
-    if (restored_ != 0)
-      continue;
-    try {
-      for (std::size_t i = 0; i < names_.size(); ++i)
-        CheckpointReader(path(found.number, i)).verify();
-      restored_ = previous_ = found.number;
-    } catch (const StorageError& damage) {
-      options_.log(std::string("a checkpoint is skipped: ") + damage.what());
-    }
+    const std::size_t missing = missing_in(found.number).size();
+    if (missing == 0)
+      complete.push_back(found.number);
+    else if (missing < names_.size())
+      incomplete.push_back(found.number);
+    else if (!tables_in(found.folder).empty())
+      skip(found.folder.string() + " has only other tables, not " + names_.front());
   }
+  const auto restore_first = [&](const std::vector<std::uint64_t>& numbers) {
+    for (const std::uint64_t number : numbers) {
+      if (restored_ != 0)
+        return;
+      try {
+        for (std::size_t i = 0; i < names_.size(); ++i)
+          if (is_written(path(number, i)))
+            CheckpointReader(path(number, i)).verify();
+        restored_ = previous_ = number;
+      } catch (const StorageError& damage) {
+        skip(damage.what());
+      }
+    }
+  };
+  restore_first(complete);
+  for (const std::uint64_t number : incomplete)
+    if (number > restored_ && restored_ != 0)
+      skip((options_.folder / std::to_string(number)).string() + " has no "
+           + missing_in(number).front());
+  restore_first(incomplete);
+  if (restored_ == 0 && !why.empty())
+    throw StorageError(StorageError::Kind::foreign,
+                       "no checkpoint in " + options_.folder.string() + " can be restored: " + why
+                           + "; serve the tables that it holds, or use another folder");
+  if (restored_ != 0)
+    for (const std::string& name : missing_in(restored_))
+      options_.log((options_.folder / std::to_string(restored_)).string() + " has no " + name
+                   + ": that table starts empty. The checkpoints without it are not removed");
 }
 
 HostCheckpoints::~HostCheckpoints() {
@@ -80,7 +157,7 @@ fs::path HostCheckpoints::path(std::uint64_t number, std::size_t table) const {
 }
 
 void HostCheckpoints::restore(std::size_t table, Table& into) const {
-  if (restored_ == 0)
+  if (restored_ == 0 || !is_written(path(restored_, table)))
     return;
   const std::string difference = into.load(path(restored_, table), Table::ConfigChange::accept);
   if (!difference.empty())
@@ -88,24 +165,22 @@ void HostCheckpoints::restore(std::size_t table, Table& into) const {
                  + difference + "; the new one applies");
 }
 
-bool HostCheckpoints::is_complete(std::uint64_t number) const {
-  std::error_code error;
+std::vector<std::string> HostCheckpoints::missing_in(std::uint64_t number) const {
+  std::vector<std::string> missing;
   for (std::size_t i = 0; i < names_.size(); ++i)
-    if (!fs::exists(path(number, i) / "manifest", error))
-      return false;
-  return true;
+    if (!is_written(path(number, i)))
+      missing.push_back(names_[i]);
+  return missing;
 }
 
 void HostCheckpoints::remove_old() {
+  const std::set<std::string> ours(names_.begin(), names_.end());
   int kept = 0;
   for (const CheckpointStatus& found :
-       list_checkpoints(options_.folder, names_.front(), CheckpointCheck::names)) {
-    if (kept < options_.keep && is_complete(found.number)) {
-      ++kept;
-      continue;
-    }
+       list_checkpoints(options_.folder, "", CheckpointCheck::names)) {
     std::error_code error;
-    fs::remove_all(options_.folder / std::to_string(found.number), error);
+    if (tables_in(found.folder) == ours && ++kept > options_.keep)
+      fs::remove_all(found.folder, error);
   }
 }
 
@@ -114,17 +189,22 @@ std::uint64_t HostCheckpoints::write(ShardHost& host) {
   const std::uint64_t number = ++newest_;
   const bool links = previous_ != 0 && number % kWholeCheckpointPeriod != 0;
   const fs::path folder = options_.folder / std::to_string(number);
+  const fs::path partial = folder.string() + kPartial;
   try {
-    fs::create_directories(folder);
+    fs::create_directories(partial);
     for (std::size_t i = 0; i < names_.size(); ++i) {
       TableSnapshot snapshot;
       host.with_table([&](Table& table) { snapshot = table.snapshot(); }, i);
-      write_checkpoint(snapshot, path(number, i), links ? path(previous_, i) : fs::path(),
+      write_checkpoint(snapshot, partial / names_[i], links ? path(previous_, i) : fs::path(),
                        options_.files);
     }
+    std::error_code error;
+    fs::rename(partial, folder, error);
+    if (error)
+      throw StorageError::of_system(error.value(), "cannot rename " + partial.string());
   } catch (...) {
     std::error_code ignored;
-    fs::remove_all(folder, ignored); // the tables written so far would fill a full disk further
+    fs::remove_all(partial, ignored); // the tables written so far would fill a full disk further
     throw;
   }
   previous_ = number;

@@ -24,10 +24,11 @@ struct HostCheckpointOptions {
 };
 
 /// Writes checkpoints of a host's tables while it serves them, to `folder`/<number>/<table>
-/// (CheckpointWriter) with ascending numbers. A checkpoint is complete if it contains all tables.
-/// The tables are captured one after the other, each between two requests, and written on a
-/// separate thread. Unchanged files are links to the previous checkpoint, except in every
-/// kWholeCheckpointPeriod-th one.
+/// (CheckpointWriter) with ascending numbers. A checkpoint is complete if it contains all tables;
+/// until then its folder is called <number>.partial. The tables are captured one after the other,
+/// each between two requests, and written on a separate thread. Unchanged files are links to the
+/// previous checkpoint, except in every kWholeCheckpointPeriod-th one. Checkpoints with other
+/// tables, more or fewer, are never removed.
 ///
 ///   HostCheckpoints checkpoints(tables, {.folder = "checkpoints"});
 ///   options.restore = [&](std::size_t table, Table& into) { checkpoints.restore(table, into); };
@@ -36,14 +37,15 @@ struct HostCheckpointOptions {
 class HostCheckpoints {
 public:
   /// Finds the newest checkpoint that is complete and undamaged (every byte is verified), and logs
-  /// what is wrong with newer ones. Throws StorageError if the folder cannot be used or another
-  /// process uses it.
+  /// what is wrong with newer ones. If none is complete, finds the newest undamaged one with some
+  /// of the tables, and logs the others, which start empty. Throws StorageError if there are
+  /// checkpoints but none can be used, if the folder cannot be used, or if another process uses it.
   HostCheckpoints(const std::vector<HostedTable>& tables, HostCheckpointOptions options);
   ~HostCheckpoints();
   HostCheckpoints(const HostCheckpoints&) = delete;
   HostCheckpoints& operator=(const HostCheckpoints&) = delete;
 
-  /// Fills table number `table` of the list from that checkpoint, if there is one. A different
+  /// Fills table number `table` of the list from that checkpoint, if it contains it. A different
   /// TableConfig is accepted and logged. Throws as Table::load() does.
   void restore(std::size_t table, Table& into) const;
   /// Returns the number of that checkpoint; 0 if there was none.
@@ -58,8 +60,11 @@ public:
   std::uint64_t write(ShardHost& host);
 
 private:
+  explicit HostCheckpoints(HostCheckpointOptions options); // locks the folder
+  void choose_restored();
   std::filesystem::path path(std::uint64_t number, std::size_t table) const;
-  bool is_complete(std::uint64_t number) const;
+  /// Returns the names of the folders of our tables that a checkpoint does not contain.
+  std::vector<std::string> missing_in(std::uint64_t number) const;
   void remove_old();
 
   HostCheckpointOptions options_;
