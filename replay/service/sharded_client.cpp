@@ -124,6 +124,7 @@ void ShardedClient::leave(Shard& shard, const std::string& why) {
   shard.lives = false;
   shard.catches_up = true;
   shard.known = false;
+  shard.asks_stats = false;
   shard.why = why;
   plan_.parts.clear();
   ++counters_.left;

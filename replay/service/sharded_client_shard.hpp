@@ -19,6 +19,7 @@ struct ShardedClient::Shard {
   bool lives = true;
   bool catches_up = false; // gets nothing new until it has accepted the insertions that it missed
   bool known = false;      // `stats` are up to date
+  bool asks_stats = false; // refresh() has asked, and the answer was not taken yet
   TableStats stats;
   std::string why;            // why it was left out
   std::optional<Time> ask_at; // when to ask again whether it is back, after a refusal

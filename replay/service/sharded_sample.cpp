@@ -71,19 +71,35 @@ bool ShardedClient::share_out(Deadline deadline) {
   }
 }
 
-/// Requests statistics from all living shards or, without `all`, only where there are none yet.
+/// Requests statistics from all living shards or, without `all`, only where there are none yet. A
+/// question that is open at the deadline stays open, and a later call takes its answer.
 void ShardedClient::refresh(bool all, Deadline deadline) {
+  const auto take = [](Shard& shard) {
+    shard.stats = shard.client->last_stats();
+    shard.known = true;
+  };
   std::vector<Shard*> asked;
-  for (const auto& shard : shards_)
-    if (shard->lives && (all || !shard->known)) {
-      shard->client->ask_stats();
-      asked.push_back(shard.get());
+  for (const auto& shard : shards_) {
+    if (!shard->lives)
+      continue;
+    const bool open = std::exchange(shard->asks_stats, false);
+    if (open && shard->client->answered()) {
+      take(*shard);
+    } else if (open || all || !shard->known) {
+      if (!open)
+        shard->client->ask_stats();
+      shard->asks_stats = true;
+      if (all || !shard->known)
+        asked.push_back(shard.get());
     }
-  for (Shard* shard : asked)
-    if (await(*shard, deadline)) {
-      shard->stats = shard->client->last_stats();
-      shard->known = true;
-    }
+  }
+  for (Shard* shard : asked) {
+    shard->asks_stats = false; // also if the question is refused
+    if (await(*shard, deadline))
+      take(*shard);
+    else
+      shard->asks_stats = shard->lives;
+  }
 }
 
 void ShardedClient::plan_parts() {
@@ -170,6 +186,7 @@ void ShardedClient::update_priorities(std::span<const std::uint64_t> keys,
     if (mine.empty())
       continue;
     shard->client->ask_update(mine, values);
+    shard->asks_stats = false; // replaced by this question
     asked.emplace_back(shard.get(), mine.size());
   }
   for (const auto& [shard, count] : asked) {
