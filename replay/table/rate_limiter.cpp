@@ -27,8 +27,7 @@ void check(const RateLimiterConfig& config, std::int64_t max_items) {
        static_cast<int>(config.kind), "minimum_size, samples_per_insert, queue or stack");
   if (is_queue(config.kind)) {
     need(config.queue_items >= 1 && config.queue_items <= max_items, "queue_items",
-         config.queue_items,
-         "at least 1 and at most max_items, else items would be removed unsampled");
+         config.queue_items, "at least 1 and at most max_items");
     return;
   }
   need(config.minimum_items >= 1 && config.minimum_items <= max_items, "minimum_items",

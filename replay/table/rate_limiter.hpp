@@ -23,7 +23,8 @@ RateLimiterKind limiter_named(const std::string& name);
 ///   queue, stack        Inserts wait while the table holds queue_items. A sample of n waits while
 ///                       it holds fewer than n. For tables that return each item once, oldest or
 ///                       newest first.
-/// An insertion of several items proceeds as a whole once its first item may.
+/// An insertion of several items proceeds as a whole once its first item may. So a queue or stack
+/// may exceed queue_items, and max_items, by the other items of one insertion.
 // clang-format on
 struct RateLimiterConfig {
   RateLimiterKind kind = RateLimiterKind::samples_per_insert;

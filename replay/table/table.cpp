@@ -32,8 +32,9 @@ void Table::insert(const Insertion& insertion) {
     return;
   }
   state_.shapes.begin_insertion();
+  const bool queue = is_queue(state_.config.limiter.kind);
   for (const Item& item : insertion.items) {
-    while (size() >= state_.config.max_items
+    while ((!queue && size() >= state_.config.max_items)
            || (state_.shapes.is_full_for(item.shape) && size() > 0))
       remove_one();
     double priority = 1;

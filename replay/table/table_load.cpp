@@ -83,8 +83,8 @@ std::string compare(const BlockReader& file, const wire::SavedTable& head, const
   const auto room = static_cast<std::uint64_t>(std::max<std::int64_t>(0, config.max_bytes));
   const bool too_much = ring && head.items() > 1 && config.compression == Compression::none
                         && bytes > 2 * largest + room;
-  if (head.items() > static_cast<std::uint64_t>(std::max<std::int64_t>(0, config.max_items))
-      || (too_much && !head.on_disk()))
+  const auto most = static_cast<std::uint64_t>(std::max<std::int64_t>(0, config.max_items));
+  if ((head.items() > most && !is_queue(config.limiter.kind)) || (too_much && !head.on_disk()))
     file.fail("is damaged: it holds more than its limits");
   if (head.on_disk() && !into.chunks.store()
       && bytes > static_cast<std::uint64_t>(into.config.max_bytes))

@@ -2,10 +2,12 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 
 #include <doctest/doctest.h>
 
 #include "replay/table/shard.hpp"
+#include "tests/replay/table/saved_table.hpp"
 #include "tests/replay/table/transition_source.hpp"
 
 namespace troupe::replay {
@@ -130,6 +132,44 @@ TEST_CASE("A sample larger than the queue admits insertions until it is served")
   std::string why;
   shard.sample(5000, {}, {.refused = [&](const std::string& words) { why = words; }});
   CHECK(why.find("1 to 1000 are possible") != std::string::npos);
+}
+
+TEST_CASE("A queue or stack gives every item, also if one insertion exceeds max_items") {
+  for (const bool stack : {false, true}) {
+    CAPTURE(stack);
+    TableConfig config = queue_of(4, stack);
+    config.max_items = 5;
+    const TransitionSpec spec = state_spec(1, 2);
+    Source source(spec);
+    Shard shard(config, spec, 1);
+    std::int64_t inserted = 0;
+    const auto insert = [&](std::int64_t items) {
+      const InsertionPtr made = source.next(items);
+      inserted += std::ssize(made->items);
+      shard.insert(made, {});
+    };
+    std::set<std::uint64_t> keys;
+    const auto take = [&](const std::vector<Item>& items) {
+      for (const Item& item : items)
+        keys.insert(item.key);
+    };
+    insert(4);
+    insert(9);
+    CHECK_EQ(shard.waiting_insertions(), 1);
+    shard.sample(5, take); // admits the second insertion
+    CHECK_EQ(keys.size(), 5);
+    CHECK_EQ(shard.waiting_insertions(), 0);
+
+    const StorageFolder folder;
+    save(shard.table(), folder.path / "queue");
+    Table loaded(config, spec, 1);
+    CHECK_EQ(loaded.load(folder.path / "queue"), "");
+    CHECK_EQ(loaded.stats().items, inserted - 5);
+
+    while (shard.table().stats().items > 0)
+      shard.sample(1, take);
+    CHECK_EQ(std::ssize(keys), inserted);
+  }
 }
 
 TEST_CASE("A request past its deadline is refused with a list of the waiting requests") {
