@@ -189,8 +189,12 @@ void ShardClient::update_priorities(std::span<const std::uint64_t> keys,
 
 void ShardClient::request_sample(std::int64_t count, bool columns,
                                  std::chrono::milliseconds patience) {
-  impl_->sample_request = 0;
+  impl_->cancel_sample();
   impl_->want_sample(count, patience, columns ? impl_->options.part_bytes : kPartBytes);
+}
+
+void ShardClient::cancel_sample() {
+  impl_->cancel_sample();
 }
 
 void ShardClient::ask_stats() {

@@ -100,8 +100,9 @@ public:
   /// For clients of transitions: writes `count` sampled items to rows [first_row, first_row +
   /// count) of `batch` and returns `count`. Returns nullopt if the rate limiter did not allow it
   /// before the deadline; the request remains open, and the next sample() of the same count takes
-  /// its answer. Throws std::runtime_error with the shard's reason if it refuses: it is stopping,
-  /// too many requests wait, or this one has waited for `patience` (0: no limit).
+  /// its answer. One of another count, cancel_sample() and the destructor withdraw it. Throws
+  /// std::runtime_error with the shard's reason if it refuses: it is stopping, too many requests
+  /// wait, or this one has waited for `patience` (0: no limit).
   std::optional<std::int64_t> sample(std::int64_t count, const BatchView& batch,
                                      std::int64_t first_row, Deadline deadline,
                                      std::chrono::milliseconds patience = {});
@@ -131,6 +132,9 @@ public:
   /// Requests a sample, which the next sample() of this count takes. `columns` says whether that
   /// will be the one that returns a ColumnBatch.
   void request_sample(std::int64_t count, bool columns, std::chrono::milliseconds patience = {});
+  /// Withdraws the open request, so that the shard keeps its items. A sample that was sent already
+  /// is lost.
+  void cancel_sample();
   /// Sends a question. Only one can be open at a time: a new one replaces it.
   void ask_stats();
   void ask_update(std::span<const std::uint64_t> keys, std::span<const double> priorities);

@@ -31,6 +31,9 @@ struct ShardClient::Impl {
   };
 
   Impl(env::wire::Context& in, std::string where, const ShardClientOptions& o);
+  ~Impl(); // cancels the open sample
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   /// Must be called before any request except info().
   void set_signature(const Signature& signature);
@@ -43,6 +46,8 @@ struct ShardClient::Impl {
   /// Requests a sample unless one of the same count is open already.
   void want_sample(std::int64_t count, std::chrono::milliseconds patience, std::size_t part_bytes);
   void request_sample();
+  /// Withdraws the open request, if there is one.
+  void cancel_sample();
   /// Closes the request after its answer or deadline; throws if it was refused.
   void end_sample();
 

@@ -34,6 +34,13 @@ ShardClient::Impl::Impl(env::wire::Context& in, std::string where, const ShardCl
   socket.connect(endpoint);
 }
 
+ShardClient::Impl::~Impl() {
+  try {
+    cancel_sample();
+  } catch (const std::exception&) { // the server drops the request some time later
+  }
+}
+
 void ShardClient::Impl::set_signature(const Signature& signature) {
   layout.emplace(signature);
   hash = fingerprint(signature);
@@ -257,6 +264,7 @@ void ShardClient::Impl::want_sample(std::int64_t count, std::chrono::millisecond
   sample_part_bytes = part_bytes;
   if (sample_request != 0 && sample_count == count)
     return;
+  cancel_sample();
   sample_count = count;
   request_sample();
 }
@@ -272,6 +280,16 @@ void ShardClient::Impl::request_sample() {
   sample.set_count(sample_count);
   sample.set_patience_ms(static_cast<std::uint64_t>(sample_patience.count()));
   sample.set_part_bytes(sample_part_bytes);
+  send(asking);
+}
+
+void ShardClient::Impl::cancel_sample() {
+  if (sample_request == 0)
+    return;
+  wire::Envelope asking = head();
+  asking.mutable_cancel()->set_request(std::exchange(sample_request, 0));
+  pieces.clear();
+  sample_refusal.clear();
   send(asking);
 }
 

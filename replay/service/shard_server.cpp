@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <stdexcept>
 
 #include "env/legible.hpp"
@@ -119,8 +120,23 @@ void ShardServer::Impl::run(const std::stop_token& stop) {
   }
 }
 
+void ShardServer::Impl::drop_abandoned(Deadline now) {
+  if (now < lease_due)
+    return;
+  lease_due = Deadline::max();
+  for (auto at = waiting_samples.begin(); at != waiting_samples.end();) {
+    if (at->second.lease <= now) {
+      *at->second.cancelled = true;
+      at = waiting_samples.erase(at);
+    } else {
+      lease_due = std::min(lease_due, (at++)->second.lease);
+    }
+  }
+}
+
 Deadline ShardServer::Impl::tick() {
-  Deadline due = Deadline::max();
+  drop_abandoned(std::chrono::steady_clock::now());
+  Deadline due = lease_due;
   for (const ServedState& table : tables)
     if (table.handlers.tick)
       due = std::min(due, table.handlers.tick(std::chrono::steady_clock::now()));
@@ -205,6 +221,8 @@ void ShardServer::Impl::dispatch(const wire::Envelope& head, std::size_t table, 
     on_insert(table, head.insert(), std::move(message));
   else if (head.has_sample())
     on_sample(table, head.sample(), message.peer);
+  else if (head.has_cancel())
+    on_cancel(head.cancel(), message.peer);
   else if (head.has_ping())
     on_ping(table, head.ping(), message.peer);
   else if (head.has_stats())

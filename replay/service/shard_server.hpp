@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +26,8 @@ struct ShardServerOptions {
   /// Writers to remember; above it the least recently active one is forgotten.
   std::size_t max_writers = 1024;
   std::size_t max_waiting_samples = 1024; // of all clients together
+  /// Time after a client's last message about a waiting sample, after which the sample is dropped.
+  std::chrono::milliseconds sample_lease{30'000};
   /// Limit on the unread samples of one client; above it the client gets no more.
   std::size_t max_unread_bytes = std::size_t{1} << 30;
   /// For clients on this host: batches and rows are passed in memory that both processes map.
@@ -55,7 +58,8 @@ struct ShardHandlers {
   /// again.
   std::function<void(InsertionPtr, std::function<void()> accepted)> insert;
   /// Samples, and calls `answer` with `count` items, or with none if the shard refuses. The text
-  /// passed to wait.refused is sent to the client. The deadline is the client's.
+  /// passed to wait.refused is sent to the client. The deadline is the client's, and
+  /// wait.cancelled is set before tick() is called if the client no longer waits.
   std::function<void(std::int64_t count, std::function<void(std::vector<Item>)> answer,
                      WaitOptions wait)>
       sample;

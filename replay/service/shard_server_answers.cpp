@@ -81,7 +81,8 @@ void ShardServer::Impl::deliver(std::vector<Answer> answers) {
 }
 
 void ShardServer::Impl::send_items(const Answer& answer) {
-  waiting_samples.erase({answer.peer, answer.number});
+  if (waiting_samples.erase({answer.peer, answer.number}) == 0)
+    return; // cancelled
   if (answer.items.empty()) {
     refuse(answer.peer, answer.number,
            answer.text.empty() ? "the shard gave no sample: it is stopping" : answer.text);

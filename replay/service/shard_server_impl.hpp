@@ -3,7 +3,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -39,13 +38,21 @@ struct ServedState {
   std::unordered_map<std::uint64_t, WriterState> writers;
 };
 
+/// A client's sample that the owner has not answered yet.
+struct ServedSample {
+  std::size_t table = 0;
+  std::shared_ptr<std::atomic<bool>> cancelled;
+  Deadline lease; // dropped then unless the client asks about it
+};
+
 struct ShardServer::Impl {
   Impl(env::wire::Context& context, std::vector<ServedTable> served, const ShardServerOptions& o);
   ~Impl();
 
   // The thread's loop, in shard_server.cpp.
   void run(const std::stop_token& stop);
-  Deadline tick(); // calls tick() of all owners
+  Deadline tick(); // drops samples whose lease has ended, and calls tick() of all owners
+  void drop_abandoned(Deadline now);
   void handle(env::wire::Message&& message);
   void dispatch(const wire::Envelope& head, std::size_t table, env::wire::Message&& message);
   std::optional<std::size_t> find_table(const std::string& name) const;
@@ -59,6 +66,7 @@ struct ShardServer::Impl {
   // `tables`.
   void on_insert(std::size_t table, const wire::Insert& header, env::wire::Message&& message);
   void on_sample(std::size_t table, const wire::SampleRequest& request, const std::string& peer);
+  void on_cancel(const wire::Cancel& cancel, const std::string& peer);
   void on_ping(std::size_t table, const wire::Ping& ping, const std::string& peer);
   void on_update(std::size_t table, const wire::UpdatePriorities& update, const std::string& peer);
   void on_set_limiter(std::size_t table, const wire::SetLimiter& change, const std::string& peer);
@@ -81,7 +89,8 @@ struct ShardServer::Impl {
   std::string endpoint;
   std::shared_ptr<Outbox> outbox;
   std::uint64_t used = 0;
-  std::set<std::pair<std::string, std::uint64_t>> waiting_samples; // peer, request
+  std::map<std::pair<std::string, std::uint64_t>, ServedSample> waiting_samples; // peer, request
+  Deadline lease_due = Deadline::max(); // no lease in `waiting_samples` ends earlier
   /// Bytes of samples in flight to each peer, except in shared memory.
   std::unordered_map<std::string, std::shared_ptr<std::atomic<std::size_t>>> unread;
   DroppedKinds drops;

@@ -94,8 +94,14 @@ void ShardServer::Impl::on_sample(std::size_t table, const wire::SampleRequest& 
                + " samples are already waiting; ask again later");
     return;
   }
-  if (!waiting_samples.emplace(peer, request.request()).second)
+  const Deadline now = std::chrono::steady_clock::now();
+  const auto [waiting, added] = waiting_samples.try_emplace({peer, request.request()});
+  if (!added)
     return;
+  waiting->second = {.table = table,
+                     .cancelled = std::make_shared<std::atomic<bool>>(false),
+                     .lease = now + options.sample_lease};
+  lease_due = std::min(lease_due, waiting->second.lease);
   const std::uint64_t part_bytes =
       request.part_bytes() == 0
           ? kPartBytes
@@ -107,11 +113,12 @@ void ShardServer::Impl::on_sample(std::size_t table, const wire::SampleRequest& 
                                                       .part_bytes = part_bytes});
   WaitOptions wait;
   wait.who = "a remote client";
+  wait.cancelled = waiting->second.cancelled;
   wait.refused = [reply](const std::string& why) {
     reply->answer({.kind = Answer::Kind::items, .text = why});
   };
   if (request.patience_ms() > 0)
-    wait.deadline = std::chrono::steady_clock::now()
+    wait.deadline = now
                     + std::chrono::milliseconds(
                         std::min<std::uint64_t>(request.patience_ms(), kMostPatienceMs));
   tables[table].handlers.sample(
@@ -120,6 +127,17 @@ void ShardServer::Impl::on_sample(std::size_t table, const wire::SampleRequest& 
         reply->answer({.kind = Answer::Kind::items, .items = std::move(items)});
       },
       std::move(wait));
+}
+
+void ShardServer::Impl::on_cancel(const wire::Cancel& cancel, const std::string& peer) {
+  const auto at = waiting_samples.find({peer, cancel.request()});
+  if (at == waiting_samples.end())
+    return; // its answer is on its way
+  *at->second.cancelled = true;
+  const auto& tick_owner = tables[at->second.table].handlers.tick;
+  waiting_samples.erase(at);
+  if (tick_owner) // before the next request, which it might keep waiting
+    tick_owner(std::chrono::steady_clock::now());
 }
 
 /// Returns a reply that sends the given refusal unless it is answered.
@@ -195,7 +213,10 @@ void ShardServer::Impl::on_ping(std::size_t table, const wire::Ping& ping,
     }
     pong.mutable_states()->push_back(state);
   }
-  pong.set_sample_waits(waiting_samples.contains({peer, ping.sample_request()}));
+  const auto sample = waiting_samples.find({peer, ping.sample_request()});
+  pong.set_sample_waits(sample != waiting_samples.end());
+  if (sample != waiting_samples.end())
+    sample->second.lease = std::chrono::steady_clock::now() + options.sample_lease;
   send(peer, head);
 }
 

@@ -71,7 +71,7 @@ void ShardedClient::remove(const std::string& name) {
                                [&](const auto& shard) { return shard->address.name == name; });
   if (at == shards_.end())
     throw std::invalid_argument("no replay shard has the name " + name);
-  plan_.parts.clear();
+  drop_plan();
   counters_.lost_insertions += static_cast<std::int64_t>((*at)->client->in_flight());
   hashes_.erase(hashes_.begin() + (at - shards_.begin()));
   shards_.erase(at);
@@ -126,7 +126,7 @@ void ShardedClient::leave(Shard& shard, const std::string& why) {
   shard.known = false;
   shard.asks_stats = false;
   shard.why = why;
-  plan_.parts.clear();
+  drop_plan();
   ++counters_.left;
   shard.client->ask_stats(); // repeated with every ping until it answers
   options_.log("replay shard " + shard.address.name + " at " + shard.address.endpoint

@@ -144,6 +144,7 @@ private:
   bool share_out(Deadline deadline);
   void refresh(bool all, Deadline deadline);
   void plan_parts();
+  void drop_plan(); // cancels the requests of the planned parts
   Outcome collect(const BatchView& batch, std::int64_t first_row, Deadline deadline,
                   std::chrono::milliseconds patience);
   void finish(const Part& part, const BatchView& batch, std::int64_t first_row);

@@ -30,7 +30,8 @@ std::optional<std::int64_t> ShardedClient::sample(std::int64_t count, const Batc
   tend(Clock::now());
   const void* const into = batch.key.data() + first_row;
   if (plan_.count != count)
-    plan_ = {.into = into, .count = count, .parts = {}};
+    drop_plan();
+  plan_.count = count;
   for (Part& part : plan_.parts) // parts received so far are in another batch buffer
     part.done = part.done && plan_.into == into;
   plan_.into = into;
@@ -117,6 +118,12 @@ void ShardedClient::plan_parts() {
                              .first = first,
                              .rows = rows[s],
                              .share = weights[s] / total});
+}
+
+void ShardedClient::drop_plan() {
+  for (const Part& part : plan_.parts)
+    part.shard->client->cancel_sample();
+  plan_.parts.clear();
 }
 
 ShardedClient::Outcome ShardedClient::collect(const BatchView& batch, std::int64_t first_row,

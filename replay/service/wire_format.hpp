@@ -20,7 +20,7 @@
 /// they return false or throw only bad_alloc, and they allocate no more than the given limits.
 namespace troupe::replay {
 
-constexpr std::uint32_t kProtocol = 5;
+constexpr std::uint32_t kProtocol = 6;
 constexpr std::size_t kPartBytes = std::size_t{1} << 20; // default size of a message of a sample
 
 constexpr std::size_t kHeaderBytes = std::size_t{2} << 20; // of any message

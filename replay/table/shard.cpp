@@ -44,13 +44,17 @@ std::size_t bytes_of(const Insertion& insertion) {
   return bytes;
 }
 
-/// Removes and returns the requests whose deadline has passed.
+bool is_late(const WaitOptions& wait, Time now) {
+  return wait.deadline <= now || wait.is_cancelled();
+}
+
+/// Removes and returns the requests whose deadline has passed, and cancelled ones.
 template <class Waiting>
 std::deque<Waiting> take_late(std::deque<Waiting>& queue, Time now) {
   std::deque<Waiting> late;
   std::deque<Waiting> left;
   for (Waiting& waiting : queue)
-    (waiting.wait.deadline <= now ? late : left).push_back(std::move(waiting));
+    (is_late(waiting.wait, now) ? late : left).push_back(std::move(waiting));
   queue = std::move(left);
   return late;
 }
@@ -107,18 +111,20 @@ void Shard::sample(std::int64_t count, std::function<void(std::vector<Item>)> an
 }
 
 void Shard::expire(Time now) {
-  const auto late = [now](const auto& waiting) { return waiting.wait.deadline <= now; };
+  const auto late = [now](const auto& waiting) { return is_late(waiting.wait, now); };
   if (std::none_of(insertions_.begin(), insertions_.end(), late)
       && std::none_of(samples_.begin(), samples_.end(), late))
     return;
-  const std::string why = "the deadline passed; " + why_waiting();
+  const auto why = [passed = "the deadline passed; " + why_waiting()](const WaitOptions& wait) {
+    return wait.is_cancelled() ? "the request was cancelled" : passed;
+  };
   for (const WaitingInsertion& waiting : take_late(insertions_, now)) {
     waiting_bytes_ -= waiting.bytes;
     if (waiting.wait.refused)
-      waiting.wait.refused(why);
+      waiting.wait.refused(why(waiting.wait));
   }
   for (const WaitingSample& waiting : take_late(samples_, now))
-    refuse_sample(waiting.answer, waiting.wait, why);
+    refuse_sample(waiting.answer, waiting.wait, why(waiting.wait));
   serve_waiters(); // a small sample may have waited behind a large one
 }
 

@@ -45,7 +45,7 @@ public:
   void sample(std::int64_t count, std::function<void(std::vector<Item>)> answer,
               WaitOptions wait = {});
 
-  /// Refuses requests whose deadline is `now` or earlier.
+  /// Refuses requests whose deadline is `now` or earlier, and cancelled ones.
   void expire(std::chrono::steady_clock::time_point now);
   /// Returns when expire() is due next; empty if no waiting request has a deadline.
   std::optional<std::chrono::steady_clock::time_point> next_deadline() const;

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace troupe::replay {
@@ -14,6 +16,10 @@ struct WaitOptions {
   std::string who = {}; // for messages: "learner 0"
   /// Called once with the reason, instead of the request's own callback.
   std::function<void(const std::string& why)> refused = {};
+  /// Set to true, on any thread, to have the next expire() refuse the request. May be null.
+  std::shared_ptr<const std::atomic<bool>> cancelled = {};
+
+  bool is_cancelled() const { return cancelled && *cancelled; }
 };
 
 } // namespace troupe::replay

@@ -46,7 +46,7 @@ public:
   }
 
   wire::Envelope ask(wire::Envelope head, std::vector<Frame> frames = {}) {
-    head.set_protocol(5);
+    head.set_protocol(6);
     head.set_signature(signature);
     REQUIRE(socket_.send(
         {.peer = {}, .header = head.SerializeAsString(), .frames = std::move(frames)}, soon()));

@@ -4,8 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include "env/wire/socket.hpp"
 #include "replay/service/shard_client.hpp"
 #include "replay/service/stall_watch.hpp"
+#include "replay/service/wire_format.hpp"
 #include "tests/replay/service/service_tests.hpp"
 #include "tests/replay/writers/episodes.hpp"
 
@@ -82,6 +84,52 @@ TEST_CASE(
     source.player.check_row(batch, row);
   CHECK_THROWS_WITH_AS(host.set_limiter({.minimum_items = -1}),
                        doctest::Contains("minimum_items is -1"), std::invalid_argument);
+}
+
+TEST_CASE("A sample that replaces an open one withdraws it") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  env::wire::Context context;
+  ShardHost host(context, {.limiter = {.minimum_items = 5}}, spec, 4);
+  ShardClient client(context, host.endpoint(), spec);
+  Source source(spec);
+  Batch batch(spec, 8);
+  CHECK_EQ(client.sample(8, batch.view(), 0, Clock::now()), std::nullopt);
+  CHECK_EQ(client.sample(4, batch.view(), 0, Clock::now()), std::nullopt);
+  client.stats(soon()); // the server has read both requests
+  CHECK_EQ(host.shard().report().waiting_samples, 1);
+  REQUIRE(client.insert(source.next(5), soon()));
+  REQUIRE_EQ(client.sample(4, batch.view(), 0, soon()), 4);
+  CHECK_EQ(client.stats(soon()).sampled, 4);
+}
+
+// A peer that never pings requests 64 items, then a client 8. The lease of the first ends first.
+TEST_CASE("A waiting sample whose client sends nothing about it is dropped") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  env::wire::Context context;
+  ShardHost host(context, {.limiter = {.minimum_items = 5}}, spec, 4,
+                 {.server = {.sample_lease = milliseconds(100)}});
+  env::wire::Socket deaf(context, env::wire::SocketType::dealer);
+  deaf.connect(host.endpoint());
+  wire::Envelope sample = envelope(fingerprint(spec));
+  sample.mutable_sample()->set_request(1);
+  sample.mutable_sample()->set_count(64);
+  wire::Envelope stats = envelope(fingerprint(spec));
+  stats.mutable_stats()->set_request(2);
+  for (const wire::Envelope& head : {sample, stats})
+    REQUIRE(deaf.send({.peer = {}, .header = head.SerializeAsString(), .frames = {}}, soon()));
+  REQUIRE(deaf.wait(soon())); // the server has read both
+  ShardClient client(context, host.endpoint(), spec, {.ping_interval = milliseconds(5)});
+  client.request_sample(8, false);
+  client.stats(soon());
+  while (host.shard().report().waiting_samples > 1) {
+    client.poll();
+    client.wait(Clock::now() + milliseconds(5));
+  }
+  Source source(spec);
+  host.with_table([&](Table& table) { table.insert(*source.next(5)); });
+  Batch batch(spec, 8);
+  REQUIRE_EQ(client.sample(8, batch.view(), 0, soon()), 8);
+  CHECK_EQ(host.stats().sampled, 8);
 }
 
 TEST_CASE("A stopped shard refuses waiting and new requests") {

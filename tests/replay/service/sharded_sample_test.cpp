@@ -6,7 +6,9 @@
 #include <doctest/doctest.h>
 
 #include "replay/service/hosted_shard.hpp"
+#include "replay/service/shard_host.hpp"
 #include "replay/service/sharded_client.hpp"
+#include "tests/eventually.hpp"
 #include "tests/replay/service/service_tests.hpp"
 #include "tests/replay/writers/episodes.hpp"
 
@@ -65,6 +67,29 @@ TEST_CASE("Statistics that arrive after several short deadlines still begin the 
   REQUIRE_EQ(client.sample(8, batch.view(), 0, soon()), 8);
   for (std::size_t row = 0; row < 8; ++row)
     source.player.check_row(batch, row);
+}
+
+// A late batch of 100 rows from both shards; a batch of one row from one of them.
+TEST_CASE("A batch of another size withdraws the requests of the late one from all shards") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  TableConfig config = kFree;
+  config.limiter = {.minimum_items = 1, .samples_per_insert = 4, .error_buffer = 16};
+  env::wire::Context context;
+  ShardHost first(context, config, spec, 1);
+  ShardHost second(context, config, spec, 2);
+  Source source(spec);
+  for (ShardHost* host : {&first, &second})
+    host->with_table([&](Table& table) { table.insert(*source.next(2)); });
+  const auto waiting = [&] {
+    return first.shard().report().waiting_samples + second.shard().report().waiting_samples;
+  };
+  ShardedClient client(context, spec, {{"first", first.endpoint()}, {"second", second.endpoint()}});
+  Batch batch(spec, 100);
+  while (waiting() < 2)
+    REQUIRE_EQ(client.sample(100, batch.view(), 0, in(milliseconds(1))), std::nullopt);
+  REQUIRE_EQ(client.sample(1, batch.view(), 0, soon()), 1);
+  CHECK(testing::comes_true([&] { return waiting() == 0; }));
+  CHECK_EQ(first.stats().sampled + second.stats().sampled, 1);
 }
 
 } // namespace

@@ -1,5 +1,8 @@
 #include "replay/table/shard.hpp"
 
+#include <atomic>
+#include <memory>
+
 #include <doctest/doctest.h>
 
 #include "tests/replay/table/transition_source.hpp"
@@ -63,6 +66,26 @@ TEST_CASE("Full queues refuse requests, and cancelling answers the waiting ones"
   CHECK_EQ(shard.waiting_insertions(), 2);
   shard.cancel_all();
   CHECK_EQ(shard.waiting_insertions(), 0);
+}
+
+TEST_CASE("A cancelled sample is refused and takes no items") {
+  TransitionSource source;
+  Shard shard({.limiter = {.minimum_items = 1}}, source.spec, 1);
+  const auto cancelled = std::make_shared<std::atomic<bool>>(false);
+  std::string refusal;
+  std::int64_t got = 0;
+  shard.sample(4, [](const std::vector<Item>&) { FAIL("a cancelled sample"); },
+               {.refused = [&](const std::string& why) { refusal = why; }, .cancelled = cancelled});
+  shard.sample(2, [&](const std::vector<Item>& items) { got += std::ssize(items); });
+  shard.expire({});
+  CHECK_EQ(shard.waiting_samples(), 2);
+  *cancelled = true;
+  shard.expire({});
+  CHECK_EQ(refusal, "the request was cancelled");
+  CHECK_EQ(shard.waiting_samples(), 1);
+  shard.insert(source.next(), {});
+  CHECK_EQ(got, 2);
+  CHECK_EQ(shard.table().stats().sampled, 2);
 }
 
 TEST_CASE("Waiting requests are bounded in bytes, but one insertion may always wait") {
