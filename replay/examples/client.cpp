@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "replay/service/shard_client.hpp"
@@ -32,7 +33,8 @@ std::unique_ptr<replay::ShardHost> serve(env::wire::Context& context) {
 }
 
 void write(replay::ShardClient& client) {
-  replay::Writer writer(client.signature(), /*writer_id=*/7, {.reach = 4});
+  // No other writer of the server may have the same id, nor one before.
+  replay::Writer writer(client.signature(), /*writer_id=*/std::random_device()(), {.reach = 4});
   for (int step = 0; step < 50; ++step) {
     const float state[] = {static_cast<float>(step), 0.5F, -0.5F};
     const float reward = 1;

@@ -56,6 +56,11 @@ void HostedShard::set_limiter(const RateLimiterConfig& limiter) {
   shard_.set_limiter(limiter);
 }
 
+bool HostedShard::has_inserted(std::uint64_t writer, std::uint64_t sequence) const {
+  const std::scoped_lock lock(mutex_);
+  return shard_.table().has_inserted(writer, sequence);
+}
+
 ShardReport HostedShard::report() const {
   const std::scoped_lock lock(mutex_);
   const Table& table = shard_.table();
@@ -110,6 +115,9 @@ ShardHandlers handlers_of(std::shared_ptr<HostedShard> shard,
   ShardHandlers made;
   made.insert = [shard](InsertionPtr insertion, std::function<void()> accepted) {
     shard->insert(std::move(insertion), std::move(accepted));
+  };
+  made.has_inserted = [shard](std::uint64_t writer, std::uint64_t sequence) {
+    return shard->has_inserted(writer, sequence);
   };
   made.sample = [shard](std::int64_t count, std::function<void(std::vector<Item>)> answer,
                         WaitOptions wait) {

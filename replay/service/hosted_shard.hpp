@@ -49,6 +49,7 @@ public:
   void bypass_rate_limiter(bool bypassed);
   void set_limiter(const RateLimiterConfig& limiter);
 
+  bool has_inserted(std::uint64_t writer, std::uint64_t sequence) const; // as Table's
   ShardReport report() const;
 
   /// Refuses requests whose deadline has passed, and logs. Returns when it must be called again.

@@ -57,6 +57,9 @@ struct ShardHandlers {
   /// arrive in order. If `accepted` is destroyed without a call, the client sends the insertion
   /// again.
   std::function<void(InsertionPtr, std::function<void()> accepted)> insert;
+  /// Returns whether the table has an insertion of this writer, or one 64 sequence numbers later.
+  /// Asked about the first insertion of each writer. May be empty.
+  std::function<bool(std::uint64_t writer, std::uint64_t sequence)> has_inserted;
   /// Samples, and calls `answer` with `count` items, or with none if the shard refuses. The text
   /// passed to wait.refused is sent to the client. The deadline is the client's, and
   /// wait.cancelled is set before tick() is called if the client no longer waits.

@@ -33,6 +33,17 @@ void ShardServer::Impl::on_insert(std::size_t table, const wire::Insert& header,
   WriterState& from = remember(to.writers, header.writer(), options.max_writers, ++used);
   from.peer = message.peer;
   const auto known = from.accepted.find(header.sequence());
+  // Repeated insertions are complete, so this one comes from another writer with the same id.
+  if (header.sequence() == 1 && !header.complete()
+      && (known != from.accepted.end()
+          || (to.handlers.has_inserted && to.handlers.has_inserted(header.writer(), 1)))) {
+    drop("the first insertion of a writer whose id was used before");
+    refuse(message.peer, 0,
+           "writer " + std::to_string(header.writer())
+               + " has inserted into this table before, so its new insertions would be dropped as "
+                 "duplicates; give each writer another id, also after a restart of its program");
+    return;
+  }
   if (known != from.accepted.end()) {
     ++duplicates;
     if (known->second)

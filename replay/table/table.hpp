@@ -60,6 +60,11 @@ public:
   /// shapes or, if the table uses priorities, if one is not from 0 to kMaxPriority.
   void check_insertion(const Insertion& insertion) const;
 
+  /// Returns whether insert() would drop this insertion of a writer as a duplicate.
+  bool has_inserted(std::uint64_t writer, std::uint64_t sequence) const {
+    return state_.writers.has(writer, sequence);
+  }
+
   bool can_insert() const { return state_.limiter.can_insert(size()); }
   bool can_sample(std::int64_t count) const;
   /// True once enough items were inserted for the first sample (minimum_items).

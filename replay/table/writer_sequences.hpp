@@ -27,17 +27,22 @@ public:
   /// or more below the writer's newest.
   bool accept(std::uint64_t writer, std::uint64_t sequence) {
     Seen& seen = seen_of(writer);
+    if (contains(seen, sequence))
+      return false;
     if (seen.mask == 0 || sequence > seen.newest) {
       const std::uint64_t ahead = sequence - seen.newest;
       seen.mask = (seen.mask == 0 || ahead >= 64 ? 0 : seen.mask << ahead) | 1U;
       seen.newest = sequence;
       return true;
     }
-    const std::uint64_t behind = seen.newest - sequence;
-    if (behind >= 64 || (seen.mask >> behind & 1U) != 0)
-      return false;
-    seen.mask |= std::uint64_t{1} << behind;
+    seen.mask |= std::uint64_t{1} << (seen.newest - sequence);
     return true;
+  }
+
+  /// Returns whether accept() would return false.
+  bool has(std::uint64_t writer, std::uint64_t sequence) const {
+    const auto at = writers_.find(writer);
+    return at != writers_.end() && contains(at->second, sequence);
   }
 
   const std::unordered_map<std::uint64_t, Seen>& writers() const { return writers_; }
@@ -47,6 +52,12 @@ public:
   void restore(std::uint64_t writer, const Seen& seen) { writers_[writer] = seen; }
 
 private:
+  static bool contains(const Seen& seen, std::uint64_t sequence) {
+    if (seen.mask == 0 || sequence > seen.newest)
+      return false;
+    const std::uint64_t behind = seen.newest - sequence;
+    return behind >= 64 || (seen.mask >> behind & 1U) != 0;
+  }
   Seen& seen_of(std::uint64_t writer) {
     if (last_ == nullptr || last_->first != writer) { // usually the same writer inserts again
       remember(writers_, writer, kMaxWriters, insertions_);

@@ -132,6 +132,37 @@ TEST_CASE("A waiting sample whose client sends nothing about it is dropped") {
   CHECK_EQ(host.stats().sampled, 8);
 }
 
+TEST_CASE(
+    "A new writer with an id that was used before is refused, and a repeated insertion is not") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  for (const bool restored : {false, true}) { // true: the table knows the writer, the port does not
+    CAPTURE(restored);
+    env::wire::Context context;
+    Source former(spec);
+    const InsertionPtr first = former.next(3);
+    ShardHost host(context, kFree, spec, 4, {.restore = [&](std::size_t, Table& into) {
+                     if (restored)
+                       into.insert(*first);
+                   }});
+    if (!restored) {
+      ShardClient before(context, host.endpoint(), spec);
+      REQUIRE(before.insert(first, soon()));
+      REQUIRE(before.flush(soon()));
+    }
+    ShardClient client(context, host.endpoint(), spec);
+    Source again(spec); // with the id of `former`
+    REQUIRE(client.insert(again.next(1), soon()));
+    CHECK_THROWS_WITH_AS(client.flush(soon()),
+                         doctest::Contains("writer 1 has inserted into this table before"),
+                         std::runtime_error);
+    CHECK_EQ(host.counters().garbage, 1);
+    client.move(host.endpoint()); // sends it again, complete
+    CHECK(client.flush(soon()));
+    CHECK_EQ(host.counters().garbage, 1);
+    CHECK_EQ(host.stats().inserted, std::ssize(first->items));
+  }
+}
+
 TEST_CASE("A stopped shard refuses waiting and new requests") {
   const TransitionSpec spec = pixel_spec(1, 1);
   Source source(spec);
