@@ -95,6 +95,7 @@ struct ShardClient::Impl {
   std::int64_t sample_count = 0;
   std::int64_t sample_received = 0; // rows in `pieces` and in the pieces already taken
   std::deque<SamplePiece> pieces;
+  const void* sample_into = nullptr; // where the pieces already taken are; null: there are none
   std::string sample_refusal;
   std::chrono::milliseconds sample_patience{0};
   std::size_t sample_part_bytes = 0;

@@ -272,6 +272,7 @@ void ShardClient::Impl::want_sample(std::int64_t count, std::chrono::millisecond
 void ShardClient::Impl::request_sample() {
   sample_request = ++next_number;
   sample_received = 0;
+  sample_into = nullptr;
   sample_refusal.clear();
   pieces.clear();
   wire::Envelope asking = head();
@@ -288,6 +289,7 @@ void ShardClient::Impl::cancel_sample() {
     return;
   wire::Envelope asking = head();
   asking.mutable_cancel()->set_request(std::exchange(sample_request, 0));
+  sample_into = nullptr;
   pieces.clear();
   sample_refusal.clear();
   send(asking);
@@ -295,6 +297,7 @@ void ShardClient::Impl::cancel_sample() {
 
 void ShardClient::Impl::end_sample() {
   sample_request = 0;
+  sample_into = nullptr;
   pieces.clear();
   if (!sample_refusal.empty())
     fail("refuses a sample: " + std::exchange(sample_refusal, {}));

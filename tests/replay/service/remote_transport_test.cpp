@@ -1,8 +1,10 @@
 #include <doctest/doctest.h>
 
 #include "env/wire/deployment_keys.hpp"
+#include "env/wire/socket.hpp"
 #include "replay/service/shard_client.hpp"
 #include "replay/service/shard_host.hpp"
+#include "replay/service/wire_format.hpp"
 #include "tests/replay/service/service_tests.hpp"
 #include "tests/replay/writers/episodes.hpp"
 
@@ -42,6 +44,40 @@ TEST_CASE("Clients on the same host use shared memory, and a full segment change
     play(served, client, spec, [&] { return served.counters().shared >= 100; });
     CHECK_GE(served.counters().shared, 100);
   }
+}
+
+// The client requests 8 items; half of them arrive in one call, the others in the next.
+TEST_CASE("A batch that arrives more slowly than a call's deadline is completed by later calls") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  Source source(spec);
+  const InsertionPtr made = source.next(8);
+  const std::span<const Item> items = std::span(made->items).first(8);
+  env::wire::Context context;
+  env::wire::Socket server(context, env::wire::SocketType::router);
+  const std::string endpoint = server.bind("tcp://127.0.0.1:*");
+  ShardClient client(context, endpoint, spec, {.shared_memory = std::nullopt});
+  Batch batch(spec, 8);
+  CHECK_EQ(client.sample(8, batch.view(), 0, Clock::now()), std::nullopt);
+  env::wire::Message asked;
+  REQUIRE(server.wait(soon()));
+  REQUIRE(server.try_receive(asked) == env::wire::Socket::Received::message);
+  wire::Envelope head;
+  REQUIRE(head.ParseFromString(asked.header));
+  const auto send = [&](std::size_t first) {
+    env::wire::Message part =
+        encode_sample(RowLayout(spec), fingerprint(spec), head.sample().request(),
+                      static_cast<std::int64_t>(first), items.subspan(first, 4),
+                      [](std::size_t bytes) { return env::wire::Frame(bytes); });
+    part.peer = asked.peer;
+    REQUIRE(server.send(std::move(part), soon()));
+  };
+  send(0);
+  client.wait(soon());
+  CHECK_EQ(client.sample(8, batch.view(), 0, Clock::now()), std::nullopt);
+  send(4);
+  REQUIRE_EQ(client.sample(8, batch.view(), 0, soon()), 8);
+  for (std::size_t row = 0; row < batch.rows; ++row)
+    source.player.check_row(batch, row);
 }
 
 TEST_CASE("Keys on both sides encrypt a data port, and unauthenticated clients get no answer") {
