@@ -105,7 +105,7 @@ TEST_CASE("A client without a signature learns what a port stores") {
   REQUIRE(client.flush(soon()));
   CHECK_FALSE(client.sample(2, Clock::now() + milliseconds(30)));
   const ShardInfo info = client.info(soon());
-  CHECK_EQ(info.protocol, 5);
+  CHECK_EQ(info.protocol, 6);
   CHECK(info.tables == std::vector<std::string>{""});
   REQUIRE(info.config);
   CHECK_EQ(info.config->max_items, 77);

@@ -182,7 +182,7 @@ TEST_CASE("Another protocol, other transitions and noise are distinguished") {
   wire::Envelope head = envelope(kSpec);
   head.set_protocol(99);
   CHECK_FALSE(decode_envelope(head.SerializeAsString(), kSpec, why));
-  CHECK_EQ(why, "protocol 99 where this side speaks 5; run the same version on both");
+  CHECK_EQ(why, "protocol 99 where this side speaks 6; run the same version on both");
   CHECK_FALSE(decode_envelope(envelope(kSpec + 1).SerializeAsString(), kSpec, why));
   CHECK(why.find("different steps") != std::string::npos);
   CHECK_FALSE(decode_envelope("\xff\xff\xff", kSpec, why));
