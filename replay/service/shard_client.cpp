@@ -102,15 +102,13 @@ std::optional<std::int64_t> ShardClient::sample(std::int64_t count, const BatchV
         "a batch of transitions was requested from a client that knows only columns; make it with "
         "a TransitionSpec, or sample a ColumnBatch");
   check(*my.spec, batch, first_row, count);
-  const void* const into = batch.key.data() + first_row;
-  if (my.sample_into != nullptr && my.sample_into != into)
-    my.cancel_sample(); // its first rows are in another batch
   my.want_sample(count, patience, kPartBytes);
-  // Writes parts to the batch while later ones are in flight.
+  // Writes parts to the batch while later ones are in flight. The parts of an earlier call
+  // are written again, because its batch may be gone.
+  std::size_t written = 0;
   const auto done = [&] {
-    for (; !my.pieces.empty(); my.pieces.pop_front()) {
-      const Impl::SamplePiece& piece = my.pieces.front();
-      my.sample_into = into;
+    for (; written < my.pieces.size(); ++written) {
+      const Impl::SamplePiece& piece = my.pieces[written];
       if (!decode_sample(*my.spec, piece.header, piece.frames, batch,
                          first_row + piece.header.first())) {
         my.end_sample();
@@ -128,8 +126,6 @@ std::optional<std::int64_t> ShardClient::sample(std::int64_t count, const BatchV
 std::optional<ColumnBatch> ShardClient::sample(std::int64_t count, Deadline deadline,
                                                std::chrono::milliseconds patience) {
   Impl& my = *impl_;
-  if (my.sample_into != nullptr)
-    my.cancel_sample(); // its first rows are in a batch of transitions
   my.want_sample(count, patience, my.options.part_bytes);
   const auto done = [&] {
     return !my.sample_refusal.empty() || my.sample_received == my.sample_count;

@@ -100,10 +100,10 @@ public:
   /// For clients of transitions: writes `count` sampled items to rows [first_row, first_row +
   /// count) of `batch` and returns `count`. Returns nullopt if the rate limiter did not allow it
   /// before the deadline; the request remains open, and the next sample() of the same count takes
-  /// its answer. If it uses the same memory, it continues after the rows that have arrived there.
-  /// One of another count, cancel_sample() and the destructor withdraw it. Throws
-  /// std::runtime_error with the shard's reason if it refuses: it is stopping, too many requests
-  /// wait, or this one has waited for `patience` (0: no limit).
+  /// its answer, with the rows that have arrived meanwhile. One of another count, cancel_sample()
+  /// and the destructor withdraw it. Throws std::runtime_error with the shard's reason if it
+  /// refuses: it is stopping, too many requests wait, or this one has waited for `patience` (0: no
+  /// limit).
   std::optional<std::int64_t> sample(std::int64_t count, const BatchView& batch,
                                      std::int64_t first_row, Deadline deadline,
                                      std::chrono::milliseconds patience = {});

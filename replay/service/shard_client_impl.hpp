@@ -93,9 +93,8 @@ struct ShardClient::Impl {
   std::uint64_t next_number = 0; // number of the last request or ping
   std::uint64_t sample_request = 0;
   std::int64_t sample_count = 0;
-  std::int64_t sample_received = 0; // rows in `pieces` and in the pieces already taken
+  std::int64_t sample_received = 0; // rows in `pieces`
   std::deque<SamplePiece> pieces;
-  const void* sample_into = nullptr; // where the pieces already taken are; null: there are none
   std::string sample_refusal;
   std::chrono::milliseconds sample_patience{0};
   std::size_t sample_part_bytes = 0;

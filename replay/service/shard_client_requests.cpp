@@ -226,7 +226,9 @@ void ShardClient::Impl::put_asked(wire::Ping& ping) {
 void ShardClient::Impl::ping(Clock::time_point now) {
   const auto interval =
       std::clamp(silent(now), options.ping_interval, kMostIntervals * options.ping_interval);
-  if (!waits() || now - std::max(pinged, heard) < interval)
+  // A ping also keeps a waiting sample, however much else arrives.
+  const bool renews = sample_request != 0 && now - pinged >= kMostIntervals * options.ping_interval;
+  if (!waits() || (!renews && now - std::max(pinged, heard) < interval))
     return;
   if (question != 0 && !question_answered && question_refusal.empty())
     send(question_head); // may be repeated, because the requests are idempotent
@@ -272,7 +274,6 @@ void ShardClient::Impl::want_sample(std::int64_t count, std::chrono::millisecond
 void ShardClient::Impl::request_sample() {
   sample_request = ++next_number;
   sample_received = 0;
-  sample_into = nullptr;
   sample_refusal.clear();
   pieces.clear();
   wire::Envelope asking = head();
@@ -289,7 +290,6 @@ void ShardClient::Impl::cancel_sample() {
     return;
   wire::Envelope asking = head();
   asking.mutable_cancel()->set_request(std::exchange(sample_request, 0));
-  sample_into = nullptr;
   pieces.clear();
   sample_refusal.clear();
   send(asking);
@@ -297,7 +297,6 @@ void ShardClient::Impl::cancel_sample() {
 
 void ShardClient::Impl::end_sample() {
   sample_request = 0;
-  sample_into = nullptr;
   pieces.clear();
   if (!sample_refusal.empty())
     fail("refuses a sample: " + std::exchange(sample_refusal, {}));

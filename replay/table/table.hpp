@@ -49,9 +49,10 @@ public:
 
   /// Adds all items and removes others to stay within the limits (max_items, max_bytes,
   /// kMaxShapes); does not consult the rate limiter. A queue or stack removes none because of
-  /// max_items, so that each is sampled; its rate limiter lets it exceed max_items by at most one
-  /// insertion. An insertion that was accepted before (WriterSequences) is dropped and counted.
-  /// Throws std::invalid_argument as check_insertion() does, without changing anything.
+  /// max_items, so that each is sampled; its rate limiter lets it exceed max_items by one
+  /// insertion, and by the waiting insertions while it is bypassed. An insertion that was accepted
+  /// before (WriterSequences) is dropped and counted. Throws std::invalid_argument as
+  /// check_insertion() does, without changing anything.
   void insert(const Insertion& insertion);
 
   /// Throws std::invalid_argument if the steps have another signature (the message names the

@@ -132,6 +132,32 @@ TEST_CASE("A waiting sample whose client sends nothing about it is dropped") {
   CHECK_EQ(host.stats().sampled, 8);
 }
 
+// A client that hears something at all times would have no other reason for a ping.
+TEST_CASE("A waiting sample of a client that asks other questions all the time is kept") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  env::wire::Context context;
+  ShardHost host(context, {.limiter = {.minimum_items = 5}}, spec, 4,
+                 {.server = {.sample_lease = milliseconds(200)}});
+  ShardClient client(context, host.endpoint(), spec, {.ping_interval = milliseconds(5)});
+  client.request_sample(8, false);
+  client.stats(soon());
+  env::wire::Socket deaf(context, env::wire::SocketType::dealer);
+  deaf.connect(host.endpoint());
+  wire::Envelope sample = envelope(fingerprint(spec));
+  sample.mutable_sample()->set_request(1);
+  sample.mutable_sample()->set_count(64);
+  REQUIRE(deaf.send({.peer = {}, .header = sample.SerializeAsString(), .frames = {}}, soon()));
+  while (host.shard().report().waiting_samples < 2)
+    client.stats(soon());
+  while (host.shard().report().waiting_samples == 2)
+    client.stats(soon());
+  Source source(spec);
+  host.with_table([&](Table& table) { table.insert(*source.next(5)); });
+  Batch batch(spec, 8);
+  REQUIRE_EQ(client.sample(8, batch.view(), 0, soon()), 8);
+  CHECK_EQ(host.stats().sampled, 8); // not the 64 of the other peer, whose lease ended later
+}
+
 TEST_CASE(
     "A new writer with an id that was used before is refused, and a repeated insertion is not") {
   const TransitionSpec spec = pixel_spec(1, 1);
