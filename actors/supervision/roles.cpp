@@ -44,7 +44,7 @@ make_collector(const RunConfig& config, const RoleWiring& wiring,
       .random_steps = config.random_steps(),
       .environments = config.actors.environments_per_actor,
       .threads = config.actors.threads_per_actor,
-      .turn_limit = env::turn_limit(config.environment),
+      .own_deadlines = env::own_deadlines(config.environment),
       .spares = alone ? std::optional(false) : std::nullopt,
   };
   env::EnvironmentConfig environment = config.environment;

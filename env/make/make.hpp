@@ -28,9 +28,9 @@ std::unique_ptr<Environment> make_environment(const EnvironmentConfig& config);
 std::unique_ptr<Environment> wrap_environment(std::unique_ptr<Environment> bare,
                                               const EnvironmentConfig& config);
 
-/// How long a step or reset of this environment may take: a minute, and for task "remote" its own
-/// deadlines in addition. Throws std::invalid_argument if one of them is out of range.
-std::chrono::milliseconds turn_limit(const EnvironmentConfig& config);
+/// The deadlines that this environment itself keeps in a step or reset: those of task "remote", 0
+/// of others. Throws std::invalid_argument if one of them is out of range.
+std::chrono::milliseconds own_deadlines(const EnvironmentConfig& config);
 
 /// Makes the environment without any wrapper from the task, plugin, options and models.
 std::unique_ptr<Environment> make_bare(const EnvironmentConfig& config);

@@ -94,12 +94,11 @@ bool is_environment(const std::string& task) {
   return true;
 }
 
-std::chrono::milliseconds turn_limit(const EnvironmentConfig& config) {
-  constexpr std::chrono::minutes kWithoutDeadline{1};
+std::chrono::milliseconds own_deadlines(const EnvironmentConfig& config) {
   if (config.task != kRemoteTask || !config.plugin.empty())
-    return kWithoutDeadline;
+    return {};
   const RemoteOptions remote = remote_deadlines(parse_options(config.options));
-  return kWithoutDeadline + remote.connect_deadline + config.action_repeat * remote.deadline;
+  return remote.connect_deadline + config.action_repeat * remote.deadline;
 }
 
 std::unique_ptr<Environment> make_bare(const EnvironmentConfig& config) {

@@ -27,13 +27,17 @@ struct CollectorConfig {
   std::int64_t random_steps = 0; // agent steps with uniformly random actions, over all lanes
   int environments = 1;          // lanes of this collector
   int threads = 1;               // including the caller; see env::PoolOptions
-  std::chrono::milliseconds turn_limit{60'000}; // for a step or reset of one environment
+  /// For a step or reset of all environments, without the deadlines of their own.
+  std::chrono::milliseconds time_limit{60'000};
+  /// An environment's own deadlines in a step or reset.
+  std::chrono::milliseconds own_deadlines{0};
   std::optional<bool> spares{};
 };
 
 /// How long a step or reset of all environments may take: a thread plays its environments in turn.
 inline std::chrono::milliseconds batch_limit(const CollectorConfig& config) {
-  return config.turn_limit * ((config.environments + config.threads - 1) / config.threads);
+  const int turns = (config.environments + config.threads - 1) / config.threads;
+  return config.time_limit + config.own_deadlines * turns;
 }
 
 struct EpisodeEnd {

@@ -71,15 +71,15 @@ TEST_CASE("Sizes out of range are refused") {
       doctest::Contains("width: 5000"), std::invalid_argument);
 }
 
-TEST_CASE("A remote task may take its own deadlines in addition to a minute") {
+TEST_CASE("Only a remote task has deadlines of its own") {
   using std::chrono::seconds;
-  CHECK(turn_limit({.task = "cheetah_run", .action_repeat = 4}) == seconds(60));
-  CHECK(turn_limit(
+  CHECK(own_deadlines({.task = "cheetah_run", .action_repeat = 4}) == seconds(0));
+  CHECK(own_deadlines(
             {.task = "remote",
              .action_repeat = 2,
              .options = {"endpoint=ipc:///tmp/x", "connect_seconds=20", "deadline_seconds=90.5"}})
-        == seconds(60 + 20 + 181));
-  CHECK_THROWS_WITH_AS(turn_limit({.task = "remote", .options = {"deadline_seconds=0"}}),
+        == seconds(20 + 181));
+  CHECK_THROWS_WITH_AS(own_deadlines({.task = "remote", .options = {"deadline_seconds=0"}}),
                        doctest::Contains("deadline_seconds"), std::invalid_argument);
 }
 

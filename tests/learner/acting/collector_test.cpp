@@ -169,25 +169,27 @@ TEST_CASE("An environment that fails ends its episode and is reported, and the o
   }
 }
 
-TEST_CASE("The time for a batch grows with the environments that each thread plays in turn") {
+TEST_CASE("The time for a batch grows with the own deadlines of the environments that each thread "
+          "plays") {
   const auto limit = [](int environments, int threads) {
     return batch_limit({.environments = environments,
                         .threads = threads,
-                        .turn_limit = std::chrono::milliseconds(100)})
+                        .time_limit = std::chrono::milliseconds(50),
+                        .own_deadlines = std::chrono::milliseconds(100)})
         .count();
   };
-  CHECK(limit(1, 1) == 100);
-  CHECK(limit(6, 1) == 600);
-  CHECK(limit(6, 3) == 200);
-  CHECK(limit(7, 3) == 300);
-  CHECK(limit(2, 8) == 100);
+  CHECK(limit(1, 1) == 150);
+  CHECK(limit(6, 1) == 650);
+  CHECK(limit(6, 3) == 250);
+  CHECK(limit(7, 3) == 350);
+  CHECK(limit(2, 8) == 150);
 }
 
 TEST_CASE("A collector whose environments exceed their time ends with an error") {
   const auto environment = [](int) {
     return std::make_unique<env::FlatState>(std::make_unique<env::CountingEnvironment>(20));
   };
-  Collector collector({.environments = 2, .turn_limit = std::chrono::milliseconds(0)}, environment,
+  Collector collector({.environments = 2, .time_limit = std::chrono::milliseconds(0)}, environment,
                       std::make_unique<FirstNumber>(),
                       transition_spec(environment(0)->spec(), 3, .9));
   CHECK_THROWS_WITH_AS(play(collector, 1), doctest::Contains("reset() did not return within 0 ms"),
