@@ -309,12 +309,6 @@ void check_agent(const Experiment& experiment, Checker& checker) {
   if (!setting.recorded && !agent->storage().on_policy) {
     check_start(experiment, checker);
   }
-  if (agent->storage().newest_policy && experiment.learner().publish_period() > 1) {
-    checker.complain("learner.publish_period",
-                     is(static_cast<double>(experiment.learner().publish_period()))
-                         + "be 1, because " + kind->name
-                         + " learns from the actions of its newest policy; leave it out");
-  }
   const auto batch = agent->batch_size();
   if (experiment.learner().strategy() == "multi_worker" // others share batches differently
       && batch % experiment.learner().replicas() != 0) {

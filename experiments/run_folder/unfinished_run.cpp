@@ -48,11 +48,13 @@ UnfinishedRun find_unfinished_run(const fs::path& runs, const std::string& name,
     const bool idle = !is_run_held(run).value_or(false);
     if (!fit.refusal.empty()) {
       other = other.empty() ? run.string() + " is not resumed: " + fit.refusal : other;
-    } else if (fit.is_same && idle) {
-      same = run;
-      break;
-    } else if (fit.is_same) {
+    } else if (fit.is_same && !idle) {
       held = held.empty() ? run : held;
+    } else if (fit.is_same) {
+      if (held.empty() || !ends_with_final_evaluation(run)) {
+        same = run;
+        break;
+      }
     } else if (idle) {
       changed = changed.empty() ? run : changed;
     }

@@ -47,7 +47,7 @@ private:
     waiting_.erase(waiting_.begin());
     boost::asio::post(first.executor, [stream = first.stream] {
       if (const auto waits = stream.lock()) {
-        waits->cancel();
+        waits->close(); // cancel() would miss an operation that begins only now
       }
     });
     return true;

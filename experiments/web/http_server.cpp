@@ -83,7 +83,8 @@ int status_of(const beast::error_code& error) {
   }
   const bool gone = error == http::error::end_of_stream || error == asio::error::eof
                     || error == asio::error::connection_reset || error == beast::error::timeout
-                    || error == asio::error::operation_aborted;
+                    || error == asio::error::operation_aborted
+                    || error == asio::error::bad_descriptor;
   return gone ? 0 : 400;
 }
 

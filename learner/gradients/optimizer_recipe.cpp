@@ -147,11 +147,14 @@ std::unique_ptr<torch::optim::Optimizer> make_fused_adam(const OptimizerRecipe& 
   const auto is_finite = [&](const char* name) {
     return numbers.contains(name) && std::isfinite(numbers.at(name));
   };
-  if (numbers.size() != 3 || !is_finite("lr") || !is_finite("weight_decay") || !is_finite("eps"))
-    throw std::invalid_argument("optimizer FusedAdam has three finite numbers, \"lr\", "
-                                "\"weight_decay\" and \"eps\"");
+  const bool has_epsilon = numbers.contains("eps"); // not in older checkpoints
+  if (numbers.size() != (has_epsilon ? 3 : 2) || !is_finite("lr") || !is_finite("weight_decay")
+      || (has_epsilon && !is_finite("eps")))
+    throw std::invalid_argument("optimizer FusedAdam has finite numbers \"lr\", \"weight_decay\" "
+                                "and \"eps\", and no others");
   return std::make_unique<FusedAdam>(parameters.front().front(), numbers.at("lr"),
-                                     numbers.at("weight_decay"), numbers.at("eps"));
+                                     numbers.at("weight_decay"),
+                                     has_epsilon ? numbers.at("eps") : kAdamEpsilon);
 }
 
 using SgdKind = OptimizerKind<torch::optim::SGD, torch::optim::SGDOptions>;

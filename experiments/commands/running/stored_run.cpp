@@ -112,16 +112,24 @@ fs::path fetch_run(replay::ObjectStore& store, const replay::ObjectAddress& run,
   }
   const fs::path here = runs / key.parent_path().filename() / key.filename();
   const auto local = complete_checkpoints(here);
-  if (fs::exists(here / kExperiment) && !local.empty()
-      && local.back().updates >= *numbers.begin()) {
+  const fs::path fetched = here / ".fetched";
+  const bool has_newest =
+      fs::exists(here / kExperiment) && !local.empty() && local.back().updates >= *numbers.begin();
+  // An earlier fetch ended between the checkpoint and the files beside it.
+  const bool lacks_files =
+      has_newest && local.back().updates == *numbers.begin() && fs::exists(fetched);
+  if (has_newest && !lacks_files) {
     tell(here.string() + " already has this run's newest checkpoint");
     return here;
   }
   fs::create_directories(here / "checkpoints");
   fs::create_directories(here / "videos");
   const FolderLock lock(here, "this run");
-  const fs::path fetched = here / ".fetched";
   fetch_files(store, run, fetched);
+  if (lacks_files) {
+    take_files(fetched, here);
+    return here;
+  }
   std::string damaged;
   for (const std::int64_t number : numbers) {
     const std::string name = "checkpoints/" + std::to_string(number);

@@ -111,9 +111,6 @@ TEST_CASE("Agents have their own defaults of keys of other blocks, which a file 
   CHECK(general.replay.n_step == actors::RunConfig().replay.n_step);
   CHECK(complaint_about(kGood + "td3 { batch_size: -1 }", {}).find("td3.batch_size is -1")
         != std::string::npos);
-  CHECK(complaint_about(kGood + "ppo { } learner { publish_period: 2 }", {})
-            .find("learner.publish_period is 2; it must be 1, because ppo learns from the actions")
-        != std::string::npos);
 }
 
 TEST_CASE("An experiment on a recording has no keys for actors and survives a round trip") {
