@@ -6,7 +6,10 @@
 
 #include "tests/doctest_torch.hpp"
 
+#include <functional>
 #include <limits>
+#include <string>
+#include <utility>
 
 #include "learner/gradients/local_sgd_rule.hpp"
 #include "learner/gradients/not_finite.hpp"
@@ -185,60 +188,44 @@ TEST_CASE("A worker of central storage that skips a step does not make others wa
   CHECK(torch::equal(found[0], found[1]));
 }
 
-TEST_CASE("In a sync group, the mean covers the replicas whose gradients are finite") {
+TEST_CASE("A rule's mean covers the replicas whose gradients are finite") {
+  using Rules = std::function<UpdateRuleFactory(collectives::Communicator*)>;
   LocalParameterServer server({.workers = 1}, 10s);
-  auto group = collectives::make_thread_communicators(2, {.timeout = 10s});
-  std::vector<at::Tensor> found(2);
-  const auto errors = on_threads(2, [&](int id) {
-    auto* communicator = group[static_cast<std::size_t>(id)].get();
-    auto parameter = torch::zeros({2}, at::kDouble).requires_grad_();
-    ReplicaContext context(ReplicaAssignment{
-        .replica_id = id,
-        .num_replicas = 2,
-        .communicator = communicator,
-        .update_rule = local_parameter_server_rules(server, 0, {.communicator = communicator})});
-    const auto optimizer = context.wrap_optimizer(
-        std::make_unique<torch::optim::SGD>(std::vector<at::Tensor>{parameter}, 1.0),
-        {.skip_not_finite = 2});
-    for (int step = 0; step < 3; ++step) {
-      optimizer->zero_grad();
-      const bool spoilt = step == 2 || (step == 1 && id == 1); // first one of them, then both
-      (parameter.sum() * (spoilt ? kNan : 2.0 * (id + 1))).backward();
-      optimizer->step();
-    }
-    found[static_cast<std::size_t>(id)] = parameter.detach();
-  });
-  CHECK(errors == std::vector<std::string>(2));
-  for (const auto& parameter : found) // the mean of 2 and 4, then 2 alone, then nothing
-    CHECK(torch::equal(parameter, torch::full({2}, -5.0, at::kDouble)));
-}
-
-TEST_CASE("In synchronous steps of local SGD, the mean covers the replicas whose gradients are "
-          "finite") {
-  auto communicators = collectives::make_thread_communicators(2, {.timeout = 10s});
-  std::vector<at::Tensor> found(2);
-  const auto errors = on_threads(2, [&](int id) {
-    auto* communicator = communicators[static_cast<std::size_t>(id)].get();
-    auto parameter = torch::zeros({2}, at::kDouble).requires_grad_();
-    ReplicaContext context(
-        ReplicaAssignment{.replica_id = id,
-                          .num_replicas = 2,
-                          .communicator = communicator,
-                          .update_rule = local_sgd_rules(communicator, {.synchronous_steps = 3})});
-    const auto optimizer = context.wrap_optimizer(
-        std::make_unique<torch::optim::SGD>(std::vector<at::Tensor>{parameter}, 1.0),
-        {.skip_not_finite = 2});
-    for (int step = 0; step < 3; ++step) {
-      optimizer->zero_grad();
-      const bool spoilt = step == 2 || (step == 1 && id == 1); // first one of them, then both
-      (parameter.sum() * (spoilt ? kNan : 2.0 * (id + 1))).backward();
-      optimizer->step();
-    }
-    found[static_cast<std::size_t>(id)] = parameter.detach();
-  });
-  CHECK(errors == std::vector<std::string>(2));
-  for (const auto& parameter : found) // the mean of 2 and 4, then 2 alone, then nothing
-    CHECK(torch::equal(parameter, torch::full({2}, -5.0, at::kDouble)));
+  const std::pair<const char*, Rules> rules[] = {
+      {"a sync group",
+       [&](collectives::Communicator* communicator) {
+         return local_parameter_server_rules(server, 0, {.communicator = communicator});
+       }},
+      {"synchronous steps of local SGD", [](collectives::Communicator* communicator) {
+         return local_sgd_rules(communicator, {.synchronous_steps = 3});
+       }}};
+  for (const auto& [name, rules_of] : rules) {
+    CAPTURE(std::string(name));
+    const auto make_rules = rules_of;
+    auto communicators = collectives::make_thread_communicators(2, {.timeout = 10s});
+    std::vector<at::Tensor> found(2);
+    const auto errors = on_threads(2, [&](int id) {
+      auto* communicator = communicators[static_cast<std::size_t>(id)].get();
+      auto parameter = torch::zeros({2}, at::kDouble).requires_grad_();
+      ReplicaContext context(ReplicaAssignment{.replica_id = id,
+                                               .num_replicas = 2,
+                                               .communicator = communicator,
+                                               .update_rule = make_rules(communicator)});
+      const auto optimizer = context.wrap_optimizer(
+          std::make_unique<torch::optim::SGD>(std::vector<at::Tensor>{parameter}, 1.0),
+          {.skip_not_finite = 2});
+      for (int step = 0; step < 3; ++step) {
+        optimizer->zero_grad();
+        const bool spoilt = step == 2 || (step == 1 && id == 1); // first one of them, then both
+        (parameter.sum() * (spoilt ? kNan : 2.0 * (id + 1))).backward();
+        optimizer->step();
+      }
+      found[static_cast<std::size_t>(id)] = parameter.detach();
+    });
+    CHECK(errors == std::vector<std::string>(2));
+    for (const auto& parameter : found) // the mean of 2 and 4, then 2 alone, then nothing
+      CHECK(torch::equal(parameter, torch::full({2}, -5.0, at::kDouble)));
+  }
 }
 
 } // namespace troupe::learner
