@@ -116,6 +116,9 @@ TEST_CASE("A deterministic run that resumes with another number of shards keeps 
 TEST_CASE("A run resumes with any number of learner replicas") {
   const TemporaryFolder folder;
   auto config = free_run(3000);
+  // In rounds, each update is due to certain items. Otherwise a pause lets several replicas make
+  // all granted updates, after which the next ones might wait for more items than the run makes.
+  config.deterministic = true;
   RunResult before = play(config, folder.path());
   REQUIRE(before.error == "");
   for (const int replicas : {2, 4, 1}) {
@@ -124,7 +127,8 @@ TEST_CASE("A run resumes with any number of learner replicas") {
     config.stop.environment_steps += 1500;
     const RunResult more = play(config, folder.path(), before.checkpoint);
     REQUIRE(more.error == "");
-    CHECK(more.progress.updates > before.progress.updates);
+    // 375 steps of the agent are worth 94 updates.
+    CHECK(more.progress.updates > before.progress.updates + 80);
     before = more;
   }
 }
