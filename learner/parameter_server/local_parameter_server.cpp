@@ -96,7 +96,7 @@ public:
     if (answer.outcome == Outcome::refused || answer.outcome == Outcome::unknown)
       throw std::runtime_error("parameter server: " + answer.why);
     served_->changed.notify_all();
-    wait(lock, answer.outcome == Outcome::counted ? version_ + 1 : 0);
+    wait(lock, step_);
     receive(parameters);
     return {.version = version_,
             .staleness = answer.staleness,
@@ -113,10 +113,10 @@ public:
   }
 
 private:
-  void wait(std::unique_lock<std::mutex>& lock, std::int64_t at_least) {
+  void wait(std::unique_lock<std::mutex>& lock, std::int64_t step) {
     PullAnswer pull;
     const auto ready = [&] {
-      pull = served_->server.pull(worker_, at_least);
+      pull = served_->server.pull(worker_, step);
       return pull.ready || served_->aborted;
     };
     const bool ended = served_->changed.wait_until(lock, Clock::now() + timeout_, ready);

@@ -183,15 +183,19 @@ std::optional<PushAnswer> ParameterServer::answer_to(int worker, std::int64_t st
 
 PushAnswer ParameterServer::decide(Worker& worker, const Push& push) {
   worker.has_version = push.version;
-  if (push.version > version_)
+  const bool synchronous = options_.synchrony == Synchrony::synchronous;
+  if (push.version > version_) {
     ++counters_.rewound;
-  if (push.version > version_ && options_.synchrony == Synchrony::asynchronous)
-    return {.outcome = Outcome::rewound,
-            .why = "the server has gone back from version " + std::to_string(push.version) + " to "
-                   + std::to_string(version_)};
-  if (options_.synchrony == Synchrony::asynchronous)
-    return decide_asynchronous(push);
-  return count(worker, push);
+    if (!synchronous)
+      return {.outcome = Outcome::rewound,
+              .why = "the server has gone back from version " + std::to_string(push.version)
+                     + " to " + std::to_string(version_)};
+    // A gradient on parameters newer than those of a restarted server counts, too, and the numbers
+    // continue from it. Workers then stay in step at all servers, and no one waits for a version
+    // that existed before.
+    version_ = push.version;
+  }
+  return synchronous ? count(worker, push) : decide_asynchronous(push);
 }
 
 PushAnswer ParameterServer::decide_asynchronous(const Push& push) {
@@ -217,10 +221,7 @@ PushAnswer ParameterServer::decide_asynchronous(const Push& push) {
 }
 
 PushAnswer ParameterServer::count(Worker& worker, const Push& push) {
-  // A gradient computed on parameters newer than those of a restarted server counts, too. Each
-  // version then still has one gradient per worker, and workers with several optimizers stay in
-  // step.
-  const std::int64_t staleness = std::max<std::int64_t>(0, version_ - push.version);
+  const std::int64_t staleness = version_ - push.version;
   if (staleness > 0 || cannot_count(worker)) {
     ++counters_.dropped;
     return {.outcome = Outcome::dropped,
@@ -240,7 +241,6 @@ PushAnswer ParameterServer::count(Worker& worker, const Push& push) {
   worker.present = push.present;
   worker.rates = push.learning_rates;
   worker.counted = true;
-  worker.on_version = push.version;
   const std::int64_t before = version_;
   make_version_if_complete();
   return {.outcome = version_ > before ? Outcome::applied : Outcome::counted};
@@ -251,17 +251,10 @@ int ParameterServer::counted() const {
       std::count_if(workers_.begin(), workers_.end(), [](const auto& w) { return w->counted; }));
 }
 
-/// Returns whether the worker already has the version that is being made, or its equivalent, from
-/// an earlier server that stopped before it reached the other workers. Such a worker pushes no more
-/// gradients for it.
+/// Returns whether the worker already has the version that is being made, from an earlier server
+/// that stopped before it reached the other workers. Such a worker pushes no more gradients for it.
 bool ParameterServer::may_proceed(const Worker& worker) const {
-  if (worker.counted)
-    return false;
-  std::int64_t on = version_;
-  for (const auto& other : workers_)
-    if (other->counted)
-      on = std::max(on, other->on_version);
-  return counted() > 0 && worker.has_version > on;
+  return !worker.counted && worker.has_version > version_;
 }
 
 int ParameterServer::required() const {
@@ -354,19 +347,20 @@ std::string ParameterServer::who_is_missing() const {
   return names;
 }
 
-PullAnswer ParameterServer::pull(int worker, std::int64_t at_least) const {
+PullAnswer ParameterServer::pull(int worker, std::int64_t step) const {
   if (!has_begun())
     return {.why = "the server has no parameters yet; worker 0 provides them"};
-  // Versions are consecutive. A worker that requests a version beyond the next one got its version
-  // from an earlier server.
-  if (version_ < at_least && at_least <= version_ + 1 && !cannot_count(worker_of(worker)))
+  const Worker& state = worker_of(worker);
+  const auto answer = step > 0 ? answer_to(worker, step) : std::nullopt;
+  const bool waits = answer && answer->outcome == Outcome::counted && state.counted;
+  if (waits && !cannot_count(state))
     return {.why = "worker " + std::to_string(worker) + " waits for version "
-                   + std::to_string(at_least) + ": " + std::to_string(counted()) + " of "
+                   + std::to_string(version_ + 1) + ": " + std::to_string(counted()) + " of "
                    + std::to_string(required()) + " gradients are here; those of workers "
                    + who_is_missing() + " are not"};
   if (!options_.max_lead)
     return {.ready = true};
-  const std::int64_t clock = worker_of(worker).clock;
+  const std::int64_t clock = state.clock;
   for (std::size_t i = 0; i < workers_.size(); ++i)
     if (workers_[i]->waited_for() && clock - workers_[i]->clock > *options_.max_lead)
       return {.why = "worker " + std::to_string(worker) + " is "

@@ -164,9 +164,9 @@ public:
   /// Returns the answer to a step that the worker has already pushed, or nullopt if it has not been
   /// pushed here.
   std::optional<PushAnswer> answer_to(int worker, std::int64_t step) const;
-  /// Returns whether `worker`, which requests version `at_least` or newer, may get the parameters.
-  /// A server that has restarted from an older version sends that version.
-  PullAnswer pull(int worker, std::int64_t at_least) const;
+  /// Returns whether `worker` may get the parameters after its step `step` (0: it begins). It waits
+  /// for the version that its gradient is part of, whatever the versions of an earlier server were.
+  PullAnswer pull(int worker, std::int64_t step) const;
 
   std::int64_t version() const { return version_; }
   const at::Tensor& parameters() const { return parameters_; } // [elements], live

@@ -90,6 +90,7 @@ struct ParameterServerClient::Impl {
   void ask(Server& server, Clock::time_point now);
   void drain(Server& server);
   void take(Server& server, const wire::Envelope& answer, const Message& message);
+  void report_versions();
   void act(Server& server, wire::Answer::Need need);
   void finish(Clock::time_point begun);
   void leave(); // and briefly waits until the servers confirm it
@@ -219,6 +220,16 @@ void ParameterServerClient::Impl::take(Server& server, const wire::Envelope& ans
   server.staleness = body.staleness();
   server.rate_scale = body.rate_scale();
   server.done = true;
+  report_versions();
+}
+
+/// Lets the beats say what this worker has, also in an exchange that still waits for other servers:
+/// a server that restarted must know which versions reached the worker.
+void ParameterServerClient::Impl::report_versions() {
+  std::vector<std::int64_t> versions;
+  for (const auto& server : servers)
+    versions.push_back(server->version);
+  beats.set_step(step, std::move(versions));
 }
 
 void ParameterServerClient::Impl::drain(Server& server) {
@@ -339,16 +350,13 @@ ExchangeReport ParameterServerClient::exchange(const at::Tensor& gradient,
   my.finish(begun);
   my.gradient = nullptr;
   my.parameters = nullptr;
-  std::vector<std::int64_t> versions;
   ExchangeReport report{.version = version()};
   for (const auto& server : my.servers) {
-    versions.push_back(server->version);
     report.staleness = std::max(report.staleness, server->staleness);
     report.dropped += server->outcome == static_cast<std::uint32_t>(Outcome::dropped) ? 1 : 0;
     report.rate_scale = std::min(report.rate_scale, server->rate_scale);
     report.rewound += server->outcome == static_cast<std::uint32_t>(Outcome::rewound) ? 1 : 0;
   }
-  my.beats.set_step(my.step, std::move(versions));
   report.waited_seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   return report;
 }

@@ -45,6 +45,7 @@ struct ParameterServerHost::Impl {
   void on_join(Served& to, const wire::Envelope& head, const env::wire::Message& message);
   void on_exchange(Served& to, const wire::Envelope& head, const env::wire::Message& message);
   void on_beat(Served& to, const wire::Envelope& head);
+  void on_state(Served& to, const wire::Envelope& head, bool resting);
   void on_leave(Served& to, const wire::Envelope& head, const std::string& peer);
   std::string begin(Served& to, const wire::Envelope& head, const ServedSlice& slice,
                     const env::wire::Message& message) const;

@@ -135,19 +135,24 @@ void ParameterServerHost::Impl::on_exchange(Served& to, const wire::Envelope& he
 }
 
 void ParameterServerHost::Impl::on_beat(Served& to, const wire::Envelope& head) {
+  to.server.heartbeat(static_cast<int>(head.worker()), head.session(), Clock::now());
+  on_state(to, head, head.beat().resting());
+}
+
+/// Learns which version the worker has before it learns that the worker rests: otherwise a
+/// restarted server would not know that the others wait for a version that the worker already has.
+void ParameterServerHost::Impl::on_state(Served& to, const wire::Envelope& head, bool resting) {
   const int worker = static_cast<int>(head.worker());
-  to.server.heartbeat(worker, head.session(), Clock::now());
   if (head.step() > 0)
     to.server.set_worker_version(worker, head.session(), head.step(), head.version());
-  if (head.beat().resting())
+  if (resting)
     to.server.suspend_participation(worker, head.session(), head.step(), Clock::now());
 }
 
 void ParameterServerHost::Impl::on_leave(Served& to, const wire::Envelope& head,
                                          const std::string& peer) {
   if (head.leave().resting())
-    to.server.suspend_participation(static_cast<int>(head.worker()), head.session(), head.step(),
-                                    Clock::now());
+    on_state(to, head, true);
   else
     to.server.leave(static_cast<int>(head.worker()), head.session());
   to.parked.erase(static_cast<int>(head.worker()));
@@ -169,9 +174,8 @@ void ParameterServerHost::Impl::respond(Served& to, const wire::Envelope& head,
   const auto at = to.parked.find(worker);
   if (at == to.parked.end())
     return;
-  const bool begun = to.server.has_begun();
-  need(head, peer, begun ? wire::Answer::NOTHING : wire::Answer::PARAMETERS,
-       to.server.pull(worker, begun ? head.version() + 1 : 0).why);
+  need(head, peer, to.server.has_begun() ? wire::Answer::NOTHING : wire::Answer::PARAMETERS,
+       to.server.pull(worker, head.step()).why);
 }
 
 void ParameterServerHost::Impl::serve_parked(Served& to) {
@@ -186,8 +190,7 @@ void ParameterServerHost::Impl::serve_parked(Served& to) {
       at = to.parked.erase(at);
       continue;
     }
-    const bool waits = push && push->outcome == Outcome::counted;
-    if (!to.server.pull(worker, waits ? parked.head.version() + 1 : 0).ready) {
+    if (!to.server.pull(worker, parked.head.step()).ready) {
       ++at;
       continue;
     }

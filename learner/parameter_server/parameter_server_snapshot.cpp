@@ -76,8 +76,9 @@ TensorMap ParameterServer::snapshot() const {
     auto& mark = *header.add_workers();
     mark.set_session(worker->session);
     // A gradient that is waiting for others is not part of the snapshot; it must be sent again.
-    mark.set_last_step(worker->counted ? worker->last_step - 1 : worker->last_step);
-    mark.set_clock(worker->clock);
+    const std::int64_t waiting = worker->counted ? 1 : 0;
+    mark.set_last_step(worker->last_step - waiting);
+    mark.set_clock(worker->clock - waiting);
     mark.set_outcome(static_cast<std::uint32_t>(worker->last_answer.outcome));
     mark.set_staleness(worker->last_answer.staleness);
     mark.set_rate_scale(worker->last_answer.rate_scale);

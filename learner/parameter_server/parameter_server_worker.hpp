@@ -27,7 +27,6 @@ struct ParameterServer::Worker {
   std::uint64_t has_session = 0;
   // Synchronous: the gradient for the next version.
   bool counted = false;
-  std::int64_t on_version = 0; // version on which it was computed
   at::Tensor gradient;
   std::vector<bool> present;
   std::vector<double> rates;
