@@ -11,6 +11,7 @@
 #include <torch/optim/optimizer.h>
 
 #include "collectives/communicator.hpp"
+#include "learner/gradients/group_presence.hpp"
 #include "learner/gradients/optimizer_state.hpp"
 
 namespace troupe::learner {
@@ -102,33 +103,26 @@ private:
     numbers = there.cpu();
   }
 
-  /// A parameter without a gradient on some replicas counts as zero there; a replica without any
-  /// gradient does not count. A parameter without a gradient on all replicas remains without one.
+  /// A parameter without a gradient on all replicas remains without one.
   void average_gradients() {
     if (!communicator_)
       return;
-    const auto count = static_cast<std::int64_t>(parameters_.size());
-    auto flags = at::zeros({count + 1}, at::kLong); // the last one: has any gradient
-    for (std::int64_t i = 0; i < count; ++i)
-      if (parameters_[static_cast<std::size_t>(i)].grad().defined()) {
-        flags[i].fill_(1);
-        flags[count].fill_(1);
-      }
-    all_reduce(flags, collectives::ReduceOp::sum);
+    std::vector<bool> mine;
+    for (const auto& parameter : parameters_)
+      mine.push_back(parameter.grad().defined());
+    const auto group = presence_in_group(*communicator_, mine, parameters_.front().device());
     std::vector<at::Tensor> gradients;
-    for (std::int64_t i = 0; i < count; ++i) {
-      auto& parameter = parameters_[static_cast<std::size_t>(i)];
-      if (flags[i].item<std::int64_t>() == 0)
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (!group.anywhere[i])
         continue;
-      if (!parameter.grad().defined())
-        parameter.mutable_grad() = at::zeros_like(parameter);
-      gradients.push_back(parameter.grad());
+      if (!mine[i])
+        parameters_[i].mutable_grad() = at::zeros_like(parameters_[i]);
+      gradients.push_back(parameters_[i].grad());
     }
     average(gradients);
-    const auto counting = flags[count].item<std::int64_t>();
-    if (counting < communicator_->size())
+    if (group.factor != 1)
       for (auto& gradient : gradients)
-        gradient.mul_(static_cast<double>(communicator_->size()) / static_cast<double>(counting));
+        gradient.mul_(group.factor);
   }
 
   /// Moments that other replicas have for a parameter, and this one does not because the parameter

@@ -6,10 +6,10 @@
 #include <string>
 
 #include <ATen/ops/full.h>
-#include <ATen/ops/zeros.h>
 #include <torch/optim/optimizer.h>
 
 #include "collectives/communicator.hpp"
+#include "learner/gradients/group_presence.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -138,25 +138,17 @@ private:
     return plan_shards(sizes, static_cast<int>(servers.item<std::int64_t>()));
   }
 
-  /// Averages over the sync group. A parameter without a gradient on some replicas counts as zero
-  /// there; a replica without any gradient does not count.
+  /// Averages over the sync group, unless none of its replicas has a gradient.
   void average(std::vector<bool>& present) {
-    const auto count = static_cast<std::int64_t>(present.size());
-    auto flags = at::zeros({count + 1}, at::kInt); // the last one: has any gradient
-    auto* values = flags.mutable_data_ptr<int>();
-    std::copy(present.begin(), present.end(), values);
-    values[count] = std::find(present.begin(), present.end(), true) != present.end();
+    const auto group = presence_in_group(*options_.communicator, present, device_);
+    present = group.anywhere;
+    if (std::find(present.begin(), present.end(), true) == present.end())
+      return;
     on_device(gradient_, [&](at::Tensor& tensor) {
       options_.communicator->all_reduce(tensor, collectives::ReduceOp::mean);
     });
-    on_device(flags, [&](at::Tensor& tensor) {
-      options_.communicator->all_reduce(tensor, collectives::ReduceOp::sum);
-    });
-    for (std::size_t i = 0; i < present.size(); ++i)
-      present[i] = values[i] > 0;
-    const int replicas = options_.communicator->size();
-    if (values[count] > 0 && values[count] < replicas)
-      gradient_.mul_(static_cast<double>(replicas) / values[count]);
+    if (group.factor != 1)
+      gradient_.mul_(group.factor);
   }
 
   /// Makes a collective of the sync group where the group's network is: NCCL refuses tensors on the
