@@ -56,14 +56,16 @@ void ParameterServerHost::Impl::restore(std::uint32_t optimizer, const TensorMap
   } catch (const std::exception& e) {
     fail(path, std::string("cannot be restored: ") + e.what());
   }
-  to->saved = to->server.version();
 }
 
 void ParameterServerHost::Impl::go_on_from(const std::filesystem::path& path) {
   const auto read = snapshots_of(path, read_safetensors(path));
   const std::scoped_lock lock(mutex);
-  for (const auto& [optimizer, tensors] : read)
+  for (const auto& [optimizer, tensors] : read) {
     restore(optimizer, tensors, path);
+    Served& to = *servers.at(optimizer);
+    to.saved = to.server.version();
+  }
 }
 
 void ParameterServerHost::Impl::load(const std::vector<std::filesystem::path>& files) {
@@ -78,35 +80,42 @@ void ParameterServerHost::Impl::load(const std::vector<std::filesystem::path>& f
     for (auto& [optimizer, tensors] : snapshots_of(files[i], std::move(file)))
       read[optimizer].push_back(std::move(tensors));
   }
-  const std::scoped_lock lock(mutex);
-  for (const auto& [optimizer, parts] : read) {
-    std::vector<TensorMap> spread;
-    try {
-      spread = reshard(parts, options.shards);
-    } catch (const std::exception& e) {
-      fail(files.front().parent_path(), std::string("cannot be restored: ") + e.what());
+  {
+    const std::scoped_lock lock(mutex);
+    for (const auto& [optimizer, parts] : read) {
+      std::vector<TensorMap> spread;
+      try {
+        spread = reshard(parts, options.shards);
+      } catch (const std::exception& e) {
+        fail(files.front().parent_path(), std::string("cannot be restored: ") + e.what());
+      }
+      restore(optimizer, spread.at(static_cast<std::size_t>(options.shard)),
+              files.at(static_cast<std::size_t>(options.shard) % files.size()));
     }
-    restore(optimizer, spread.at(static_cast<std::size_t>(options.shard)),
-            files.at(static_cast<std::size_t>(options.shard) % files.size()));
   }
+  if (options.snapshot.empty())
+    return;
+  const std::scoped_lock lock(saving_mutex);
+  save_changes(); // a server that is killed now must not start without what it loaded
 }
 
 void ParameterServerHost::Impl::save_on(const std::stop_token& stop) {
-  bool failing = false;
+  std::unique_lock lock(saving_mutex);
   for (bool last = false; !last;) { // saves once more after a stop request
-    {
-      std::unique_lock lock(saving_mutex);
-      saving.wait_for(lock, stop, options.snapshot_period, [] { return false; });
-    }
+    saving.wait_for(lock, stop, options.snapshot_period, [] { return false; });
     last = stop.stop_requested();
-    try {
-      save(options.snapshot, true);
-      failing = false;
-    } catch (const std::exception& e) {
-      if (!failing)
-        options.log("parameter server " + endpoint + ": no snapshot: " + e.what());
-      failing = true;
-    }
+    save_changes();
+  }
+}
+
+void ParameterServerHost::Impl::save_changes() {
+  try {
+    save(options.snapshot, true);
+    failing = false;
+  } catch (const std::exception& e) {
+    if (!failing)
+      options.log("parameter server " + endpoint + ": no snapshot: " + e.what());
+    failing = true;
   }
 }
 

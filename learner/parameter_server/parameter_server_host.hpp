@@ -21,12 +21,12 @@ struct ParameterServerHostOptions {
   std::size_t most_bytes = std::size_t{8} << 30; // limit on the parameters of one optimizer
   std::optional<env::wire::SharedMemory> shared_memory = env::wire::SharedMemory{};
   std::optional<env::wire::ServerKeys> keys{}; // required unless the endpoint is on loopback
-  /// A safetensors file, written after every `snapshot_period` in which something changed and when
-  /// the host ends, and read when the host starts. Empty: no snapshots.
+  /// A safetensors file, written by load(), after every `snapshot_period` in which something
+  /// changed, and when the host ends. Read when the host starts. Empty: no snapshots.
   std::filesystem::path snapshot{};
   std::chrono::milliseconds snapshot_period{5'000};
   /// Receives messages for people: invalid messages, lost workers, a full disk. Called on the
-  /// host's threads.
+  /// host's threads and by load().
   std::function<void(const std::string&)> log = [](const std::string&) {};
   int shard = 0; // index of this server among the workers' servers
   int shards = 1;

@@ -63,6 +63,7 @@ struct ParameterServerHost::Impl {
   void restore(std::uint32_t optimizer, const TensorMap& tensors,
                const std::filesystem::path& path);
   void save_on(const std::stop_token& stop);
+  void save_changes(); // to the snapshot, with saving_mutex locked
   void save(const std::filesystem::path& path, bool only_changes);
 
   ParameterServerHostOptions options;
@@ -76,7 +77,8 @@ struct ParameterServerHost::Impl {
   std::atomic<std::int64_t> shared = 0;
   std::atomic<std::int64_t> snapshots = 0;
   std::condition_variable_any saving; // wakes the saver at the end
-  std::mutex saving_mutex;
+  std::mutex saving_mutex;            // held while the snapshot is written
+  bool failing = false;               // the last snapshot was not written; guarded by saving_mutex
   std::jthread saver;
   std::jthread thread; // last, because the threads use all members above
 };

@@ -172,6 +172,28 @@ TEST_CASE("A restarted server gets the parameters from its worker or continues f
   }
 }
 
+TEST_CASE("A server that dies right after loading a checkpoint restarts with what it loaded") {
+  const TemporaryFolder folder;
+  Context context;
+  const auto part = folder / "part.safetensors";
+  {
+    ParameterServerHost host(context, {.server = {.workers = 1}});
+    Worker worker(context, client_of({host.endpoint()}, 0));
+    worker.step(Problem(), 0, 32);
+    host.save(part);
+  }
+  const auto snapshot = folder / "shard.safetensors";
+  ParameterServerHost resumed(context, {.server = {.workers = 1}, .snapshot = snapshot});
+  resumed.load({part}); // as if it were killed now
+  ParameterServerHost restarted(context, {.server = {.workers = 1}, .snapshot = snapshot});
+  CHECK(restarted.version() == 1);
+  const auto before = resumed.snapshot(0), after = restarted.snapshot(0);
+  REQUIRE(before.size() == after.size());
+  for (const auto& [name, tensor] : before)
+    if (name != "header") // which describes the workers, too
+      CHECK(tensor.equal(after.at(name)));
+}
+
 TEST_CASE("A worker that falls silent is not waited for") {
   const Problem problem;
   Context context;
