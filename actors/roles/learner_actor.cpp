@@ -279,10 +279,7 @@ caf::result<ProtoBytes> report(LearnerSelf self) {
 
 void load(LearnerSelf self, const std::string& folder) {
   auto& state = self->state;
-  const auto saved = read_learner(folder, state.options.replica, state.replica->optimizer_state());
-  state.replica->load(saved.parameters, saved.optimizer);
-  state.context->on_parameters_restored();
-  state.updates = state.granted = saved.updates;
+  state.updates = state.granted = load_learner(state, folder);
   state.input = {}; // an open input would be at another position
 }
 

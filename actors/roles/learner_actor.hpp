@@ -55,7 +55,7 @@ struct LearnerOptions {
 struct LearnerWrite {
   std::filesystem::path folder;
   bool snapshot = false;   // replaces the previous one; otherwise part of a checkpoint
-  bool parameters = false; // whether to write the parameters, which are the same in all replicas
+  bool parameters = false; // whether to write the parameters; false if they are replica 0's
   learner::TensorMap parameter_tensors, optimizer_tensors;
   std::int64_t updates = 0;
   int replica = 0;

@@ -14,12 +14,20 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kParameters = "learner.safetensors";
-constexpr const char* kOptimizer = "optimizer.safetensors"; // of replica 0, and of snapshots
-constexpr const char* kWriter = "writer.txt";               // of a snapshot: replica, incarnation
+constexpr const char* kParameters = "learner";
+constexpr const char* kOptimizer = "optimizer";
+constexpr const char* kWriter = "writer.txt"; // of a snapshot: replica, incarnation
 
-std::string optimizer_name(int replica) {
-  return replica == 0 ? kOptimizer : "optimizer-" + std::to_string(replica) + ".safetensors";
+/// The files of replica 0, and those of snapshots, have no number.
+std::string part_name(const std::string& what, int replica) {
+  return what + (replica == 0 ? std::string() : "-" + std::to_string(replica)) + ".safetensors";
+}
+
+/// Returns the replica's file, or replica 0's if it has none: there were fewer replicas, or this is
+/// another replica's snapshot.
+fs::path saved_part(const fs::path& folder, const char* what, int replica) {
+  const fs::path own = folder / part_name(what, replica);
+  return fs::exists(own) ? own : folder / part_name(what, 0);
 }
 
 learner::TensorMap copies(const learner::TensorMap& tensors) {
@@ -29,12 +37,15 @@ learner::TensorMap copies(const learner::TensorMap& tensors) {
   return made;
 }
 
-void write_files(const LearnerWrite& write, const fs::path& folder, const std::string& optimizer) {
+/// `number`: the replica in the files' names.
+void write_files(const LearnerWrite& write, const fs::path& folder, int number) {
   const std::map<std::string, std::string> about{{"updates", std::to_string(write.updates)},
                                                  {"replica", std::to_string(write.replica)}};
   if (write.parameters)
-    learner::write_safetensors(folder / kParameters, write.parameter_tensors, about);
-  learner::write_safetensors(folder / optimizer, write.optimizer_tensors, about);
+    learner::write_safetensors(folder / part_name(kParameters, number), write.parameter_tensors,
+                               about);
+  learner::write_safetensors(folder / part_name(kOptimizer, number), write.optimizer_tensors,
+                             about);
 }
 
 /// Whether a later incarnation of the replica has written a snapshot.
@@ -77,7 +88,7 @@ void write_snapshot_files(const LearnerWrite& write) {
   fs::remove_all(partial);
   fs::create_directories(partial);
   std::ofstream(partial / kWriter) << write.replica << ' ' << write.incarnation << '\n';
-  write_files(write, partial, kOptimizer);
+  write_files(write, partial, 0);
   if (is_superseded(write)) { // another one was written meanwhile
     fs::remove_all(partial);
     return;
@@ -95,12 +106,14 @@ void write_snapshot_files(const LearnerWrite& write) {
 LearnerWrite captured(const LearnerState& state, const fs::path& folder, bool snapshot) {
   LearnerWrite write{.folder = folder,
                      .snapshot = snapshot,
-                     .parameters = snapshot || state.options.replica == 0,
+                     .parameters =
+                         snapshot || state.options.replica == 0 || state.context->own_parameters(),
                      .parameter_tensors = {},
                      .optimizer_tensors = copies(state.replica->optimizer_state()),
                      .updates = state.updates,
                      .replica = state.options.replica,
                      .incarnation = state.options.incarnation};
+  write.optimizer_tensors.merge(state.context->rule_state());
   if (write.parameters)
     write.parameter_tensors = copies(state.replica->parameters());
   return write;
@@ -110,29 +123,39 @@ void write_learner(const LearnerWrite& write) {
   if (write.snapshot)
     write_snapshot_files(write);
   else
-    write_files(write, write.folder, optimizer_name(write.replica));
+    write_files(write, write.folder, write.replica);
 }
 
-SavedLearner read_learner(const fs::path& folder, int replica, const learner::TensorMap& own) {
-  auto parameters = learner::read_safetensors(folder / kParameters);
-  fs::path file = folder / optimizer_name(replica);
-  if (!fs::exists(file)) // there were fewer replicas, or this is another replica's snapshot
-    file = folder / kOptimizer;
+SavedLearner read_learner(const fs::path& folder, int replica, const learner::TensorMap& own,
+                          bool own_parameters) {
+  const fs::path parameter_file = saved_part(folder, kParameters, own_parameters ? replica : 0);
+  auto parameters = learner::read_safetensors(parameter_file);
+  const fs::path file = saved_part(folder, kOptimizer, replica);
   auto optimizer = learner::read_safetensors(file);
   const auto updates = parameters.metadata.find("updates");
   if (updates == parameters.metadata.end())
-    throw std::runtime_error((folder / kParameters).string()
+    throw std::runtime_error(parameter_file.string()
                              + " does not say after how many updates it was written; it is not a "
                                "checkpoint of a run");
   const auto whose = optimizer.metadata.find("replica");
-  const bool mine = whose == optimizer.metadata.end() ? file == folder / optimizer_name(replica)
-                                                      : whose->second == std::to_string(replica);
+  const bool mine = whose == optimizer.metadata.end()
+                        ? file == folder / part_name(kOptimizer, replica)
+                        : whose->second == std::to_string(replica);
   for (const auto& [name, tensor] : own)
     if (!mine && name.starts_with("random.") && optimizer.tensors.contains(name))
       optimizer.tensors[name] = tensor;
   return {.parameters = std::move(parameters.tensors),
           .optimizer = std::move(optimizer.tensors),
           .updates = std::stoll(updates->second)};
+}
+
+std::int64_t load_learner(LearnerState& state, const fs::path& folder) {
+  auto saved = read_learner(folder, state.options.replica, state.replica->optimizer_state(),
+                            state.context->own_parameters());
+  state.context->load_rule_state(saved.optimizer, saved.updates);
+  state.replica->load(saved.parameters, saved.optimizer);
+  state.context->on_parameters_restored();
+  return saved.updates;
 }
 
 } // namespace troupe::actors

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -23,9 +24,13 @@ struct SavedLearner {
 };
 
 /// Reads the state with which a replica starts: its own part, or another replica's if it has none.
-/// In that case `own` replaces the other replica's random streams. Throws std::runtime_error naming
-/// the file.
+/// In that case `own` replaces the other replica's random streams. Parameters are replica 0's,
+/// unless the strategy's replicas have `own_parameters`. Throws std::runtime_error naming the file.
 SavedLearner read_learner(const std::filesystem::path& folder, int replica,
-                          const learner::TensorMap& own);
+                          const learner::TensorMap& own, bool own_parameters = false);
+
+/// Loads what read_learner() returns into the replica and its context. Returns the number of
+/// updates after which it was saved. Throws std::runtime_error if it does not fit.
+std::int64_t load_learner(LearnerState& state, const std::filesystem::path& folder);
 
 } // namespace troupe::actors

@@ -14,7 +14,7 @@ namespace troupe::learner {
 /// as zero there; a replica without any gradient does not count.
 struct GroupPresence {
   std::vector<bool> anywhere; // [parameter], whether any replica has a gradient
-  double factor = 1;          // turns the mean over all replicas into that over those that count
+  double factor = 1;          // the number of replicas divided by that of replicas that count
 };
 
 /// A collective of the group: all replicas must call it. `mine`: [parameter], whether this replica

@@ -6,6 +6,7 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/optim/optimizer.h>
@@ -21,6 +22,9 @@ namespace {
 constexpr std::array<const char*, 8> kMomentNames{
     "step",           "momentum_buffer", "exp_avg",  "exp_avg_sq",
     "max_exp_avg_sq", "square_avg",      "grad_avg", "sum"};
+
+/// In state(): int64 [2], the steps made and those since the last averaging.
+constexpr const char* kLocalSgdCounters = "local_sgd.counters";
 
 /// Flattens tensors of one type and device and makes one call for each such group.
 template <typename Call>
@@ -75,13 +79,31 @@ public:
     optimizer_->step();
     ++steps_;
     since_ = synchronous ? 0 : since_ + 1;
-    averaged_ = since_ == options_.period;
+    averaged_ = since_ >= options_.period;
     if (!averaged_)
       return;
     since_ = 0;
     average(parameters_);
     if (options_.average_moments)
       average_moments();
+  }
+
+  TensorMap state() override {
+    return {{kLocalSgdCounters, at::tensor(std::vector<std::int64_t>{steps_, since_}, at::kLong)}};
+  }
+
+  void load(const TensorMap& state, std::int64_t /*steps*/) override {
+    const auto found = state.find(kLocalSgdCounters);
+    if (found == state.end()) // saved by an earlier version
+      return;
+    const auto& counters = found->second;
+    if (counters.scalar_type() != at::kLong || counters.dim() != 1 || counters.size(0) != 2
+        || counters.min().item<std::int64_t>() < 0)
+      throw std::runtime_error(std::string("load: '") + kLocalSgdCounters + "' is "
+                               + c10::str(counters.scalar_type(), counters.sizes())
+                               + "; it must be two numbers of steps, as state() gives them");
+    steps_ = counters[0].item<std::int64_t>();
+    since_ = counters[1].item<std::int64_t>();
   }
 
   Metrics metrics() const override {

@@ -23,7 +23,8 @@ struct LocalSgdOptions {
 
 /// Local SGD: every replica steps its own optimizer, and every `period` steps the parameters are
 /// replaced by their mean over the replicas. All replicas must make the same number of steps.
-/// metrics() returns "averaged" (1 in a step that averaged) and "steps_since_average".
+/// metrics() returns "averaged" (1 in a step that averaged) and "steps_since_average". To resume,
+/// each replica loads its own parameters and its own state(), because they differ between averages.
 ///
 /// `communicator` must outlive the rule; it may be null for a single replica. Throws
 /// std::invalid_argument if an option is out of range.

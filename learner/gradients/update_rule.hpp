@@ -46,11 +46,11 @@ public:
   /// elsewhere, for example by servers, those values replace the loaded ones.
   virtual void on_parameters_restored() {}
 
-  /// Returns what a resumed run needs of this rule, as part of WrappedOptimizer::state().
+  /// Returns what a resumed run needs of this rule, as part of WrappedOptimizer::state() and of
+  /// ReplicaContext::rule_state().
   virtual TensorMap state() { return {}; }
-  /// Loads a WrappedOptimizer::state() that was saved after `steps` updates. Throws
-  /// std::runtime_error if it lacks what the rule needs, or if others hold the parameters and have
-  /// not been restored.
+  /// Loads one of these states, saved after `steps` updates. Throws std::runtime_error if it lacks
+  /// what the rule needs, or if others hold the parameters and have not been restored.
   virtual void load(const TensorMap& /*state*/, std::int64_t /*steps*/) {}
 
   /// Metrics of the last update: "staleness", "dropped_gradients", …

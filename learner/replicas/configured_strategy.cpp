@@ -234,6 +234,7 @@ ReplicaAssignment ConfiguredStrategy::assignment(int local_id) {
           .communicator = communicator,
           .replicas_in_sync = replicas_in_sync(options_, num_replicas()),
           .update_rule = rules(communicator, group, store.get(), id),
+          .own_parameters = options_.kind == StrategyKind::local_sgd,
           .devices = options_.devices.empty()
                          ? std::vector<at::Device>{}
                          : options_.devices[static_cast<std::size_t>(local_id)]};

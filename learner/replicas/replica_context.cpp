@@ -12,6 +12,8 @@
 namespace troupe::learner {
 namespace {
 
+const std::string kRulePrefix = "update_rule."; // in rule_state(), before the optimizer's number
+
 /// Wraps an optimizer's rule, to which the context keeps a weak reference.
 class SharedRule : public UpdateRule {
 public:
@@ -98,6 +100,28 @@ void ReplicaContext::on_parameters_restored() {
   for (const auto& rule : rules_)
     if (const auto alive = rule.lock())
       alive->on_parameters_restored();
+}
+
+TensorMap ReplicaContext::rule_state() const {
+  TensorMap all;
+  for (std::size_t i = 0; i < rules_.size(); ++i)
+    if (const auto alive = rules_[i].lock())
+      for (const auto& [name, tensor] : alive->state())
+        all[kRulePrefix + std::to_string(i) + "." + name] = tensor;
+  return all;
+}
+
+void ReplicaContext::load_rule_state(TensorMap& state, std::int64_t updates) {
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    const std::string prefix = kRulePrefix + std::to_string(i) + ".";
+    TensorMap saved;
+    for (const auto& [name, tensor] : state)
+      if (name.starts_with(prefix))
+        saved[name.substr(prefix.size())] = tensor;
+    if (const auto alive = rules_[i].lock(); alive && !saved.empty())
+      alive->load(saved, updates);
+  }
+  std::erase_if(state, [](const auto& entry) { return entry.first.starts_with(kRulePrefix); });
 }
 
 Metrics ReplicaContext::metrics() const {

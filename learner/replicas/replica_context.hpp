@@ -33,6 +33,7 @@ struct ReplicaAssignment {
   collectives::Communicator* communicator = nullptr; // the sync group's; null: no collectives
   int replicas_in_sync = 0;           // size of an update; 0: the communicator's size, or 1
   UpdateRuleFactory update_rule = {}; // empty: average over the sync group; every replica steps
+  bool own_parameters = false;        // whether parameters differ between replicas in sync
   collectives::Timeline* timeline = nullptr; // this replica's; null: nothing is recorded
   std::vector<at::Device> devices = {};      // this replica's; empty: the CPU
 };
@@ -51,7 +52,9 @@ public:
   int local_id() const { return assignment_.local_id; }
   int sync_group() const { return assignment_.sync_group; }
   int num_sync_groups() const { return assignment_.num_sync_groups; }
-  int num_replicas_in_sync() const;            // number contributing to an update
+  int num_replicas_in_sync() const; // number contributing to an update
+  /// Whether parameters differ between the replicas, so that a checkpoint needs those of each.
+  bool own_parameters() const { return assignment_.own_parameters; }
   std::uint64_t seed() const { return seed_; } // this replica's, derived from the run's seed
 
   /// device() returns the replica's first device, logical_device(i) any of them. A replica may
@@ -88,6 +91,12 @@ public:
 
   /// Call it after Replica::load(). Restores the values of parameters that servers hold.
   void on_parameters_restored();
+
+  /// rule_state() returns what the wrapped optimizers' rules need to resume, under names that begin
+  /// with "update_rule.". load_rule_state() removes such entries from a state that was saved after
+  /// `updates` updates, and loads them. If there are none, the rules start again.
+  TensorMap rule_state() const;
+  void load_rule_state(TensorMap& state, std::int64_t updates);
 
   /// Returns the metrics of the wrapped optimizers' last updates under a strategy's rule, for
   /// plotting. Over several optimizers, each metric is the maximum; "learning_rate_scale" and

@@ -40,16 +40,20 @@ inline RunResult play(const RunConfig& config, const std::filesystem::path& fold
   return run(config, folder, resume, {}, {}, stop);
 }
 
-inline void check_equal(const std::filesystem::path& a, const std::filesystem::path& b,
-                        const char* file) {
-  const auto left = learner::read_safetensors(a / file).tensors;
-  const auto right = learner::read_safetensors(b / file).tensors;
+inline void check_equal_files(const std::filesystem::path& a, const std::filesystem::path& b) {
+  const auto left = learner::read_safetensors(a).tensors;
+  const auto right = learner::read_safetensors(b).tensors;
   REQUIRE(left.size() == right.size());
   for (const auto& [name, tensor] : left) {
     INFO(name);
     REQUIRE(right.contains(name));
     CHECK(at::equal(tensor, right.at(name)));
   }
+}
+
+inline void check_equal(const std::filesystem::path& a, const std::filesystem::path& b,
+                        const char* file) {
+  check_equal_files(a / file, b / file);
 }
 
 /// Checks that a deterministic run of `whole` environment steps equals one of `half` steps that is

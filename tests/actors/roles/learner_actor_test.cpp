@@ -216,6 +216,26 @@ TEST_CASE("A replica without a part in the checkpoint loads another's state but 
                        doctest::Contains("learner.safetensors"), std::exception);
 }
 
+TEST_CASE("Replicas with their own parameters get them back, and a new one gets replica 0's") {
+  const TemporaryFolder folder;
+  for (const int replica : {0, 1, 2})
+    write_learner({.folder = folder.path(),
+                   .snapshot = false,
+                   .parameters = true,
+                   .parameter_tensors = {{"w", at::full({1}, replica)}},
+                   .optimizer_tensors = {{"m", at::ones({2})}},
+                   .updates = 9,
+                   .replica = replica});
+  fs::remove(folder / "learner-2.safetensors"); // as in a checkpoint of an earlier version
+  const auto read = [&](int replica, bool own_parameters) {
+    return read_learner(folder.path(), replica, {}, own_parameters).parameters.at("w").item<int>();
+  };
+  for (const int replica : {0, 1, 2, 3}) {
+    CHECK(read(replica, true) == (replica == 1 ? 1 : 0));
+    CHECK(read(replica, false) == 0);
+  }
+}
+
 TEST_CASE("A late snapshot of an earlier incarnation does not replace its successor's") {
   const TemporaryFolder folder;
   const auto snapshot = [&](std::int64_t updates, std::uint64_t incarnation, int replica = 0) {

@@ -133,6 +133,43 @@ TEST_CASE("A run resumes with any number of learner replicas") {
   }
 }
 
+TEST_CASE("A run with local SGD that resumes between two averages equals an uninterrupted one, and "
+          "takes other numbers of replicas") {
+  const auto config = [](std::int64_t steps, int replicas) {
+    RunConfig made = small(steps);
+    made.learner.strategy = "local_sgd local_steps=8";
+    made.learner.replicas = replicas;
+    return made;
+  };
+  const TemporaryFolder whole, parts, wider, alone;
+  const RunResult a = play(config(2400, 2), whole.path());
+  REQUIRE(a.error == "");
+  const RunResult half = play(config(1600, 2), parts.path());
+  REQUIRE(half.error == "");
+  REQUIRE(half.progress.updates % 8 != 0);
+  const RunResult b = play(config(2400, 2), parts.path(), half.checkpoint);
+  REQUIRE(b.error == "");
+  CHECK(a.progress.updates == b.progress.updates);
+  for (const char* file : {"learner.safetensors", "learner-1.safetensors", "optimizer.safetensors",
+                           "optimizer-1.safetensors"})
+    check_equal(a.checkpoint, b.checkpoint, file);
+
+  RunConfig idle = config(1600, 4); // makes no update, and saves what it has loaded
+  idle.replay.samples_per_insert = 0.001;
+  const RunResult more = play(idle, wider.path(), half.checkpoint);
+  REQUIRE(more.error == "");
+  REQUIRE(more.progress.updates == half.progress.updates);
+  check_equal(half.checkpoint, more.checkpoint, "learner.safetensors");
+  check_equal(half.checkpoint, more.checkpoint, "learner-1.safetensors");
+  check_equal_files(half.checkpoint / "learner.safetensors",
+                    more.checkpoint / "learner-3.safetensors");
+  for (const int replicas : {4, 1}) {
+    const RunResult last = play(config(2400, replicas), alone.path(), half.checkpoint);
+    REQUIRE(last.error == "");
+    CHECK(last.progress.updates == a.progress.updates);
+  }
+}
+
 TEST_CASE("Environment actors that leave and return insert under their own names") {
   const TemporaryFolder folder;
   auto config = free_run(4000);

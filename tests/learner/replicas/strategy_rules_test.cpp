@@ -262,6 +262,59 @@ TEST_CASE("Local SGD agrees at every period and drifts in between, and period 1 
   CHECK_THROWS_AS(make_local_sgd_rule(nullptr, {.period = 0}), std::invalid_argument);
 }
 
+TEST_CASE("Local SGD resumes between two averages and does not repeat its synchronous steps") {
+  const Problem problem;
+  // Trains two replicas from what they saved, unless that is empty, and returns what they save. The
+  // rule's state is part of the optimizer's or (`apart`) separate.
+  const auto run = [&](int steps, const std::vector<TensorMap>& saved, bool apart) {
+    auto communicators = collectives::make_thread_communicators(2, {.timeout = 10s});
+    std::vector<TensorMap> after(2);
+    const auto errors = on_threads(2, [&](int id) {
+      const auto index = static_cast<std::size_t>(id);
+      auto* communicator = communicators[index].get();
+      LineFit fit(id);
+      ReplicaContext context(
+          assignment(id, 2, local_sgd_rules(communicator, {.period = 4, .synchronous_steps = 3}),
+                     communicator));
+      const auto optimizer = context.wrap_optimizer(std::make_unique<torch::optim::SGD>(
+          fit.model->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9)));
+      if (!saved.empty()) {
+        const torch::NoGradGuard guard;
+        auto state = saved[index];
+        fit.model->weight.copy_(state.at("weight"));
+        fit.model->bias.copy_(state.at("bias"));
+        context.load_rule_state(state, 0);
+        optimizer->load(state);
+      }
+      for (int i = 0; i < steps; ++i)
+        fit.step(*optimizer, problem, id * 16, 16);
+      auto& state = after[index] = optimizer->state();
+      if (apart) {
+        state.erase("local_sgd.counters");
+        state.merge(context.rule_state());
+      }
+      state["weight"] = fit.model->weight.detach().clone();
+      state["bias"] = fit.model->bias.detach().clone();
+    });
+    CHECK(errors == Clean(2));
+    return after;
+  };
+  for (const bool apart : {false, true}) {
+    const auto whole = run(12, {}, apart);
+    for (const int half : {2, 5, 9}) {
+      CAPTURE(half);
+      const auto resumed = run(12 - half, run(half, {}, apart), apart);
+      for (std::size_t replica = 0; replica < 2; ++replica)
+        for (const char* name : {"weight", "bias"})
+          CHECK(resumed[replica].at(name).equal(whole[replica].at(name)));
+    }
+    CHECK_FALSE(whole[0].at("weight").equal(whole[1].at("weight")));
+  }
+  CHECK_THROWS_WITH_AS(
+      make_local_sgd_rule(nullptr)->load({{"local_sgd.counters", torch::ones({1}, at::kLong)}}, 0),
+      doctest::Contains("it must be two numbers"), std::runtime_error);
+}
+
 TEST_CASE(
     "Other parameters, another optimizer or a gradient that is not finite end the replica with "
     "an error that names them") {
