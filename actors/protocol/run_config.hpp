@@ -141,10 +141,11 @@ struct Progress {
   std::int64_t environment_steps = 0; // of the simulator's control loop
   std::int64_t agent_steps = 0;
   std::int64_t episodes = 0;
-  std::int64_t updates = 0;
-  std::int64_t inserts = 0; // items
-  std::int64_t samples = 0; // items; rows where learners have their own data
-  std::int64_t frames = 0;  // rendered since the start or the resumption
+  std::int64_t updates = 0;      // of the first replica
+  std::int64_t most_updates = 0; // of the replica with the most
+  std::int64_t inserts = 0;      // items
+  std::int64_t samples = 0;      // items; rows where learners have their own data
+  std::int64_t frames = 0;       // rendered since the start or the resumption
   std::int64_t replay_items = 0;
   std::int64_t replay_bytes = 0;         // in memory
   std::int64_t replay_disk_bytes = 0;    // steps that do not fit in memory

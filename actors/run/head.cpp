@@ -123,16 +123,16 @@ void Head::grant_learners() {
     actors_.send(learner, grant_atom_v, schedule_.updates());
 }
 
-/// Waits until all granted updates are made, but not more than `most` of them.
+/// Waits until each learner has made all granted updates, but not more than `most`.
 void Head::wait_for_learners(std::int64_t most) {
   actors_.ask_all<std::int64_t>(actors_.all(Role::learner), RunActors::Wait::patient,
                                 kRequestDeadline, "waiting for a learner", flush_atom_v, most);
 }
 
-/// Lets a single learner make only the updates that the items are worth, because the rate limiters
-/// do not hold it back during a pause. Does not ask for counters, because a learner may be unable
-/// to answer until the shards are open; the last ones are at most as high.
-void Head::hold_learner() {
+/// Lowers the learners' grants for a pause, during which the rate limiters do not hold them back.
+/// Does not ask for counters, because a learner may be unable to answer until the shards are open;
+/// the last ones are at most as high.
+void Head::hold_learners() {
   if (const auto most = schedule_.updates_before_pause(progress_); most != kAllGranted)
     for (const auto& learner : actors_.all(Role::learner))
       caf::anon_send(caf::actor_cast<LearnerActor>(learner), flush_atom_v, most);
@@ -174,7 +174,7 @@ void Head::pause() {
   actors_.ask_all<done_atom>(environments, RunActors::Wait::patient, kRequestDeadline,
                              "pausing an environment actor", grant_atom_v, std::int64_t{0},
                              std::uint64_t{0}, false);
-  hold_learner();
+  hold_learners();
   actors_.ask_all<done_atom>(actors_.all(Role::replay), RunActors::Wait::patient, kRequestDeadline,
                              "opening a shard", open_atom_v,
                              true); // insertions in flight may arrive

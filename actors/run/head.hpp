@@ -44,7 +44,7 @@ private:
   void end_training();
   void grant_learners();
   void grant_environments();
-  void hold_learner();
+  void hold_learners();
   void wait_for_learners(std::int64_t most = kAllGranted);
   void share_steps();
   void pause();

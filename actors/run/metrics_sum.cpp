@@ -188,9 +188,11 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
       now.seconds[stage] += seconds;
   }
   now.samples = before_.rows();
+  now.most_updates = now.updates;
   for (const auto& [replica, report] : learners_) {
     now.samples += report.rows();
     now.ready_batches += report.batches();
+    now.most_updates = std::max(now.most_updates, report.updates());
     if (replica == 0) {
       now.updates = std::max(now.updates, report.updates());
       now.learner.insert(report.metrics().begin(), report.metrics().end());

@@ -20,6 +20,7 @@ bool out_of_time(const RunConfig& config, const Progress& now) {
 RunSchedule::RunSchedule(const RunConfig& config, const wire::RunState& before, bool begun)
     : config_(config),
       before_(before),
+      asynchronous_(config.learner.replicas > 1 && !step_together(config)),
       environments_(config.actors.environment),
       begun_(begun),
       updates_(before.updates()),
@@ -92,18 +93,25 @@ std::int64_t RunSchedule::extend_updates(const Progress& now) {
   // All granted updates are made even after the time limit, so a slow learner gets few.
   const double fast = pace(now);
   const double most = config_.workload ? 2 : 32;
-  const bool known = now.updates > before_.updates();
+  const std::int64_t made = updates_made(now);
+  const bool known = made > before_.updates();
   const auto ahead = static_cast<std::int64_t>(fast + (known ? std::clamp(fast, 2.0, most) : most));
-  return grant(now.updates + std::min<std::int64_t>(ahead, 10'000));
+  return grant(made + std::min<std::int64_t>(ahead, 10'000));
+}
+
+/// A slow or dead first replica must not hold back replicas that do not wait for it.
+std::int64_t RunSchedule::updates_made(const Progress& now) const {
+  return asynchronous_ ? std::max(now.updates, now.most_updates) : now.updates;
 }
 
 /// Returns updates per second: the greater of the latest and the usual pace, so that a learner that
 /// becomes faster does not wait for grants.
 double RunSchedule::pace(const Progress& now) {
   if (const double passed = now.training_seconds - seen_seconds_; passed >= kPaceSeconds) {
-    latest_pace_ = std::max(0.0, static_cast<double>(now.updates - seen_updates_) / passed);
+    const std::int64_t made = updates_made(now);
+    latest_pace_ = std::max(0.0, static_cast<double>(made - seen_updates_) / passed);
     seen_seconds_ = now.training_seconds;
-    seen_updates_ = now.updates;
+    seen_updates_ = made;
   }
   return std::max(latest_pace_, now.updates_per_second);
 }
@@ -144,9 +152,16 @@ std::int64_t RunSchedule::updates_due(std::int64_t items) const {
 }
 
 std::int64_t RunSchedule::updates_before_pause(const Progress& now) const {
-  const bool by_items = config_.plays() && !config_.workload && !config_.on_policy();
-  return by_items && count(Role::learner) == 1 ? std::min(updates_, updates_due(now.inserts))
-                                               : kAllGranted;
+  if (config_.on_policy())
+    return kAllGranted;
+  if (asynchronous_) {
+    const bool awaited =
+        !config_.plays()
+        && (now.updates >= config_.stop.updates || (config_.workload && evaluation_due(now)));
+    return awaited ? kAllGranted : 0;
+  }
+  return config_.plays() && count(Role::learner) == 1 ? std::min(updates_, updates_due(now.inserts))
+                                                      : kAllGranted;
 }
 
 std::int64_t RunSchedule::steps(std::int32_t environment_actor, const Progress& now) const {

@@ -49,12 +49,15 @@ public:
 
   /// The total number of updates that learners may have made.
   std::int64_t updates() const { return updates_; }
-  /// Grants updates a little ahead of the updates made. A workload gets none beyond its next
+  /// Grants updates a little ahead of the updates made: of the first replica, or, if replicas do
+  /// not wait for each other, of the one with the most. A workload gets none beyond its next
   /// evaluation; an on-policy agent gets as many as there are items for. Never lowers updates().
   std::int64_t extend_updates(const Progress& now);
-  /// The total number of updates after which a single learner stops for a pause, unless it has made
-  /// more: as many as the items are worth. kAllGranted for several replicas, whose numbers must
-  /// agree, and for learners whose updates do not follow from samples_per_insert.
+  /// The total number of updates after which a learner stops for a pause, unless it has made more.
+  /// A single learner makes as many as the items are worth. Replicas that do not wait for each
+  /// other stop where they are (0), except at an evaluation of a workload, and at the end of a run
+  /// whose length is a number of updates. kAllGranted for replicas whose numbers must agree, and
+  /// for learners whose updates do not follow from samples_per_insert.
   std::int64_t updates_before_pause(const Progress& now) const;
   /// Called when the learners have come back with an earlier state and stand still.
   void learners_came_back(const Progress& now);
@@ -87,11 +90,13 @@ private:
   std::int64_t evaluation_clock(const Progress& now) const;
   std::int64_t updates_due(std::int64_t items) const; // by samples_per_insert
   std::int64_t grant(std::int64_t updates);
+  std::int64_t updates_made(const Progress& now) const;
   double pace(const Progress& now);
 
   const RunConfig& config_;
   wire::RunState before_;
-  int environments_; // number of actors
+  const bool asynchronous_; // replicas do not wait for each other
+  int environments_;        // number of actors
   std::optional<Ratio> ratio_;
   bool training_ = false, paused_ = true, begun_;
   std::int64_t updates_;

@@ -1,7 +1,9 @@
 #include "tests/doctest_torch.hpp"
 
 #include <atomic>
+#include <latch>
 #include <limits>
+#include <memory>
 #include <set>
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -17,10 +19,12 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::int64_t kGlobalBatch = 24;
+constexpr int kAwaitedSteps = 20;
 
 struct Behaviour {
   std::int64_t ends_after = std::numeric_limits<std::int64_t>::max(); // steps of the input
   std::int64_t spoilt_at = -1;                                        // step with NaN; -1: none
+  std::shared_ptr<std::latch> awaited = {}; // by replica 0, for replica 1's first kAwaitedSteps
 };
 
 /// A line fitted to rows that depend only on the step. Each replica takes its share of the rows.
@@ -52,7 +56,12 @@ public:
     };
   }
 
-  learner::Metrics step_fn(learner::ReplicaContext&, const learner::TensorMap& batch) override {
+  learner::Metrics step_fn(learner::ReplicaContext& context,
+                           const learner::TensorMap& batch) override {
+    if (behaviour_.awaited && context.replica_id() == 0)
+      behaviour_.awaited->wait();
+    else if (behaviour_.awaited && ++steps_ <= kAwaitedSteps)
+      behaviour_.awaited->count_down();
     optimizer_->zero_grad();
     const auto loss = (line_(batch.at("x")) - batch.at("y")).square().mean();
     loss.backward();
@@ -86,6 +95,7 @@ public:
 
 private:
   Behaviour behaviour_;
+  int steps_ = 0;
   torch::nn::Linear line_{3, 1};
   std::unique_ptr<learner::WrappedOptimizer> optimizer_;
 };
@@ -215,6 +225,18 @@ TEST_CASE("A run on data with parameter servers ends and saves the servers' stat
   CHECK(result.progress.updates == 150);
   CHECK(result.progress.learner.contains("staleness_mean"));
   CHECK(std::filesystem::exists(result.checkpoint / "servers" / "shard-0.safetensors"));
+}
+
+TEST_CASE(
+    "Replicas that do not wait for each other continue without a slow first one, and all make "
+    "the run's updates") {
+  auto config = on_data(30, 2, {.awaited = std::make_shared<std::latch>(kAwaitedSteps)});
+  config.learner.strategy = "parameter_server";
+  const TemporaryFolder folder;
+  const auto result = play(config, folder.path());
+  REQUIRE(result.error == "");
+  CHECK(result.progress.updates == 30);
+  CHECK(result.progress.samples == 2 * 30 * kGlobalBatch);
 }
 
 TEST_CASE("A data error in one replica ends the run with its message") {

@@ -160,6 +160,26 @@ TEST_CASE("Queue lengths are sums over the living actors") {
   CHECK(now.waiting_samples == 6);
 }
 
+TEST_CASE("Updates are counted for the first replica, and for the replica with the most") {
+  wire::RunState before;
+  before.set_updates(50);
+  MetricsSum sum(before);
+  CHECK(sum.progress(0.1, true).most_updates == 50);
+  wire::LearnerReport learner;
+  learner.set_replica(1);
+  learner.set_updates(90);
+  sum.add(learner);
+  Progress now = sum.progress(0.1, true);
+  CHECK(now.updates == 50);
+  CHECK(now.most_updates == 90);
+  learner.set_replica(0);
+  learner.set_updates(70);
+  sum.add(learner);
+  now = sum.progress(0.1, true);
+  CHECK(now.updates == 70);
+  CHECK(now.most_updates == 90);
+}
+
 TEST_CASE("A resumed run's counters continue from its checkpoint") {
   wire::RunState before;
   before.set_agent_steps(1000);

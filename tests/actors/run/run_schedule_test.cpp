@@ -273,6 +273,47 @@ TEST_CASE("For a pause one learner stops after the updates that the items are wo
   CHECK(several.updates_before_pause(now) == kAllGranted);
 }
 
+TEST_CASE(
+    "Replicas that do not wait for each other get updates ahead of the fastest, and stop where "
+    "they are for a pause") {
+  auto config = schedule_config();
+  config.learner.replicas = 2;
+  Progress now;
+  now.inserts = 200;
+  now.updates = 10;
+  now.most_updates = 500;
+  for (const char* strategy : {"parameter_server", "backup_workers backup_workers=1"}) {
+    CAPTURE(strategy);
+    config.learner.strategy = strategy;
+    RunSchedule schedule(config, {});
+    CHECK(schedule.extend_updates(now) == 502);
+    CHECK(schedule.updates_before_pause(now) == 0);
+  }
+  config.learner.strategy = "multi_worker";
+  RunSchedule together(config, {});
+  CHECK(together.extend_updates(now) == 12);
+  CHECK(together.updates_before_pause(now) == kAllGranted);
+}
+
+TEST_CASE("On data, replicas that do not wait for each other all reach an evaluation and the end") {
+  auto config = schedule_config();
+  config.workload = [] { return nullptr; };
+  config.learner.replicas = 2;
+  config.learner.strategy = "parameter_server";
+  config.evaluation.period = 50;
+  config.stop.updates = 70;
+  RunSchedule schedule(config, {});
+  Progress now;
+  now.updates = 40; // a checkpoint
+  CHECK(schedule.updates_before_pause(now) == 0);
+  now.updates = 50;
+  CHECK(schedule.updates_before_pause(now) == kAllGranted);
+  schedule.evaluated(now);
+  CHECK(schedule.updates_before_pause(now) == 0);
+  now.updates = 70;
+  CHECK(schedule.updates_before_pause(now) == kAllGranted);
+}
+
 TEST_CASE("Evaluations occur at multiples of their period, and steps or minutes end a run") {
   auto config = schedule_config();
   config.stop.minutes = 2;
