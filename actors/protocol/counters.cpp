@@ -29,6 +29,8 @@ void check_counters(const wire::RunState& state) {
   check_counter("inserts", state.inserts());
   check_counter("samples", state.samples());
   check_counter("rows", state.rows());
+  check_counter("due_from_items", state.due_from_items());
+  check_counter("due_from_updates", state.due_from_updates());
   check_seconds("training_seconds", state.training_seconds());
   check_seconds("processor_seconds", state.processor_seconds());
 }

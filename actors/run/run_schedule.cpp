@@ -24,6 +24,8 @@ RunSchedule::RunSchedule(const RunConfig& config, const wire::RunState& before, 
       environments_(config.actors.environment),
       begun_(begun),
       updates_(before.updates()),
+      due_from_items_(before.due_from_items()),
+      due_from_updates_(before.due_from_updates()),
       lane_steps_(before.lane_steps()),
       next_evaluation_(before.next_evaluation() > 0 ? before.next_evaluation()
                                                     : config.evaluation.period),
@@ -37,6 +39,12 @@ RunSchedule::RunSchedule(const RunConfig& config, const wire::RunState& before, 
       && before.error_buffer_configured() == config.replay.error_buffer)
     ratio_ = Ratio{.samples_per_insert = before.samples_per_insert(),
                    .error_buffer = before.error_buffer()};
+  if (config.in_rounds() && config.plays() && !config.on_policy())
+    if (const auto items = items_of_rounds(before.inserts());
+        updates_due(items) != before.updates()) { // other settings, which apply to new items only
+      due_from_items_ = items;
+      due_from_updates_ = before.updates();
+    }
   const auto period = config.evaluation.period;
   if (period <= 0)
     return;
@@ -135,20 +143,28 @@ std::int64_t RunSchedule::finish_round(const Progress& now) {
     return extend_updates(now);
   if (!config_.plays())
     return grant(now.updates + kRoundUpdates);
+  return grant(updates_due(items_of_rounds(now.inserts)));
+}
+
+/// Returns the number of items that the rounds so far have completed. `inserts`: those counted, if
+/// counts_items().
+std::int64_t RunSchedule::items_of_rounds(std::int64_t inserts) const {
   if (counts_items())
-    return grant(updates_due(now.inserts));
+    return inserts;
   const learner::Storage storage = config_.agent->storage();
   const bool sequences = storage.sequence_steps > 0;
   const std::int64_t length = sequences ? storage.sequence_steps : config_.replay.n_step;
   const std::int64_t period = sequences ? storage.sequence_period : 1;
-  return grant(updates_due(lanes() * (std::max<std::int64_t>(0, lane_steps_ - length) / period)));
+  return lanes() * (std::max<std::int64_t>(0, lane_steps_ - length) / period);
 }
 
 std::int64_t RunSchedule::updates_due(std::int64_t items) const {
   const double ratio = ratio_ ? ratio_->samples_per_insert : config_.replay.samples_per_insert;
-  const auto ready = std::max<std::int64_t>(0, items - config_.replay.minimum_items);
-  return static_cast<std::int64_t>(static_cast<double>(ready) * ratio
-                                   / static_cast<double>(config_.agent->batch_size()));
+  const auto from = std::max(due_from_items_, config_.replay.minimum_items);
+  const auto ready = std::max<std::int64_t>(0, items - from);
+  return due_from_updates_
+         + static_cast<std::int64_t>(static_cast<double>(ready) * ratio
+                                     / static_cast<double>(config_.agent->batch_size()));
 }
 
 std::int64_t RunSchedule::updates_before_pause(const Progress& now) const {
@@ -213,6 +229,8 @@ void RunSchedule::write(wire::RunState& state) const {
     state.set_updates(updates_);
   state.set_next_evaluation(next_evaluation_);
   state.set_lane_steps(lane_steps_);
+  state.set_due_from_items(due_from_items_);
+  state.set_due_from_updates(due_from_updates_);
   const int actors = count(Role::environment);
   if (actors != role_count(config_, Role::environment)) {
     state.set_environments(actors);

@@ -88,6 +88,7 @@ public:
 private:
   std::int64_t lanes() const; // environments over all environment actors
   std::int64_t evaluation_clock(const Progress& now) const;
+  std::int64_t items_of_rounds(std::int64_t inserts) const;
   std::int64_t updates_due(std::int64_t items) const; // by samples_per_insert
   std::int64_t grant(std::int64_t updates);
   std::int64_t updates_made(const Progress& now) const;
@@ -101,6 +102,7 @@ private:
   bool training_ = false, paused_ = true, begun_;
   std::int64_t updates_;
   std::int64_t samples_from_ = 0, updates_from_ = 0; // when the learners last stood still
+  std::int64_t due_from_items_, due_from_updates_;   // counts from which updates_due() counts
   std::int64_t inserts_seen_ = 0;
   std::int64_t lane_steps_;      // granted to each environment, in rounds
   std::int64_t next_evaluation_; // environment steps, or updates

@@ -170,6 +170,24 @@ TEST_CASE("A run with local SGD that resumes between two averages equals an unin
   }
 }
 
+TEST_CASE(
+    "A deterministic run that resumes with another samples_per_insert neither bursts nor waits") {
+  const TemporaryFolder folder;
+  auto config = small(3000);
+  const RunResult before = play(config, folder.path());
+  REQUIRE(before.error == "");
+  config.stop.environment_steps = 4500;
+  for (const double ratio : {16.0, 4.0}) {
+    CAPTURE(ratio);
+    config.replay.samples_per_insert = ratio;
+    const TemporaryFolder other;
+    const RunResult more = play(config, other.path(), before.checkpoint);
+    REQUIRE(more.error == "");
+    const auto made = static_cast<double>(more.progress.updates - before.progress.updates);
+    CHECK(made == doctest::Approx(375 * ratio / 32).epsilon(0.1)); // 375 steps of the agent
+  }
+}
+
 TEST_CASE("Environment actors that leave and return insert under their own names") {
   const TemporaryFolder folder;
   auto config = free_run(4000);

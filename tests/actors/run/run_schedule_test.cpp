@@ -238,6 +238,44 @@ TEST_CASE("Rounds grant updates for the items that are complete") {
   CHECK(resumed.begin_round() == 8);
 }
 
+TEST_CASE("Rounds that resume with other replay settings apply them to new items only") {
+  auto config = schedule_config();
+  config.deterministic = true;
+  RunSchedule first(config, {});
+  const auto play_round = [](RunSchedule& schedule) {
+    schedule.begin_round(); // completes 48 items
+    return schedule.finish_round({});
+  };
+  for (int i = 0; i < 4; ++i)
+    play_round(first);
+  wire::RunState saved;
+  first.write(saved);
+  REQUIRE(saved.updates() == 15);
+  const auto next = [&](const RunConfig& changed) {
+    RunSchedule schedule(changed, saved);
+    return play_round(schedule);
+  };
+  CHECK(next(config) == 27); // 8/32 of all 210 items beyond the first 100
+  auto other = config;
+  other.agent = learner::make_d4pg_agent({.batch_size = 64});
+  CHECK(next(other) == 15 + 6);
+  other = config;
+  other.replay.minimum_items = 190;
+  CHECK(next(other) == 15 + 5);
+  other = config;
+  other.replay.samples_per_insert = 32;
+  CHECK(next(other) == 15 + 48);
+  other.replay.samples_per_insert = 5;
+  CHECK(next(other) == 15 + 7);
+  RunSchedule slower(other, saved);
+  play_round(slower);
+  wire::RunState later;
+  slower.write(later);
+  RunSchedule resumed(other, later);
+  CHECK(play_round(slower) == 15 + 15); // 5/32 of 96 items
+  CHECK(play_round(resumed) == 15 + 15);
+}
+
 TEST_CASE("With hindsight, rounds grant updates for the items that exist") {
   auto config = schedule_config();
   config.deterministic = true;
