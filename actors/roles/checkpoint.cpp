@@ -295,6 +295,13 @@ void remove_surplus(const fs::path& checkpoints, int keep, int keep_best) {
       remove_checkpoint(checkpoints / std::to_string(scored[i].updates));
 }
 
+fs::path set_damaged_aside(const fs::path& checkpoint) {
+  const fs::path aside = checkpoint.string() + ".damaged";
+  fs::remove_all(aside);
+  fs::rename(checkpoint, aside);
+  return aside;
+}
+
 std::vector<fs::path> saved_shards(const fs::path& replay) {
   std::vector<fs::path> shards;
   const std::string name = "shard-";

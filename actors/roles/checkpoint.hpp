@@ -60,6 +60,12 @@ std::vector<ScoredCheckpoint> scored_checkpoints(const std::filesystem::path& ch
 /// complete.
 void remove_surplus(const std::filesystem::path& checkpoints, int keep, int keep_best);
 
+/// Renames a damaged checkpoint to `<updates>.damaged`, which no reader takes for a checkpoint.
+/// Replaces an earlier folder of that name. Under its own name it would count as the newest one
+/// when the run resumes from an older one, and remove_surplus() would remove new ones. Returns the
+/// new path.
+std::filesystem::path set_damaged_aside(const std::filesystem::path& checkpoint);
+
 /// Returns the folders replay/shard-0, shard-1, ... of a checkpoint, in order. Throws if one is
 /// missing.
 std::vector<std::filesystem::path> saved_shards(const std::filesystem::path& replay);

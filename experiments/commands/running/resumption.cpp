@@ -60,12 +60,18 @@ namespace {
 
 fs::path sound_checkpoint(const fs::path& run, const actors::RunConfig& config) {
   clear_remains(run / "checkpoints");
-  fs::path found =
+  const CheckpointFolder found =
       find_sound_checkpoint(run, verify_checkpoint, [](const std::string& what) {
         std::fprintf(stderr, "troupe: %s; continuing from the one before it\n", what.c_str());
-      }).path;
-  check_with_checkpoint(config, found);
-  return found;
+      });
+  check_with_checkpoint(config, found.path);
+  for (const CheckpointFolder& one : complete_checkpoints(run)) {
+    if (one.updates > found.updates) { // damaged
+      std::fprintf(stderr, "troupe: the damaged checkpoint is now %s\n",
+                   actors::set_damaged_aside(one.path).c_str());
+    }
+  }
+  return found.path;
 }
 
 } // namespace

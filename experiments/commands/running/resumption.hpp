@@ -21,9 +21,9 @@ struct Resumption {
 void check_changes(const Experiment& before, const Experiment& after);
 
 /// Finds the newest undamaged checkpoint of a run that continues as `after`, planned as `config`.
-/// Reports damaged ones on standard error. If keys have changed, writes the new config.textproto
-/// and keeps the old one next to it. Leaves the folder unchanged if find_sound_checkpoint() or
-/// actors::check_resumption() throws.
+/// Reports damaged ones on standard error and sets them aside (actors::set_damaged_aside()). If
+/// keys have changed, writes the new config.textproto and keeps the old one next to it. Leaves the
+/// folder unchanged if find_sound_checkpoint() or actors::check_resumption() throws.
 Resumption prepare_resumption(const RunFolder& folder, const Experiment& before,
                               const Experiment& after, const actors::RunConfig& config);
 

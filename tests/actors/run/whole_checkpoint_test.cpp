@@ -357,6 +357,26 @@ TEST_CASE("A return recorded later is sealed and decides which checkpoint is kep
                        std::runtime_error);
 }
 
+TEST_CASE("A damaged checkpoint that is set aside displaces no newer ones") {
+  const TemporaryFolder folder;
+  Parts parts;
+  parts.grow();
+  for (int damages = 0; damages < 2; ++damages) {
+    parts.write(folder.path(), 12, 1, 0, 10);
+    parts.write(folder.path(), 20, 1, 0, 10);
+    overwrite(folder / "20/learner.safetensors", "");
+    CHECK(set_damaged_aside(folder / "20") == folder / "20.damaged");
+    CHECK(fs::exists(folder / "20.damaged/manifest.json"));
+    parts.write(folder.path(), 13, 2, 12, 1); // keeps only the newest
+    CHECK(newest_value(folder.path()) == 2);
+    clear_checkpoint_remains(folder.path());
+    const auto left = scored_checkpoints(folder.path());
+    REQUIRE(left.size() == 1);
+    CHECK(left[0].updates == 13);
+    CHECK(fs::exists(folder / "20.damaged/manifest.json"));
+  }
+}
+
 TEST_CASE("A checkpoint that replaces one of as many updates keeps its score") {
   const TemporaryFolder folder;
   Parts parts;

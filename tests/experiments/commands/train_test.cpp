@@ -122,7 +122,9 @@ TEST_CASE(
     CHECK(outcome.exit_code == 0);
     CHECK(has(outcome.output, part));
     CHECK(has(outcome.output, "continuing from the one before it"));
-    fs::remove_all(newer);
+    CHECK(has(outcome.output, "999999.damaged"));
+    CHECK(fs::exists(newer.string() + ".damaged/manifest.json"));
+    CHECK(find_checkpoint(place.only_run()).updates < 999'999);
   }
 }
 
