@@ -268,7 +268,7 @@ using MetricsActor = caf::typed_actor<
 /// makes it complete.
 using CheckpointerActor = caf::typed_actor<
     caf::reacts_to<subscribe_atom, std::uint8_t, std::int32_t, caf::actor>,
-    // a checkpoint that needs this actor fails
+    // a checkpoint that still needs this actor fails
     caf::reacts_to<lost_atom, std::uint8_t, std::int32_t>,
     caf::reacts_to<load_atom, std::string>, // the checkpoint from which the run continues
     // runs folder, RunState; answered when all state is captured and the run may continue

@@ -14,6 +14,7 @@ using CheckpointerSelf = CheckpointerActor::stateful_pointer<CheckpointerState>;
 
 void end(CheckpointerState& state, const caf::error& failure) {
   state.complete.clear();
+  state.missing.clear();
   state.failure = failure;
   ++state.serial; // later answers are ignored
   std::error_code ignored;
@@ -29,7 +30,6 @@ void end(CheckpointerState& state, const caf::error& failure) {
 }
 
 void on_committed(CheckpointerState& state, const caf::error& problem) {
-  state.committing = false;
   std::error_code ignored;
   if (!problem || fs::exists(state.complete / "manifest.json", ignored))
     state.last = state.complete;
@@ -38,8 +38,7 @@ void on_committed(CheckpointerState& state, const caf::error& problem) {
 
 /// Commits on a separate thread, because it reads every file once for its checksum.
 void commit(CheckpointerSelf self) {
-  auto& state = self->state;
-  state.committing = true;
+  const auto& state = self->state;
   const auto worker = self->spawn<caf::detached>(
       [partial = state.partial, complete = state.complete, manifest = state.manifest,
        options = state.options](caf::event_based_actor* thread) -> caf::behavior {
@@ -63,10 +62,12 @@ void commit(CheckpointerSelf self) {
 template <class Wanted, class Ask, class Then>
 void ask_parts(CheckpointerSelf self, Wanted wanted, Ask ask, Then then) {
   auto& state = self->state;
-  state.missing = 0;
   const std::uint64_t serial = ++state.serial; // answers to an earlier, failed request are ignored
-  const auto answered = [self, serial, then] {
-    if (serial == self->state.serial && --self->state.missing == 0)
+  const auto answered = [self, serial, then](const auto& key) {
+    if (serial != self->state.serial)
+      return;
+    self->state.missing.erase(key);
+    if (self->state.missing.empty())
       then(self);
   };
   const auto failed = [self, serial](caf::error& error) {
@@ -75,19 +76,23 @@ void ask_parts(CheckpointerSelf self, Wanted wanted, Ask ask, Then then) {
   };
   for (const auto& [key, who] : state.parts)
     if (wanted(key.first)) {
-      ++state.missing;
-      ask(key, who).then([answered](done_atom) { answered(); }, failed);
+      state.missing.insert(key);
+      ask(key, who).then([answered, key = key](done_atom) { answered(key); }, failed);
     }
-  if (state.missing == 0)
+  if (state.missing.empty())
     then(self);
+}
+
+/// Whether actors of this role write what they have captured while the run continues. The others
+/// have written it when they answer.
+bool writes_later(const CheckpointerState& state, Role role) {
+  return role == Role::learner || (role == Role::replay && state.options.with_replay);
 }
 
 void on_captured(CheckpointerSelf self) {
   std::exchange(self->state.capturing, {})->deliver(done_atom_v);
-  const bool replay = self->state.options.with_replay;
   ask_parts(
-      self,
-      [replay](Role role) { return role == Role::learner || (replay && role == Role::replay); },
+      self, [self](Role role) { return writes_later(self->state, role); },
       [self](const auto&, const caf::actor& who) {
         return self->request(who, kWriteDeadline, written_atom_v);
       },
@@ -127,12 +132,12 @@ CheckpointerActor::behavior_type checkpointer_actor(CheckpointerSelf self,
       },
       [self](lost_atom, std::uint8_t role, std::int32_t index) {
         auto& state = self->state;
-        const bool needed = state.parts.erase({static_cast<Role>(role), index}) > 0
-                            && static_cast<Role>(role) != Role::evaluator;
-        if (needed && !state.complete.empty() && !state.committing)
-          end(state, caf::make_error(Fault::lost, std::string(role_name(static_cast<Role>(role)))
-                                                      + " actor " + std::to_string(index)
-                                                      + " died meanwhile"));
+        const std::pair key{static_cast<Role>(role), index};
+        const bool known = state.parts.erase(key) > 0;
+        const bool has_more = state.capturing && writes_later(state, key.first);
+        if (known && (has_more || state.missing.contains(key)))
+          end(state, caf::make_error(Fault::lost, std::string(role_name(key.first)) + " actor "
+                                                      + std::to_string(index) + " died meanwhile"));
       },
       [self](load_atom, const std::string& checkpoint) { self->state.last = checkpoint; },
       [self](save_atom, const std::string& folder,

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,9 +31,8 @@ struct CheckpointerState {
   std::filesystem::path last; // newest complete one of this line of the run; may be empty
   // The checkpoint that is being written.
   std::filesystem::path partial, complete;
-  bool committing = false; // on another thread, after all parts are in their files
   wire::Manifest manifest;
-  std::size_t missing = 0;
+  std::set<std::pair<Role, std::int32_t>> missing; // parts that are not captured or written yet
   std::uint64_t serial = 0;
   std::optional<caf::typed_response_promise<done_atom>> capturing;
   std::vector<caf::typed_response_promise<std::string>> waiting; // for the complete one

@@ -124,7 +124,8 @@ void Lifecycle::bring_up_to_date(const ActorKey& key) {
   if (role == Role::learner) {
     learners_came_back_ = true;
     if (!context_.config.on_policy()) // otherwise the head grants as many as there are items for
-      actors_.send(actors_.at(key), grant_atom_v, schedule_.updates());
+      actors_.send(actors_.at(key), grant_atom_v,
+                   schedule_.training() ? schedule_.updates() : 0); // 0: it only publishes
   }
   context_.log("info", actor_name(key) + (actors_.incarnation(key) > 0 ? " is back" : " started"));
 }

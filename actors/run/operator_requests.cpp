@@ -158,9 +158,9 @@ std::string OperatorRequests::hold(bool paused) {
 
 /// Starts a checkpoint; the request is done when it is complete.
 std::string OperatorRequests::write_checkpoint(Request& request, std::string& done) {
-  if (!request.begun) {
-    request.begun = true;
+  if (!request.begun || checkpoints_.interrupted()) {
     training_.begin_checkpoint();
+    request.begun = true; // not earlier: after a death the request begins again
     return {};
   }
   if (checkpoints_.problem().empty())

@@ -144,8 +144,9 @@ public:
   /// `one_step`: an actor that does not answer within the step is an error. `patient`: for actors
   /// that may wait for data or lack processor time. One that is alive is asked again after each
   /// step, and the time so far is logged; only once the run stops or has stalled, a step without an
-  /// answer is an error. The actors must accept repetitions of the request.
-  enum class Wait : std::uint8_t { one_step, patient };
+  /// answer is an error. The actors must accept repetitions of the request. `uninterrupted`: like
+  /// one_step, but no death ends it, because the actor answers in any case.
+  enum class Wait : std::uint8_t { one_step, patient, uninterrupted };
   /// Like ask(), for several actors at once.
   template <class Answer, class... Args>
   std::vector<Answer> ask_all(const std::vector<caf::actor>& to, Wait wait,
@@ -269,7 +270,8 @@ std::vector<Answer> RunActors::ask_all(const std::vector<caf::actor>& to, Wait w
   asking_ = what;
   const std::unique_ptr<std::string, void (*)(std::string*)> asked(
       &asking_, [](std::string* text) { text->clear(); });
-  const bool interruptible = !context_.config.in_rounds() || asks_evaluator(to);
+  const bool interruptible =
+      wait != Wait::uninterrupted && (!context_.config.in_rounds() || asks_evaluator(to));
   int logged = 0;
   while (missing > 0 && !problem) {
     take_messages(kPoll);

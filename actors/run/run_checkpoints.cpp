@@ -55,7 +55,14 @@ bool RunCheckpoints::due() {
                             "raise checkpoint.minutes or use a faster disk");
     restart_clock();
   }
-  return !writing_ && (by_clock || wanted_);
+  return !writing() && (by_clock || wanted_ || interrupted_);
+}
+
+bool RunCheckpoints::writing() const {
+  return writing_ || std::any_of(parts_.begin(), parts_.end(), [this](const auto& part) {
+           const auto& [key, incarnation] = part.first;
+           return actors_.incarnation(key) == incarnation; // otherwise it died
+         });
 }
 
 void RunCheckpoints::capture(wire::RunState state) {
@@ -64,9 +71,11 @@ void RunCheckpoints::capture(wire::RunState state) {
     state.set_evaluation_return(unsaved_evaluation_->first);
     state.set_evaluation_updates(unsaved_evaluation_->second);
   }
-  actors_.ask<done_atom>(actors_.checkpointer(), 4 * kRequestDeadline, "writing a checkpoint",
-                         save_atom_v, folder().string(), encode(state));
-  unsaved_evaluation_.reset();
+  captured_evaluation_ = unsaved_evaluation_;
+  // Not interrupted, because the checkpointer knows whether it needs the actor that has died.
+  actors_.ask_all<done_atom>({caf::actor_cast<caf::actor>(actors_.checkpointer())},
+                             RunActors::Wait::uninterrupted, 4 * kRequestDeadline,
+                             "writing a checkpoint", save_atom_v, folder().string(), encode(state));
 }
 
 void RunCheckpoints::begin(wire::RunState state) {
@@ -77,31 +86,43 @@ void RunCheckpoints::begin(wire::RunState state) {
     writing_ = actors_.request<std::string>(
         actors_.checkpointer(), kWriteDeadline,
         [this](const std::string& path, const caf::error& error) {
-          on_written(path, error ? explain(context_.system, error) : "");
+          writing_.reset();
+          if (error) // of Fault::failed: for example a full disk, which a repetition would not help
+            on_failed(explain(context_.system, error), !(error == Fault::failed));
+          else
+            on_complete(path);
         },
         written_atom_v);
   } catch (const RunFailed& e) {
-    on_written("", e.what());
+    on_failed(e.what(), false);
+  } catch (const ActorLost&) {
+    watch_parts();
+    throw;
   }
-  wanted_ = false;
+  wanted_ = interrupted_ = false;
   restart_clock();
+}
+
+/// Makes writing() true until all actors have written their parts of a failed checkpoint.
+void RunCheckpoints::watch_parts() {
+  for (const Role role : {Role::replay, Role::learner})
+    for (const ActorKey& key : actors_.keys(role)) {
+      const std::pair part{key, actors_.incarnation(key)};
+      parts_[part] = actors_.request<done_atom>(
+          actors_.at(key), kWriteDeadline,
+          [this, part](const done_atom&, const caf::error&) { parts_.erase(part); },
+          written_atom_v);
+    }
 }
 
 /// Whether that checkpoint succeeds makes no difference.
 void RunCheckpoints::await_interrupted() {
-  std::size_t missing = 0;
-  std::vector<PendingRequest> requests;
-  const auto answered = [&missing](const auto&, const caf::error&) { --missing; };
-  const auto expect = [&](PendingRequest request) {
-    requests.push_back(std::move(request));
-    ++missing;
-  };
-  expect(actors_.request<std::string>(actors_.checkpointer(), kWriteDeadline, answered,
-                                      written_atom_v));
-  for (const Role role : {Role::replay, Role::learner})
-    for (const auto& who : actors_.all(role))
-      expect(actors_.request<done_atom>(who, kWriteDeadline, answered, written_atom_v));
-  while (missing > 0) {
+  bool ended = false;
+  const PendingRequest end = actors_.request<std::string>(
+      actors_.checkpointer(), kWriteDeadline,
+      [&ended](const std::string&, const caf::error&) { ended = true; }, written_atom_v);
+  watch_parts();
+  while (!ended || writing()) {
     actors_.take_messages(kPoll);
     if (!actors_.lost().empty())
       throw ActorLost();
@@ -119,18 +140,22 @@ std::string RunCheckpoints::write(wire::RunState state) {
 void RunCheckpoints::on_complete(const std::string& path) {
   newest_ = path;
   written_ = Clock::now();
+  best_returns_.reset();
+  if (unsaved_evaluation_ == captured_evaluation_)
+    unsaved_evaluation_.reset();
   if (copies_)
     copies_->offer(path);
 }
 
-void RunCheckpoints::on_written(const std::string& path, const std::string& problem) {
-  writing_.reset();
-  if (problem.empty())
-    return on_complete(path);
+void RunCheckpoints::on_failed(const std::string& problem, bool interrupted) {
+  interrupted_ = interrupted;
+  best_returns_.reset();
   problem_ = problem;
+  watch_parts();
   on_failure_(problem);
-  context_.log("error", problem + "; training continues; the last complete checkpoint is "
-                            + (newest_.empty() ? "none" : newest_));
+  context_.log("error",
+               problem + (interrupted ? "; the checkpoint is repeated" : "; training continues")
+                   + "; the last complete checkpoint is " + (newest_.empty() ? "none" : newest_));
 }
 
 double RunCheckpoints::age_seconds() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,17 +21,21 @@ public:
   RunCheckpoints(const RunContext& context, RunActors& actors,
                  std::function<void(const std::string&)> on_failure);
 
-  /// Whether a checkpoint is due, by the clock or as one of the best evaluations, and may begin.
-  /// The first one of a new run is due after 15 seconds at the latest, so that a run whose head
-  /// dies early can be resumed. Warns if one is late because the previous one is still being
-  /// written.
+  /// Whether a checkpoint is due, by the clock, as one of the best evaluations or because a death
+  /// interrupted the last one, and may begin. The first one of a new run is due after 15 seconds at
+  /// the latest, so that a run whose head dies early can be resumed. Warns if one is late because
+  /// the previous one is still being written.
   bool due();
-  bool writing() const { return writing_.has_value(); }
+  /// Whether a checkpoint, or a part of a failed one, is being written. Actors write one at a time.
+  bool writing() const;
   /// Asks all actors to capture their state, which must not change meanwhile. Writing finishes
-  /// while the run continues; a failure is logged.
+  /// while the run continues; a failure is logged. Throws ActorLost if a death prevents the
+  /// capture.
   void begin(wire::RunState state);
+  /// Whether an actor died while the last checkpoint was being written.
+  bool interrupted() const { return interrupted_; }
   /// Captures the state and waits until the checkpoint is complete. Returns its path. First waits
-  /// for a checkpoint that a death has interrupted, because actors write one at a time.
+  /// for the parts of a checkpoint that a death has interrupted.
   std::string write(wire::RunState state);
   void restart_clock() { last_ = Clock::now(); }
 
@@ -61,8 +66,9 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
   void await_interrupted();
+  void watch_parts();
   void capture(wire::RunState state);
-  void on_written(const std::string& path, const std::string& problem);
+  void on_failed(const std::string& problem, bool interrupted);
   void on_complete(const std::string& path);
   void restore_replay();
   void restore_environments(int environment_actors);
@@ -73,12 +79,18 @@ private:
   std::function<void(const std::string&)> on_failure_;
   std::unique_ptr<CheckpointCopies> copies_; // null without a store
   std::optional<PendingRequest> writing_;    // set while the run continues
+  /// Actors, with their incarnations, that write parts of a failed checkpoint.
+  std::map<std::pair<ActorKey, std::uint64_t>, PendingRequest> parts_;
   std::string newest_, problem_;
   Clock::time_point last_ = Clock::now(), written_ = Clock::now();
-  bool wanted_ = false; // due as one of the best evaluations
-  bool begun_ = false;  // a checkpoint has begun since the head started
-  std::optional<std::pair<double, std::int64_t>> unsaved_evaluation_; // mean return, updates
-  std::optional<std::vector<double>> best_returns_; // of this run's checkpoints; read on demand
+  bool wanted_ = false;      // due as one of the best evaluations
+  bool interrupted_ = false; // due because a death interrupted the last one
+  bool begun_ = false;       // a checkpoint has begun since the head started
+  /// Mean return and updates of the newest evaluation, until a complete checkpoint has them, and as
+  /// the last checkpoint captured them.
+  std::optional<std::pair<double, std::int64_t>> unsaved_evaluation_, captured_evaluation_;
+  /// Of this run's checkpoints and of evaluations that are due to be saved; read on demand.
+  std::optional<std::vector<double>> best_returns_;
 };
 
 double mean(const std::vector<double>& values); // 0 if empty
