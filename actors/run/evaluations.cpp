@@ -49,36 +49,55 @@ ProtoBytes Evaluations::question(int episodes, std::uint64_t minimum_version) co
   return encode(request);
 }
 
-void Evaluations::begin(const Progress& progress) {
+bool Evaluations::begin(const Progress& progress) {
   if (!actors_.is_up(kPlaying))
-    return;
+    return false;
   const int episodes = context_.config.evaluation.episodes;
   running_ = actors_.request<ProtoBytes>(
       actors_.at(kPlaying), episodes * kRequestDeadline,
       [this, progress](const ProtoBytes& encoded, const caf::error& error) {
         running_.reset();
         if (!error)
-          add_played(encoded, progress);
+          return add_played(encoded, progress);
+        if (error == caf::sec::request_receiver_down)
+          return; // it has died, but may succeed in another evaluator
+        context_.log("warning", "the evaluation after " + std::to_string(progress.updates)
+                                    + " updates has no result: " + explain(context_.system, error));
+        on_end_(progress);
       },
       evaluate_atom_v, question(episodes, 0));
+  return true;
+}
+
+void Evaluations::cancel() {
+  if (!running_)
+    return;
+  running_.reset();
+  context_.log("info", "the evaluation that its evaluator has not finished is due again");
 }
 
 /// First compares the critic with the returns, if there is something to compare.
-void Evaluations::add_played(const ProtoBytes& encoded, const Progress& progress) {
+void Evaluations::add_played(const ProtoBytes& encoded, const Progress& begun) {
   const auto played = decode<wire::EvaluationResult>(encoded);
-  Evaluated result = evaluated(played, progress, false);
+  Evaluated result = evaluated(played, begun, false);
   if (!played.has_points() || !actors_.is_up(kComparing))
-    return add(std::move(result));
+    return end(std::move(result), begun);
   running_ = actors_.request<ProtoBytes>(
       actors_.at(kComparing), kRequestDeadline,
-      [this, result = std::move(result)](const ProtoBytes& compared, const caf::error& error) {
+      [this, result = std::move(result), begun](const ProtoBytes& compared,
+                                                const caf::error& error) {
         Evaluated whole = result;
         running_.reset();
         if (!error)
           add_comparison(whole, compared);
-        add(std::move(whole));
+        end(std::move(whole), begun);
       },
       evaluate_atom_v, encode(played.points()));
+}
+
+void Evaluations::end(Evaluated result, const Progress& begun) {
+  add(std::move(result));
+  on_end_(begun);
 }
 
 std::optional<Evaluated> Evaluations::next() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <optional>
 
 #include "actors/run/run_actors.hpp"
@@ -12,13 +13,17 @@ namespace troupe::actors {
 /// curves are smooth.
 class Evaluations {
 public:
-  Evaluations(const RunContext& context, RunActors& actors) : context_(context), actors_(actors) {}
+  /// Calls `on_end` with the progress at the beginning of an evaluation by begin() once it has a
+  /// result or cannot have one. One that ends with its evaluator may begin again.
+  Evaluations(const RunContext& context, RunActors& actors,
+              std::function<void(const Progress& begun)> on_end)
+      : context_(context), actors_(actors), on_end_(std::move(on_end)) {}
 
-  /// Sends a request to the evaluator, if it is up, while training continues. next() returns the
-  /// result.
-  void begin(const Progress& progress);
-  /// Called when the evaluator died.
-  void cancel() { running_.reset(); }
+  /// Sends a request to the evaluator while training continues. next() returns the result. Returns
+  /// false if the evaluator is not up.
+  bool begin(const Progress& progress);
+  /// Called when the evaluator died or was asked to leave.
+  void cancel();
   bool running() const { return running_.has_value(); }
   void add(Evaluated result) { results_.push_back(std::move(result)); }
   std::optional<Evaluated> next();
@@ -31,11 +36,13 @@ public:
   Evaluated evaluate_learners(const Progress& progress, bool final);
 
 private:
-  void add_played(const ProtoBytes& encoded, const Progress& progress);
+  void add_played(const ProtoBytes& encoded, const Progress& begun);
+  void end(Evaluated result, const Progress& begun);
   ProtoBytes question(int episodes, std::uint64_t minimum_version) const;
 
   const RunContext& context_;
   RunActors& actors_;
+  std::function<void(const Progress& begun)> on_end_;
   std::optional<PendingRequest> running_;
   std::deque<Evaluated> results_;
 };

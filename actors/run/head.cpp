@@ -41,7 +41,7 @@ Head::Head(const RunContext& context)
       checkpoints_(context, actors_,
                    [this](const std::string& problem) { monitor_.note_failure(problem); }),
       lifecycle_(context, actors_, schedule_, checkpoints_, progress_),
-      evaluations_(context, actors_),
+      evaluations_(context, actors_, [this](const Progress& begun) { schedule_.evaluated(begun); }),
       distributions_(context, actors_),
       requests_(context, actors_, schedule_, lifecycle_, checkpoints_,
                 {.pause = [this] { pause(); },
@@ -236,16 +236,9 @@ void Head::recover() {
     }
 }
 
-/// An evaluation whose result is missing is due again when the run continues from `state`.
-void Head::write_schedule(wire::RunState& state) const {
-  schedule_.write(state);
-  if (evaluations_.running())
-    state.set_next_evaluation(std::min(state.next_evaluation(), progress_.environment_steps));
-}
-
 wire::RunState Head::state_now() {
   wire::RunState state = monitor_.counters();
-  write_schedule(state);
+  schedule_.write(state);
   actors_.write(state);
   return state;
 }
@@ -259,22 +252,20 @@ void Head::finish(RunResult& result) {
   };
   while (checkpoints_.writing()) // the last one, for which the run did not wait
     actors_.take_messages(kPoll);
+  // Together, because a learner may make further updates after a death.
   persist([&] {
     pause_training();
     refresh();
     result.checkpoint = checkpoints_.write(state_now());
+    if (result.interrupted)
+      return;
+    const auto updates = std::max<std::int64_t>(0, progress_.updates);
+    result.evaluation =
+        config_.workload
+            ? evaluations_.evaluate_learners(progress_, true)
+            : evaluations_.evaluate(config_.evaluation.final_episodes,
+                                    static_cast<std::uint64_t>(updates), progress_, true);
   });
-  if (!result.interrupted) {
-    persist([&] {
-      pause_training();
-      const auto updates = std::max<std::int64_t>(0, progress_.updates);
-      result.evaluation =
-          config_.workload
-              ? evaluations_.evaluate_learners(progress_, true)
-              : evaluations_.evaluate(config_.evaluation.final_episodes,
-                                      static_cast<std::uint64_t>(updates), progress_, true);
-    });
-  }
   if (context_.callbacks.evaluated) {
     while (const auto late = evaluations_.next()) // ended after training
       context_.callbacks.evaluated(*late);

@@ -60,7 +60,6 @@ private:
   void maybe_evaluate();
   bool reached_goal(); // confirms it with the final episodes
   void maybe_checkpoint();
-  void write_schedule(wire::RunState& state) const;
   wire::RunState state_now();
   void refresh();
   void on_update(const UpdatePtr& update);
@@ -79,7 +78,8 @@ private:
   OperatorRequests requests_;
   Companion companion_;
   bool started_ = false, ending_ = false;
-  bool held_ = false;                                         // an operator has paused the run
+  bool hopeful_ = false; // an evaluation has reached the goal, which is not confirmed yet
+  bool held_ = false;    // an operator has paused the run
   std::int32_t took_over_ = 0, had_processes_ = 0;            // processes of the previous head
   std::shared_ptr<const wire::MetricsRecord> metrics_record_; // the newest
   std::string record_problem_;                                // problem of the last write_record()

@@ -18,7 +18,7 @@ void Head::write_record() {
   state.clear_environments_configured();
   state.clear_samples_per_insert();
   state.clear_error_buffer();
-  write_schedule(state);
+  schedule_.write(state);
   *record.mutable_metrics() = *metrics_record_;
   record.set_held(held_);
   record.set_taken_over(monitor_.taken_over());

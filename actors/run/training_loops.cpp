@@ -88,28 +88,29 @@ void Head::train_on_data() {
 void Head::maybe_evaluate() {
   if (evaluations_.running() || !schedule_.evaluation_due(progress_))
     return;
+  if (!config_.deterministic) {
+    if (evaluations_.begin(progress_))
+      distributions_.begin(progress_);
+    return;
+  }
   schedule_.evaluated(progress_);
   distributions_.begin(progress_);
-  if (config_.deterministic)
-    persist([this] {
-      evaluations_.add(evaluations_.evaluate(config_.evaluation.episodes,
-                                             static_cast<std::uint64_t>(schedule_.updates()),
-                                             progress_, false));
-    });
-  else
-    evaluations_.begin(progress_);
+  persist([this] {
+    evaluations_.add(evaluations_.evaluate(config_.evaluation.episodes,
+                                           static_cast<std::uint64_t>(schedule_.updates()),
+                                           progress_, false));
+  });
 }
 
 bool Head::reached_goal() {
   const double goal = config_.stop.evaluation_return;
-  bool hopeful = false;
   while (const auto result = evaluations_.next()) {
     if (context_.callbacks.evaluated)
       context_.callbacks.evaluated(*result);
     checkpoints_.note_evaluation(*result);
-    hopeful = goal != 0 && mean(result->returns) >= goal;
+    hopeful_ = hopeful_ || (goal != 0 && mean(result->returns) >= goal);
   }
-  if (!hopeful)
+  if (!hopeful_)
     return false;
   Evaluated sure;
   const auto confirm = [&] {
@@ -124,6 +125,7 @@ bool Head::reached_goal() {
     pause();
     confirm();
   }
+  hopeful_ = false; // a death before this leaves it to be confirmed
   if (mean(sure.returns) >= goal) {
     if (config_.in_rounds())
       end_training();
