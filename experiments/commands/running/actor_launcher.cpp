@@ -9,9 +9,8 @@
 #include <cerrno>
 #include <cstring>
 #include <future>
+#include <sstream>
 #include <stdexcept>
-#include <string_view>
-#include <vector>
 
 #include "experiments/commands/running/head_watch.hpp"
 #include "experiments/run_folder/run_logs.hpp"
@@ -60,23 +59,25 @@ int fork_actor(const Prepared& prepared, RoleOutput& printed) {
   return child;
 }
 
-std::vector<std::string> variables_for(const actors::ProcessOrder& order) {
-  std::vector<std::string> made;
-  const std::string gpus = "CUDA_VISIBLE_DEVICES=";
-  for (char** variable = ::environ; *variable != nullptr; ++variable) {
-    if (order.gpus.empty() || !std::string_view(*variable).starts_with(gpus)) {
-      made.emplace_back(*variable);
-    }
+/// The words of CUDA_VISIBLE_DEVICES that stand for these of the visible GPUs. Throws
+/// std::invalid_argument if the variable has fewer words.
+std::string words_of_gpus(const std::vector<int>& gpus, const std::string& visible) {
+  std::vector<std::string> words;
+  std::istringstream in(visible);
+  for (std::string word; std::getline(in, word, ',');) {
+    words.push_back(word);
   }
-  if (!order.gpus.empty()) {
-    std::string list;
-    for (const int gpu : order.gpus) {
-      list += (list.empty() ? "" : ",") + std::to_string(gpu);
+  std::string list;
+  for (const int gpu : gpus) {
+    if (gpu < 0 || static_cast<std::size_t>(gpu) >= words.size()) {
+      throw std::invalid_argument("CUDA_VISIBLE_DEVICES is \"" + visible + "\", which has no GPU "
+                                  + std::to_string(gpu)
+                                  + ", counted from 0; make more GPUs visible, or assign fewer "
+                                    "(node.gpus, node.numa.gpu)");
     }
-    made.push_back(gpus + list);
-    made.emplace_back("CUDA_DEVICE_ORDER=PCI_BUS_ID");
+    list += (list.empty() ? "" : ",") + words[static_cast<std::size_t>(gpu)];
   }
-  return made;
+  return list;
 }
 
 Prepared prepare(const actors::ProcessOrder& order, const std::filesystem::path& config,
@@ -86,7 +87,7 @@ Prepared prepare(const actors::ProcessOrder& order, const std::filesystem::path&
                           "--incarnation", std::to_string(order.incarnation), "--head-host",
                           order.head_host, "--head-port", std::to_string(order.head_port),
                           "--address", order.address, "--config", config.string()},
-                .variables = variables_for(order),
+                .variables = role_variables(order.gpus, ::environ),
                 .log = role_log(config.parent_path(), order.role, order.index)};
   if (!keys.empty()) {
     made.words.insert(made.words.end(), {"--keys", keys.string()});
@@ -106,6 +107,35 @@ Prepared prepare(const actors::ProcessOrder& order, const std::filesystem::path&
 }
 
 } // namespace
+
+std::vector<std::string> role_variables(const std::vector<int>& gpus,
+                                        const char* const* inherited) {
+  const std::string visible = "CUDA_VISIBLE_DEVICES=", order = "CUDA_DEVICE_ORDER=";
+  std::vector<std::string> made;
+  std::string list;
+  bool has_list = false, has_order = false;
+  for (; *inherited != nullptr; ++inherited) {
+    const std::string variable = *inherited;
+    if (gpus.empty() || !variable.starts_with(visible)) {
+      made.push_back(variable);
+      has_order = has_order || variable.starts_with(order);
+    } else {
+      has_list = true;
+      list = words_of_gpus(gpus, variable.substr(visible.size()));
+    }
+  }
+  if (gpus.empty()) {
+    return made;
+  }
+  for (std::size_t i = 0; i < gpus.size() && !has_list; ++i) {
+    list += (i == 0 ? "" : ",") + std::to_string(gpus[i]);
+  }
+  made.push_back(visible + list);
+  if (!has_order) {
+    made.push_back(order + "PCI_BUS_ID");
+  }
+  return made;
+}
 
 ActorLauncher::ActorLauncher(std::filesystem::path config_file, std::filesystem::path keys,
                              std::string node, int keeper)

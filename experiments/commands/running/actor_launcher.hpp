@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <functional>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include <condition_variable>
 #include <queue>
@@ -12,6 +14,12 @@
 #include "experiments/commands/running/role_output.hpp"
 
 namespace troupe::experiments::commands {
+
+/// The environment of a process that may use these GPUs of its node, numbered from 0 among the
+/// visible ones (resources_of_host()); `inherited` is the node's environment. The numbers become
+/// the words of the node's own CUDA_VISIBLE_DEVICES if it has one. Throws std::invalid_argument if
+/// that has too few words.
+std::vector<std::string> role_variables(const std::vector<int>& gpus, const char* const* inherited);
 
 /// Starts `troupe actor …` processes for the roles of a run. The processes die with this one: the
 /// kernel kills a child when the thread that forked it ends, and this object owns that thread. With
