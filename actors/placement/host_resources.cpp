@@ -164,6 +164,7 @@ NodeResources resources_of_host(const HostFiles& files) {
     host.numa.push_back(std::move(numa));
   }
   if (const auto limit = core_limit(files)) {
+    host.shares_cores = *limit < cores_of(host).size();
     limit_resources(host, *limit, gpus.size());
   }
   host.memory_bytes = memory_bytes(files);

@@ -34,6 +34,10 @@ struct NodeResources {
   std::map<std::string, std::string> labels = {};
   std::string group = {}; // group of equal nodes; rules may name it in place of a node
   bool known = true;      // false: the node has not reported yet; a plan assumes that it has enough
+  bool counts = false;    // numa has only the right numbers of processors and GPUs, for a plan
+  /// Whether it may use as many processors as it lists, but not only these. They belong to nobody
+  /// alone, so its processes are not pinned.
+  bool shares_cores = false;
 };
 
 CoreSet cores_of(const NodeResources& node);
@@ -56,7 +60,8 @@ struct HostFiles {
 /// Returns the processors (by NUMA node), NVIDIA GPUs and memory that this process may use: the
 /// host's, limited by the process's affinity, control group and CUDA_VISIBLE_DEVICES. GPUs are
 /// numbered from 0 among the visible ones, in PCI bus order (CUDA_DEVICE_ORDER=PCI_BUS_ID). A
-/// missing or malformed file counts as no limit.
+/// control group's limit below the number of processors makes it share them. A missing or malformed
+/// file counts as no limit.
 NodeResources resources_of_host(const HostFiles& files);
 
 /// Returns the resources of this process under the host's name. Any thread.

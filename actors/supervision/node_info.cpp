@@ -40,6 +40,7 @@ wire::NodeInfo node_info(const NodeResources& node, std::uint64_t life) {
   info.set_memory_bytes(node.memory_bytes);
   info.mutable_labels()->insert(node.labels.begin(), node.labels.end());
   info.set_life(life);
+  info.set_shares_cores(node.shares_cores);
   return info;
 }
 
@@ -55,7 +56,8 @@ NodeResources node_resources(const wire::NodeInfo& info) {
   NodeResources node{.name = info.name(),
                      .address = info.address(),
                      .memory_bytes = info.memory_bytes(),
-                     .labels = {info.labels().begin(), info.labels().end()}};
+                     .labels = {info.labels().begin(), info.labels().end()},
+                     .shares_cores = info.shares_cores()};
   std::size_t processors = 0;
   for (const auto& part : info.numa()) {
     node.numa.push_back({.cores = part.cores().empty() ? CoreSet() : parse_core_set(part.cores()),

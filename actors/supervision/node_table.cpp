@@ -4,18 +4,32 @@
 
 namespace troupe::actors {
 
+namespace {
+
+/// Adjusts the processors and GPUs that a node reports to those that the cluster file gives it.
+void assign_resources(const NodeResources& given, NodeResources& node) {
+  const auto cores = cores_of(given).size(), gpus = gpus_of(given).size();
+  if (given.counts && cores_of(node).size() >= cores && gpus_of(node).size() >= gpus)
+    return limit_resources(node, cores, gpus);
+  node.numa = given.numa;
+  node.shares_cores = given.shares_cores || given.counts; // it does not have that many
+}
+
+} // namespace
+
 NodeTable::NodeTable(Placer placer, std::int64_t join_by, bool restores)
     : placer_(std::move(placer)), join_by_(join_by), restores_(restores) {
   for (const auto& name : placer_.nodes())
-    known_[name] = placer_.free(name);
+    given_[name] = placer_.free(name);
+  known_ = given_;
 }
 
 void NodeTable::join(NodeResources node, std::uint64_t life, std::int64_t now) {
-  if (const auto known = known_.find(node.name); known != known_.end() && known->second.known) {
-    node.numa = known->second.numa;
-    node.memory_bytes = known->second.memory_bytes;
-    node.labels = known->second.labels;
-    node.group = known->second.group;
+  if (const auto given = given_.find(node.name); given != given_.end() && given->second.known) {
+    assign_resources(given->second, node);
+    node.memory_bytes = given->second.memory_bytes;
+    node.labels = given->second.labels;
+    node.group = given->second.group;
   }
   const auto names = placer_.nodes();
   if (std::find(names.begin(), names.end(), node.name) != names.end())

@@ -26,7 +26,8 @@ public:
   const std::map<std::string, Node>& up() const { return up_; }
   const std::map<std::string, NodeResources>& known() const { return known_; } // up or expected
 
-  /// Adds a node that joins, or joins again. What the cluster file says about it takes precedence.
+  /// Adds a node that joins, or joins again. What the cluster file says about it takes precedence;
+  /// of counted cores and GPUs (NodeResources::counts) it gets that many of its own.
   void join(NodeResources node, std::uint64_t life, std::int64_t now);
   /// Returns false if the supervisor has given up that life of the node.
   bool beat(const std::string& name, std::uint64_t life, std::int64_t now);
@@ -59,6 +60,7 @@ private:
   std::int64_t join_by_;
   bool restores_;
   std::map<std::string, Node> up_;
+  std::map<std::string, NodeResources> given_; // by the cluster file
   std::map<std::string, NodeResources> known_;
   bool placed_ = false;
 };

@@ -109,7 +109,7 @@ void start_process(Self self, const ProcessKey& key) {
     if (!placing)
       return state.processes.wait(key, placing.problem);
     node = placing.at->node;
-    if (state.options.deployment.nodes->pin)
+    if (state.options.deployment.nodes->pin && !state.nodes->known().at(node).shares_cores)
       order.set_cores(core_set_text(placing.at->cores));
     order.mutable_gpus()->Assign(placing.at->gpus.begin(), placing.at->gpus.end());
     order.set_address(state.nodes->up().at(node).address);

@@ -69,6 +69,7 @@ void complete(const ClusterNode& block, const NodeResources& here, NodeResources
               NodeResources& node) {
   node.address = "127.0.0.1";
   node.known = true;
+  node.counts = false;
   if (block.numa_size() > 0) {
     return;
   }
@@ -79,6 +80,7 @@ void complete(const ClusterNode& block, const NodeResources& here, NodeResources
   } else if (!take_cores(static_cast<std::size_t>(block.cores()), rest, node)) {
     return;
   }
+  node.shares_cores = here.shares_cores;
   if (node.numa.empty()) {
     node.numa.emplace_back();
   }
@@ -122,7 +124,8 @@ std::vector<NodeResources> cluster_nodes(const Cluster& cluster, const NodeResou
                          .numa = numa_of(block),
                          .memory_bytes = block.memory_bytes(),
                          .group = block.name(),
-                         .known = block.cores() > 0 || block.numa_size() > 0};
+                         .known = block.cores() > 0 || block.numa_size() > 0,
+                         .counts = block.numa_size() == 0};
       if (!addresses.empty()) {
         node.address = addresses[static_cast<std::size_t>(i)];
       }

@@ -80,10 +80,13 @@ TEST_CASE("A control group's limits apply to processors and memory") {
   const NodeResources host = resources_of_host({.root = root.path()});
   CHECK(cores_of(host) == CoreSet{0, 1}); // two whole cores of one NUMA node
   CHECK(host.memory_bytes == 1048576);
+  CHECK(host.shares_cores); // it may use any two
+  CHECK_FALSE(resources_of_host({.root = root.path(), .allowed = {4, 5}}).shares_cores);
   put(root / "sys/fs/cgroup/cpu.max", "max 100000\n");
   put(root / "sys/fs/cgroup/memory.max", "max\n");
   const NodeResources unlimited = resources_of_host({.root = root.path()});
   CHECK(cores_of(unlimited).size() == 8);
+  CHECK_FALSE(unlimited.shares_cores);
   CHECK(unlimited.memory_bytes == 16384 * 1024);
 }
 

@@ -17,6 +17,7 @@ TEST_CASE("A node's description is converted to resources and back unchanged") {
   auto told = info("rack-1.gpu_7:0");
   told.mutable_numa(0)->add_gpus(2);
   told.set_memory_bytes(1 << 20);
+  told.set_shares_cores(true);
   (*told.mutable_labels())["zone"] = "b";
   const NodeResources node = node_resources(told);
   CHECK(node.name == "rack-1.gpu_7:0");
@@ -26,6 +27,7 @@ TEST_CASE("A node's description is converted to resources and back unchanged") {
   CHECK(again.numa(0).cores() == "0-3,8");
   CHECK(again.numa(0).gpus(0) == 2);
   CHECK(again.memory_bytes() == 1 << 20);
+  CHECK(again.shares_cores());
   CHECK(again.labels().at("zone") == "b");
 }
 

@@ -38,6 +38,44 @@ TEST_CASE("Processes are placed once all nodes have joined or the deadline has p
   }
 }
 
+TEST_CASE("A node gets as many of its own cores and GPUs as the cluster file counts") {
+  Placer placer({{"learner", {.cores = 2, .gpus = 1}}});
+  auto counted = node_of("a", 2); // cores 0 and 1 stand for any two
+  counted.numa.back().gpus = {0};
+  counted.counts = true;
+  placer.add_node(counted);
+  auto listed = node_of("b", 2);
+  listed.numa.back().gpus = {0};
+  placer.add_node(listed);
+  NodeTable nodes(placer, 100);
+  auto reported = node_of("a", 0);
+  reported.numa = {NumaNode{.cores = {16, 17, 18}, .gpus = {2, 3}}};
+  nodes.join(reported, 1, 0);
+  CHECK(cores_of(nodes.known().at("a")) == CoreSet{16, 17});
+  CHECK(gpus_of(nodes.known().at("a")) == std::vector<int>{2});
+  CHECK_FALSE(nodes.known().at("a").shares_cores);
+  reported.numa = {NumaNode{.cores = {4, 5}, .gpus = {0}}}; // it comes back on another host
+  reported.shares_cores = true;
+  nodes.join(reported, 2, 0);
+  CHECK(cores_of(nodes.known().at("a")) == CoreSet{4, 5});
+  CHECK(nodes.known().at("a").shares_cores);
+  reported.name = "b";
+  nodes.join(reported, 1, 0);
+  CHECK(cores_of(nodes.known().at("b")) == CoreSet{0, 1});
+  CHECK_FALSE(nodes.known().at("b").shares_cores);
+}
+
+TEST_CASE("A node with fewer cores than the cluster file counts is not pinned") {
+  Placer placer({{"environment", {.cores = 1}}});
+  auto counted = node_of("a", 4);
+  counted.counts = true;
+  placer.add_node(counted);
+  NodeTable nodes(placer, 100);
+  nodes.join(node_of("a", 2), 1, 0);
+  CHECK(cores_of(nodes.known().at("a")).size() == 4);
+  CHECK(nodes.known().at("a").shares_cores);
+}
+
 TEST_CASE("Missing nodes are reported when the others have no room") {
   auto nodes = two_nodes();
   nodes.join(node_of("b", 1), 1, 0);

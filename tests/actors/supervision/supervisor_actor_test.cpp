@@ -240,10 +240,13 @@ TEST_CASE_FIXTURE(LearnersFixture, "A learner is notified of a lost learner, and
 }
 
 TEST_CASE_FIXTURE(tests::ActorFixture, "Learners start only when each of them has a place") {
-  bool pinned = true;
+  bool pin = true, shares_cores = false;
   SUBCASE("They are pinned to their cores") {}
   SUBCASE("They are not pinned to their cores") {
-    pinned = false;
+    pin = false;
+  }
+  SUBCASE("They are not pinned on a node without cores of its own") {
+    shares_cores = true;
   }
   RunConfig run;
   run.learner.replicas = 2;
@@ -253,17 +256,19 @@ TEST_CASE_FIXTURE(tests::ActorFixture, "Learners start only when each of them ha
                  {"learner", {.cores = 1}},
                  {"environment", {}},
                  {"evaluator", {}}});
-  const NodeResources host{
-      .name = "host", .address = "10.0.0.7", .numa = {{.cores = {0, 1, 2, 3, 4, 5, 6, 7}}}};
+  const NodeResources host{.name = "host",
+                           .address = "10.0.0.7",
+                           .numa = {{.cores = {0, 1, 2, 3, 4, 5, 6, 7}}},
+                           .counts = true,
+                           .shares_cores = shares_cores};
   placer.add_node(host);
-  const auto supervisor =
-      system.spawn(supervisor_actor,
-                   SupervisorOptions{.config = run,
-                                     .transitions = {},
-                                     .listener = caf::actor(self),
-                                     .deployment = {.nodes = {{.placer = placer, .pin = pinned}}},
-                                     .head_port = 4242,
-                                     .epoch = kEpoch});
+  const auto supervisor = system.spawn(
+      supervisor_actor, SupervisorOptions{.config = run,
+                                          .transitions = {},
+                                          .listener = caf::actor(self),
+                                          .deployment = {.nodes = {{.placer = placer, .pin = pin}}},
+                                          .head_port = 4242,
+                                          .epoch = kEpoch});
   const auto pass = [&] {
     scheduler.clock().advance_time(std::chrono::milliseconds(200));
     deliver_all();
@@ -295,7 +300,7 @@ TEST_CASE_FIXTURE(tests::ActorFixture, "Learners start only when each of them ha
   spawn(1, 0); // all have places from the beginning
   spawn(0, 0);
   CHECK(ordered() == std::vector<int>{1, 0});
-  CHECK(cores.empty() != pinned);
+  CHECK(cores.empty() != (pin && !shares_cores));
   for (const std::int32_t index : {0, 1})
     self->send(supervisor, stop_atom_v, static_cast<std::uint8_t>(Role::learner), index);
   spawn(1, 1); // learner 0 is not running, so this one waits for it

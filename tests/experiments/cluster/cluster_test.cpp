@@ -92,6 +92,8 @@ TEST_CASE("Nodes take their resources from the file, or from this host where the
   CHECK(nodes[2].numa[0].gpus == std::vector<int>{3});
   CHECK(nodes[2].known);
   CHECK_FALSE(nodes[3].known);
+  CHECK(nodes[0].counts); // which cores, it reports when it joins
+  CHECK_FALSE(nodes[2].counts);
   const auto local = cluster_nodes(parse_cluster("local {}", "c"), kHere);
   REQUIRE(local.size() == 1);
   CHECK(local[0].name == "local");
@@ -100,6 +102,7 @@ TEST_CASE("Nodes take their resources from the file, or from this host where the
   const auto part =
       cluster_nodes(parse_cluster("local {} node { name: \"a\" cores: 3 }", "c"), kHere);
   CHECK(actors::cores_of(part[0]) == actors::CoreSet{0, 1, 2});
+  CHECK_FALSE(part[0].counts);
   // Nodes of one host get separate cores while there are enough.
   const auto two = cluster_nodes(
       parse_cluster("local {} node { name: \"a\" count: 2 cores: 2 } node { name: \"b\" cores: 1 }",
