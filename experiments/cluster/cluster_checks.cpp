@@ -41,11 +41,10 @@ bool is_label(const std::string& text) {
             });
 }
 
-/// Whether the text is a host name or address and cannot inject shell or ssh syntax.
+/// Whether the text is a host name or IPv4 address and cannot inject shell or ssh syntax.
 bool is_host(const std::string& text) {
-  return !text.empty() && text.size() <= 253 && text.front() != '-' && all(text, [](char c) {
-    return alphanumeric(c) || c == '-' || c == '.' || c == '_' || c == ':' || c == '%';
-  });
+  return !text.empty() && text.size() <= 253 && text.front() != '-'
+         && all(text, [](char c) { return alphanumeric(c) || c == '-' || c == '.' || c == '_'; });
 }
 
 class ClusterChecker {
@@ -258,7 +257,13 @@ private:
 
   std::optional<HostPort> endpoint(const char* key, bool for_nodes) {
     try {
-      return head_endpoint(cluster_, for_nodes);
+      auto found = head_endpoint(cluster_, for_nodes);
+      if (found.host.find(':') == std::string::npos || (found.host == "::" && !for_nodes)) {
+        return found;
+      }
+      complain(key, "is \"" + (for_nodes ? cluster_.head().address() : cluster_.head().listen())
+                        + "\"; processes connect to each other by IPv4, so give a host name or an "
+                          "IPv4 address");
     } catch (const std::invalid_argument& error) {
       complain(key, error.what());
     }
@@ -342,8 +347,8 @@ std::vector<std::string> node_addresses(const ClusterNode& block) {
   }
   for (const std::string& host : hosts) {
     if (!is_host(host)) {
-      throw std::invalid_argument("has \"" + host
-                                  + "\"; a host is a name or an IP address, without port or user");
+      throw std::invalid_argument(
+          "has \"" + host + "\"; a host is a name or an IPv4 address, without port or user");
     }
   }
   return hosts;

@@ -24,6 +24,11 @@ struct NodeOptions {
 };
 
 actors::NodeResources resources(const NodeOptions& options, const std::string& head_host) {
+  if (options.address.find(':') != std::string::npos) {
+    throw std::invalid_argument("--address (TROUPE_ADDRESS) is \"" + options.address
+                                + "\"; it must be a host name or an IPv4 address, without a port, "
+                                  "e.g. 10.0.0.2");
+  }
   actors::NodeResources node = actors::resources_of_this_host();
   node.name = options.name.empty() ? host_name() : options.name;
   node.address = options.address.empty() ? address_towards(head_host) : options.address;

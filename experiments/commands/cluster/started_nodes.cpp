@@ -15,6 +15,7 @@
 
 #include "actors/placement/node_resources.hpp"
 #include "env/compiled_model.hpp"
+#include "experiments/commands/running/deployment.hpp"
 #include "experiments/launchers/make_launcher.hpp"
 
 namespace troupe::experiments::commands {
@@ -89,7 +90,9 @@ StartedNodes::~StartedNodes() {
 void StartedNodes::start(int port) {
   const HostPort head = head_endpoint(cluster_, true);
   std::vector<std::string> arguments = {
-      "node", "--head", head.host + ":" + std::to_string(head.port != 0 ? head.port : port)};
+      "node", "--head",
+      reachable_address(head.host, kind_ == LauncherKind::local ? "127.0.0.1" : host_name()) + ":"
+          + std::to_string(head.port != 0 ? head.port : port)};
   if (!cluster_.keys().empty()) {
     arguments.insert(arguments.end(), {"--keys", cluster_.keys()});
   }

@@ -5,13 +5,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <stdexcept>
+
+#include "collectives/rendezvous/cluster_spec.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
-
-constexpr int kMostPort = 65535;
 
 struct FreeAddresses {
   void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
@@ -28,24 +27,26 @@ std::shared_ptr<const actors::ClusterKeys> read_keys(const std::string& folder) 
 }
 
 Endpoint parse_endpoint(const std::string& text, const std::string& what) {
-  const auto colon = text.rfind(':');
-  int port = 0;
-  const char* const end = text.data() + text.size();
-  const bool good = colon != std::string::npos && colon > 0
-                    && std::from_chars(text.data() + colon + 1, end, port).ptr == end && port >= 1
-                    && port <= kMostPort;
-  if (!good) {
-    throw std::invalid_argument(what + " is \"" + text
-                                + "\"; it must be HOST:PORT with a port from 1 to 65535, e.g. "
-                                  "10.0.0.1:4242");
+  try {
+    const auto endpoint = collectives::parse_endpoint(text);
+    if (endpoint.host.find(':') == std::string::npos) {
+      return {.host = endpoint.host, .port = static_cast<std::uint16_t>(endpoint.port)};
+    }
+  } catch (const std::invalid_argument&) { // reported with `what`
   }
-  return {.host = text.substr(0, colon), .port = static_cast<std::uint16_t>(port)};
+  throw std::invalid_argument(what + " is \"" + text
+                              + "\"; it must be HOST:PORT with a host name or an IPv4 address, and "
+                                "a port from 1 to 65535, e.g. 10.0.0.1:4242");
 }
 
 std::string host_name() {
   char text[256] = {};
   ::gethostname(text, sizeof text - 1);
   return text;
+}
+
+std::string reachable_address(const std::string& listens, const std::string& own) {
+  return listens == "0.0.0.0" || listens == "::" ? own : listens;
 }
 
 std::string address_towards(const std::string& host) {
@@ -55,7 +56,7 @@ std::string address_towards(const std::string& host) {
   addrinfo* found = nullptr;
   if (const int error = ::getaddrinfo(host.c_str(), "9", &hints, &found); error != 0) {
     throw std::invalid_argument("host \"" + host + "\": " + ::gai_strerror(error)
-                                + "; give an address that this host can reach");
+                                + "; give a name or an IPv4 address that this host can reach");
   }
   const std::unique_ptr<addrinfo, FreeAddresses> list(found);
   const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -110,12 +110,9 @@ void write_report(const Experiment& experiment, const RunFolder& folder, const S
 
 HeadPlace head_place(const actors::Deployment& deployment, const RunOptions& options,
                      std::uint16_t port) {
-  std::string address = options.head_address.empty() ? deployment.listen : options.head_address;
-  if (address == "0.0.0.0") {
-    address = host_name();
-  }
   return {.host = host_name(),
-          .address = address,
+          .address = reachable_address(options.head_address.empty() ? deployment.listen
+                                                                    : options.head_address),
           .port = options.head_port != 0 ? options.head_port : port,
           .process = ::getpid(),
           .keys = deployment.keys != nullptr,

@@ -167,6 +167,8 @@ TEST_CASE("A user error in a launch exits with code 2, and the last line names i
             "free"},
            {{"launch", "gpu.textproto", "quickstart", "--dry-run"}, "has 0 of 0 GPUs free"},
            {{"launch", "none.textproto", "quickstart", "--dry-run"}, "names no nodes"},
+           {{"node", "--head", "127.0.0.1:1", "--address", "fd00::1"},
+            "--address (TROUPE_ADDRESS) is \"fd00::1\"; it must be a host name or an IPv4 address"},
            {{"launch", "TF_CONFIG", "quickstart", "--dry-run"}, "TF_CONFIG is not set"}}) {
     CAPTURE(mistake.words.back());
     const Outcome outcome = run_troupe(mistake.words, folder.path());
