@@ -66,7 +66,7 @@ RunResult Head::run() {
       train_free();
     finish(result);
   } catch (const NothingToTakeOver&) {
-    context_.nothing_left = true;
+    context_.nodes_wait = true;
     throw;
   } catch (const StoppedAtStart&) {
     result.interrupted = true;

@@ -240,12 +240,8 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
   auto checkpoint = resume_from;
   std::string problem; // why nothing can be taken over
   const auto succeeds = record_to_succeed(config, folder, deployment, problem);
-  std::atomic<bool> nothing_left = false; // to take over; the nodes then wait for another head
-  Deployment spread = deployment;
-  if (spread.nodes && succeeds)
-    spread.nodes->head_comes_back = [&nothing_left, asked = deployment.nodes->head_comes_back] {
-      return nothing_left || (asked && asked());
-    };
+  const bool comes_back = deployment.nodes && deployment.nodes->head_comes_back;
+  std::atomic<bool> nodes_wait = comes_back;
   RunResult result;
   {
     SystemConfig system_config(is_operated(deployment));
@@ -255,21 +251,26 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
                        .transitions = transitions,
                        .folder = folder,
                        .resume_from = checkpoint,
-                       .deployment = spread,
+                       .deployment = deployment,
                        .callbacks = callbacks,
                        .stop = stop,
-                       .nothing_left = nothing_left,
+                       .nodes_wait = nodes_wait,
                        .before = succeeds ? succeeds->before() : wire::RunState(),
                        .succeeds = succeeds};
+    const auto lead = [&] {
+      Head head(context);
+      result = head.run();
+      nodes_wait = comes_back && (!result.error.empty() || (result.interrupted && stop));
+    };
     bool done = false;
     if (succeeds)
       try {
-        result = Head(context).run();
+        lead();
         done = true;
       } catch (const NothingToTakeOver& e) {
         problem = e.what();
         context.succeeds.reset();
-        nothing_left = false;
+        nodes_wait = comes_back;
       }
     if (!done) {
       if (deployment.without_takeover) {
@@ -280,7 +281,7 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
                         + ", with new processes");
       }
       context.before = checkpoint.empty() ? wire::RunState() : read_manifest(checkpoint).state();
-      result = Head(context).run();
+      lead();
     }
   } // no actor is writing any more
   remove_head_record(folder);

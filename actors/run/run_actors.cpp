@@ -64,7 +64,8 @@ void RunActors::start_services(int environment_actors) {
   SupervisorOptions options{.config = config,
                             .transitions = context_.transitions,
                             .listener = me,
-                            .deployment = deployment};
+                            .deployment = deployment,
+                            .nodes_wait = &context_.nodes_wait};
   options.config.actors.environment = environment_actors;
   if (is_operated(deployment)) {
     open_remoting();

@@ -23,8 +23,8 @@ struct RunContext {
   const Deployment& deployment;
   const RunCallbacks& callbacks;
   const std::atomic<bool>& stop;
-  std::atomic<bool>& nothing_left; // set by a head that finds nothing to take over
-  wire::RunState before = {};      // counters of resume_from
+  std::atomic<bool>& nodes_wait; // for another head when this one ends; false: the run is over
+  wire::RunState before = {};    // counters of resume_from
   /// The record of the head whose processes this head takes over; `before` then comes from it.
   std::shared_ptr<const wire::HeadRecord> succeeds = nullptr;
 

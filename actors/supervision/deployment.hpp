@@ -32,9 +32,9 @@ struct DeploymentNodes {
   Placer placer;             // has the expected nodes and the needs of all roles
   double join_seconds = 120; // to wait for the nodes; then the run starts without missing ones
   bool pin = true;           // processes run only on their assigned cores
-  /// Called on any thread as the run ends. If it returns true, nodes end their processes and wait
-  /// for the next head. Empty: the run is over for the nodes, too.
-  std::function<bool()> head_comes_back = {};
+  /// Whether a run that fails, or that this process is asked to stop, continues under another head.
+  /// Nodes then end their processes and wait for it. Otherwise the run is over for them, too.
+  bool head_comes_back = false;
 };
 
 /// How a run is distributed. Without start_process and nodes all actors are in this process.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -29,6 +30,9 @@ struct SupervisorOptions {
   /// The record of a dead head of this epoch, whose processes may join this one.
   std::shared_ptr<const wire::HeadRecord> succeeds = nullptr;
   std::optional<ControlActor> control = {}; // serves the run's operators
+  /// Read as the supervisor stops: whether nodes then wait for another head. Null: the run is over
+  /// for them, too.
+  const std::atomic<bool>* nodes_wait = nullptr;
 };
 
 struct SupervisorState {

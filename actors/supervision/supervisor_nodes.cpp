@@ -184,8 +184,8 @@ void watch_nodes(Self self) {
 
 void stop_nodes(Self self) {
   self->state.nodes_left = self->state.node_handles.size();
-  const auto& nodes = self->state.options.deployment.nodes;
-  const bool over = !nodes || !nodes->head_comes_back || !nodes->head_comes_back();
+  const auto* wait = self->state.options.nodes_wait;
+  const bool over = wait == nullptr || !*wait;
   for (auto& [name, node] : self->state.node_handles)
     self->request(node.actor, kRequestDeadline, stop_atom_v)
         .then(

@@ -317,7 +317,8 @@ void add_launch(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "--interrupted-code", options->interrupted_code,
-          "exit code after SIGINT or SIGTERM, for systems that restart after a code other than 0")
+          "exit code after SIGINT or SIGTERM, for systems that restart after a code other than 0: "
+          "nodes wait for the next head unless the code is 0")
       ->check(CLI::Range(0, 125))
       ->capture_default_str();
   add_dashboard_flags(*command, options->dashboard);

@@ -239,9 +239,7 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
   ActorLauncher launcher(folder.path() / "config.textproto", {}, "head", options.life.keeper);
   actors::Deployment deployment = options.deployment.value_or(actors::Deployment{});
   if (deployment.nodes) {
-    deployment.nodes->head_comes_back = [&stop, code = options.interrupted_code] {
-      return code != kDone && stop;
-    };
+    deployment.nodes->head_comes_back = options.interrupted_code != kDone;
   }
   if (options.processes) {
     deployment.head_port = options.port;

@@ -31,7 +31,7 @@ struct HeadFixture {
   std::vector<std::string> logged;
   RunCallbacks callbacks{
       .log = [this](const std::string&, const std::string& text) { logged.push_back(text); }};
-  std::atomic<bool> stop = false, nothing_left = false;
+  std::atomic<bool> stop = false, nodes_wait = false;
   RunContext context{.system = system,
                      .config = config,
                      .transitions = transitions,
@@ -40,7 +40,7 @@ struct HeadFixture {
                      .deployment = deployment,
                      .callbacks = callbacks,
                      .stop = stop,
-                     .nothing_left = nothing_left};
+                     .nodes_wait = nodes_wait};
   bool stalled = false;
   std::function<void()> on_update; // called ten times a second once the services have started
   RunActors actors{context,

@@ -1,14 +1,19 @@
-// How runs end: stopped while they start, by a goal, and with an evaluation under way.
+// How runs end: stopped while they start, by a goal, with an evaluation under way, and for nodes.
 #include "tests/doctest_torch.hpp"
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
+#include <future>
 #include <set>
+#include <stdexcept>
 #include <vector>
 
 #include "actors/run/run.hpp"
+#include "actors/supervision/node.hpp"
 #include "tests/actors/small_run.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::actors {
 namespace {
@@ -63,6 +68,49 @@ TEST_CASE("An evaluation that outlasts training is recorded with the steps at wh
   for (const Evaluated& one : evaluations) {
     CHECK_FALSE(one.final);
     CHECK(begun.contains(one.environment_steps));
+  }
+}
+
+TEST_CASE("Nodes of a failed run wait for its next head, if there will be one") {
+  for (const bool comes_back : {true, false}) {
+    CAPTURE(comes_back);
+    const TemporaryFolder folder;
+    std::ofstream(folder / "config.textproto") << "not read here";
+    auto config = small(2400);
+    config.actors.restarts = 0;
+    const NodeResources host{.name = "n", .address = "127.0.0.1", .numa = {{.cores = {0}}}};
+    Placer placer({{"replay", {}},
+                   {"parameter_server", {}},
+                   {"learner", {}},
+                   {"environment", {}},
+                   {"evaluator", {}}},
+                  true);
+    placer.add_node(host);
+    std::atomic<bool> stop_node = false;
+    std::future<int> node;
+    Deployment deployment;
+    deployment.nodes = DeploymentNodes{.placer = placer, .head_comes_back = comes_back};
+    deployment.listening = [&](std::uint16_t port) {
+      node = std::async(std::launch::async, [&, port] {
+        return run_node({.head_port = port,
+                         .resources = host,
+                         .join_seconds = 20,
+                         .start_process = [](const ProcessOrder&) -> int {
+                           throw std::runtime_error("it has no program");
+                         },
+                         .log = [](const std::string&) {}},
+                        stop_node);
+      });
+    };
+    const std::atomic<bool> stop = false;
+    const RunResult result = run(config, folder.path(), {}, deployment, {}, stop);
+    CHECK(has(result.error, "it has no program"));
+    REQUIRE(node.valid());
+    stop_node = comes_back;
+    if (comes_back)
+      CHECK_THROWS_AS(node.get(), std::runtime_error);
+    else
+      CHECK(node.get() == 0);
   }
 }
 
