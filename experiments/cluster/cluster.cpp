@@ -1,6 +1,8 @@
 #include "experiments/cluster/cluster.hpp"
 
+#include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <stdexcept>
 
 #include <google/protobuf/text_format.h>
@@ -140,6 +142,13 @@ HostPort head_endpoint(const Cluster& cluster, bool for_nodes) {
   const auto& head = cluster.head();
   return for_nodes && !head.address().empty() ? parse_listen("head.address", head.address())
                                               : parse_listen("head.listen", head.listen());
+}
+
+std::int64_t node_join_seconds(const Cluster& cluster) {
+  constexpr double kLeast = 120, kLeastInPod = 900;
+  const bool pod = launcher_of(cluster) == LauncherKind::kubernetes;
+  return static_cast<std::int64_t>(
+      std::ceil(std::max(pod ? kLeastInPod : kLeast, cluster.supervision().join_seconds())));
 }
 
 } // namespace troupe::experiments

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -34,6 +35,11 @@ struct HostPort {
   int port = 0; // 0: any free port
 };
 HostPort head_endpoint(const Cluster& cluster, bool for_nodes = false);
+
+/// How long a node looks for the head, at first and after losing it: `supervision.join_seconds`,
+/// but at least two minutes, and 15 in a pod, because the head's pod may have to wait for a host,
+/// or after failures for six minutes until its Job starts another.
+std::int64_t node_join_seconds(const Cluster& cluster);
 
 /// All nodes by name, in the file's order. A block of several nodes is expanded (name-0, name-1, …,
 /// with their addresses). On a local cluster, omitted resources (cores 0) are those of `here`, and

@@ -33,7 +33,8 @@ Json selector(const Cluster& cluster, const std::string& component) {
   return {{"matchLabels", labels}};
 }
 
-/// `count` indexed pods, which restart when they fail; an eviction does not count as a failure.
+/// `count` indexed pods, which restart when they fail, each within its own limit; an eviction does
+/// not count as a failure.
 Json indexed_job(const Cluster& cluster, const std::string& name, int count, const PodPlan& plan) {
   return {
       {"apiVersion", "batch/v1"},
@@ -43,7 +44,7 @@ Json indexed_job(const Cluster& cluster, const std::string& name, int count, con
        {{"completionMode", "Indexed"},
         {"completions", count},
         {"parallelism", count},
-        {"backoffLimit", cluster.kubernetes().retries()},
+        {"backoffLimitPerIndex", cluster.kubernetes().retries()},
         {"ttlSecondsAfterFinished", cluster.kubernetes().keep_seconds()},
         {"podFailurePolicy",
          {{"rules", Json::array({{{"action", "Ignore"},
@@ -84,11 +85,12 @@ PodPlan head_plan(const Cluster& cluster) {
           .files = true};
 }
 
-PodPlan node_plan(const ClusterNode& block) {
+PodPlan node_plan(const Cluster& cluster, const ClusterNode& block) {
   return {.component = "node",
           .command = {"troupe", "node", "--cores", std::to_string(block.cores()), "--gpus",
                       std::to_string(block.gpus()), "--memory",
-                      std::to_string(block.memory_bytes())},
+                      std::to_string(block.memory_bytes()), "--join-seconds",
+                      std::to_string(node_join_seconds(cluster))},
           .cores = block.cores(),
           .gpus = block.gpus(),
           .memory_bytes = block.memory_bytes(),
@@ -170,7 +172,7 @@ Json mpi_job(const Cluster& cluster) {
                           + std::to_string(head_endpoint(cluster).port) + "\" --runs "
                           + shell_word(cluster.runs()) + " --resume --interrupted-code "
                           + kInterruptedCode};
-  PodPlan worker = node_plan(block);
+  PodPlan worker = node_plan(cluster, block);
   worker.named = false;
   worker.command = {"/usr/sbin/sshd", "-De", "-f", "/opt/troupe/sshd_config"};
   return {{"apiVersion", "kubeflow.org/v2beta1"},
@@ -227,7 +229,7 @@ Json ray_job(const Cluster& cluster) {
                        {"minReplicas", block.count()},
                        {"maxReplicas", block.count()},
                        {"rayStartParams", common},
-                       {"template", ray_pod(cluster, node_plan(block))}});
+                       {"template", ray_pod(cluster, node_plan(cluster, block))}});
   }
   const std::string program =
       std::string("exec troupe launch ") + kFilesFolder + "/cluster.textproto " + kFilesFolder
@@ -257,7 +259,7 @@ std::map<std::string, std::string> kubernetes_manifests(const Cluster& cluster,
   for (const ClusterNode& block : cluster.node()) {
     const std::string name = cluster.name() + "-" + block.name();
     all["nodes-" + block.name() + ".yaml"] =
-        indexed_job(cluster, name, block.count(), node_plan(block));
+        indexed_job(cluster, name, block.count(), node_plan(cluster, block));
     nodes += block.count();
   }
   all["head.yaml"] = indexed_job(cluster, cluster.name() + "-head", 1, head_plan(cluster));

@@ -47,20 +47,39 @@ std::string directives(const Cluster& cluster) {
 
 /// Starts head and nodes, forwards SIGTERM to the head, and exits with its code.
 constexpr const char* kBody = R"sh(
+# Runs in each task: restarts a node that fails, at most RESTARTS times. A signal ends the node and the task.
+keep_node() { # TROUPE HEAD NAME NODES JOIN_SECONDS RESTARTS
+  local name=$3 left=$6 node='' stopped=0 code
+  [ "$4" = 1 ] || name=$3-$SLURM_PROCID # a node's name contains its task number
+  trap 'stopped=1; [ -z "$node" ] || kill -TERM "$node" 2>/dev/null' TERM INT
+  while [ "$stopped" = 0 ]; do
+    code=0
+    "$1" node --head "$2" --name "$name" --join-seconds "$5" &
+    node=$!
+    wait "$node" || code=$?
+    [ "$stopped" = 0 ] || wait "$node" || code=$? # the trap has ended the first wait
+    node=''
+    if [ "$code" = 0 ] || [ "$left" = 0 ] || [ "$stopped" = 1 ]; then break; fi
+    left=$((left - 1))
+    echo "node $name ended with exit code $code; restarting it" >&2
+    sleep 5
+  done
+  exit "$code"
+}
+
 head_host=${SLURMD_NODENAME:-$(hostname)}
 if [ "$address" != '' ]; then head_host=$address; fi
 [ "$port" != 0 ] || port=$((20000 + SLURM_JOB_ID % 10000))
 resume=()
 [ "${SLURM_RESTART_COUNT:-0}" = 0 ] || resume=(--resume)
 
-# The head runs in the batch step, beside the first node; a node's name contains its task number.
+# The head runs in the batch step, beside the first node.
 "$troupe" launch "$cluster" "$experiment" --launcher none --listen "$listen:$port" --runs "$runs" ${resume[@]+"${resume[@]}"} &
 head=$!
 stopped=0
 trap 'stopped=1; kill -TERM "$head" 2>/dev/null || true' TERM INT
 srun --overlap --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --cpus-per-task="$cores" --kill-on-bad-exit=0 --wait=0 \
-  bash -c 'name=$2; [ "$3" = 1 ] || name=$2-$SLURM_PROCID; exec "$0" node --head "$1" --name "$name"' \
-  "$troupe" "$head_host:$port" "$name" "$nodes" &
+  bash -c "$(declare -f keep_node); keep_node \"\$@\"" task "$troupe" "$head_host:$port" "$name" "$nodes" "$join_seconds" "$restarts" &
 steps=$!
 
 code=0
@@ -109,18 +128,23 @@ std::string slurm_script(const Cluster& cluster, const LaunchFiles& files) {
     return name + "=" + shell_word(value) + "\n";
   };
   std::string out = "#!/bin/bash\n# The cluster " + cluster.name()
-                    + " as a Slurm job: submit this file with sbatch.\n" + directives(cluster)
-                    + "set -euo pipefail\n";
+                    + " as a Slurm job: submit this file with sbatch.\n" + directives(cluster);
+  if (cluster.slurm().setup_size() > 0) {
+    out += "# slurm.setup precedes `set`: scripts such as conda's fail under it.\n";
+  }
   for (const std::string& line : cluster.slurm().setup()) {
     out += line + "\n";
   }
-  out += set("troupe", cluster.slurm().program()) + set("cluster", files.cluster.string())
-         + set("experiment", files.experiment.string()) + set("runs", files.runs.string())
+  out += "set -euo pipefail\n" + set("troupe", cluster.slurm().program())
+         + set("cluster", files.cluster.string()) + set("experiment", files.experiment.string())
+         + set("runs", files.runs.string())
          + set("listen",
                listen.host.find(':') == std::string::npos ? listen.host : "[" + listen.host + "]")
          + set("address", cluster.head().address().empty() ? "" : told.host)
          + set("port", std::to_string(listen.port)) + set("name", node.name())
          + set("nodes", std::to_string(node.count())) + set("cores", std::to_string(node.cores()))
+         + set("join_seconds", std::to_string(node_join_seconds(cluster)))
+         + set("restarts", std::to_string(cluster.supervision().node_losses()))
          + set("requeue", cluster.slurm().requeue() ? "1" : "0");
   if (!cluster.keys().empty()) {
     out += "export TROUPE_KEYS=" + shell_word(cluster.keys()) + "\n";

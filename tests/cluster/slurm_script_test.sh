@@ -14,12 +14,14 @@ cd "$folder"
 
 cat >stand_in <<'SCRIPT'
 #!/bin/bash
-# launch: runs until `finish` exists, or until SIGTERM. node: until `finish` exists, or the head has ended.
+# launch: runs until `finish` exists, or until SIGTERM. node: until `finish` exists, or the head has ended; the first one fails if `fail` exists.
 here=$(dirname "$0")
 [ "$1" = node ] || { rm -f "$here/ended"; trap 'echo stopped >>"$here/calls"; touch "$here/ended"; exit 0' TERM; }
+[ "$1" = launch ] || ! rm "$here/fail" 2>/dev/null || exit 9
 echo "$*${TROUPE_KEYS:+ keys=$TROUPE_KEYS}" >>"$here/calls" # who has noted its call heeds signals
 while [ ! -e "$here/finish" ] && { [ "$1" = launch ] || [ ! -e "$here/ended" ]; }; do sleep 0.1; done
-[ "$1" = node ] || touch "$here/ended"
+[ "$1" = launch ] || exit 0
+touch "$here/ended"
 exit "$(cat "$here/finish" 2>/dev/null || echo 0)"
 SCRIPT
 chmod +x stand_in
@@ -58,12 +60,13 @@ resumed() {
   calls "^launch .* --resume keys=" 1
 }
 
+touch fail
 job=$(sbatch --parsable out/job.sh)
-within "a node is started on each host, and the head" calls . 3
+within "a node is started on each host, one after it has failed, and the head" calls . 3
 port=$((20000 + job % 10000))
 within "the head listens at the job's port and starts no nodes itself" calls "^launch $folder/out/cluster.textproto $folder/out/experiment.textproto --launcher none --listen 0.0.0.0:$port --runs $folder/runs keys=$folder/the keys\$" 1
 for i in 0 1; do
-  within "node $i has its name, the head's address and the keys" calls "^node --head here[01]:$port --name n-$i keys=$folder/the keys\$" 1
+  within "node $i has its name, the head's address and the keys" calls "^node --head here[01]:$port --name n-$i --join-seconds 120 keys=$folder/the keys\$" 1
 done
 scancel --batch --signal=TERM "$job" # as Slurm does before the time limit
 within "the signal reaches the head" calls "^stopped\$" 1

@@ -92,7 +92,8 @@ void StartedNodes::start(int port) {
   std::vector<std::string> arguments = {
       "node", "--head",
       reachable_address(head.host, kind_ == LauncherKind::local ? "127.0.0.1" : host_name()) + ":"
-          + std::to_string(head.port != 0 ? head.port : port)};
+          + std::to_string(head.port != 0 ? head.port : port),
+      "--join-seconds", std::to_string(node_join_seconds(cluster_))};
   if (!cluster_.keys().empty()) {
     arguments.insert(arguments.end(), {"--keys", cluster_.keys()});
   }

@@ -61,8 +61,23 @@ TEST_CASE("Kubernetes manifests contain one Job per node block, one for the head
   CHECK(has(files.at("nodes-gpu.yaml"), "nvidia.com/gpu: \"1\""));
   CHECK_FALSE(has(files.at("nodes-cpu.yaml"), "nvidia.com/gpu: "));
   CHECK(has(files.at("nodes-cpu.yaml"), "value: \"cpu-$(POD_INDEX)\""));
+  CHECK(has(files.at("nodes-cpu.yaml"), "  backoffLimitPerIndex: 20\n"));
   CHECK(has(files.at("budget-node.yaml"), "minAvailable: 5\n"));
   CHECK(has(files.at("nodes-cpu.yaml"), "value: \"kubernetes-head-0.kubernetes.troupe.svc:4242\""));
+}
+
+TEST_CASE("Nodes look for the head as long as it waits for them, and longer in pods") {
+  Cluster cluster = load_cluster(kClusterFiles / "kubernetes.textproto");
+  for (const auto& [join, words] : {std::pair{60.0, "900"}, {1800.5, "1801"}}) {
+    cluster.mutable_supervision()->set_join_seconds(join);
+    const std::string node = kubernetes_manifests(cluster, small_experiment()).at("nodes-cpu.yaml");
+    CHECK(has(node, "- \"--join-seconds\"\n"));
+    CHECK(has(node, "- \"" + std::string(words) + "\"\n"));
+  }
+  cluster = load_cluster(kClusterFiles / "slurm.textproto");
+  CHECK(has(slurm_script(cluster, {}), "\njoin_seconds='120'\n"));
+  cluster.mutable_supervision()->set_join_seconds(1800);
+  CHECK(has(slurm_script(cluster, {}), "\njoin_seconds='1800'\n"));
 }
 
 TEST_CASE("Pods read back the planned cluster, and the manifests contain no keys") {
@@ -123,6 +138,8 @@ TEST_CASE("A batch script requests the cluster's resources and an early signal f
     CAPTURE(line);
     CHECK(has(script, line));
   }
+  // Setup lines may fail under the script's own options.
+  CHECK(script.find("\nmodule load cuda\n") < script.find("\nset -euo pipefail\n"));
   CHECK_FALSE(has(script, "--account"));
   CHECK_FALSE(has(script, "--exclusive"));
   Cluster other = cluster;
