@@ -35,8 +35,8 @@ struct NodeResources {
   std::string group = {}; // group of equal nodes; rules may name it in place of a node
   bool known = true;      // false: the node has not reported yet; a plan assumes that it has enough
   bool counts = false;    // numa has only the right numbers of processors and GPUs, for a plan
-  /// Whether it may use as many processors as it lists, but not only these. They belong to nobody
-  /// alone, so its processes are not pinned.
+  /// Whether it may use as many processors as it lists, but any of the host's. Its processes are
+  /// then not pinned.
   bool shares_cores = false;
 };
 

@@ -6,7 +6,7 @@ namespace troupe::actors {
 
 namespace {
 
-/// Adjusts the processors and GPUs that a node reports to those that the cluster file gives it.
+/// Replaces the processors and GPUs that a node reports by its share in the cluster file.
 void assign_resources(const NodeResources& given, NodeResources& node) {
   const auto cores = cores_of(given).size(), gpus = gpus_of(given).size();
   if (given.counts && cores_of(node).size() >= cores && gpus_of(node).size() >= gpus)

@@ -36,7 +36,7 @@ state() {
   find "$folder/$stage/hosts" -mindepth 1 -printf 'file %p\n' 2>/dev/null
 }
 left() { state | sort >"$folder/$stage/after"; comm -13 "$folder/$stage/before" "$folder/$stage/after"; }
-nodes_wait() { [ -z "$(left)" ]; }
+nothing_left() { [ -z "$(left)" ]; }
 
 # within SECONDS COMMAND…: repeats the command until it succeeds or the time is over.
 within() {
@@ -127,7 +127,7 @@ one() { # one SEED
   wait "$run"
   stop_code=$?
   ls "$(newest_run)"/checkpoints/*/manifest.json >/dev/null 2>&1 || stop_code="$stop_code without a checkpoint"
-  within 30 nodes_wait
+  within 30 nothing_left
   left=$(left)
   [ -z "$left" ] || echo "$left"
   [ "$code$stop_code" = 00 ] || tail -n 15 "$folder/$stage"/{,stopped-}out-"$1"

@@ -22,7 +22,7 @@ void clear_remains(const fs::path& checkpoints) {
 }
 
 /// The reason why the run has nothing left to train; empty if it has.
-std::string nodes_wait(const actors::RunConfig& config, const fs::path& checkpoint) {
+std::string nothing_left(const actors::RunConfig& config, const fs::path& checkpoint) {
   const auto state = actors::read_manifest(checkpoint).state();
   const auto text = [](const std::string& key, const std::string& limit, const std::string& done) {
     return "nothing is left to train: " + key + " is " + limit
@@ -109,7 +109,7 @@ Resumption prepare_resumption(const RunFolder& folder, const Experiment& before,
     write_text(name_for_former_config(folder.path()), resolved_text(before));
     write_text(folder.path() / "config.textproto", resolved_text(after));
   }
-  if (std::string text = nodes_wait(config, made.checkpoint); !text.empty()) {
+  if (std::string text = nothing_left(config, made.checkpoint); !text.empty()) {
     made.notes.push_back(std::move(text));
   }
   return made;

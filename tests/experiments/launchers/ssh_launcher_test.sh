@@ -19,6 +19,6 @@ wait_for 60 grep -q 'host1: works' /run/hosts/holder
 wait_for 60 grep -q 'host0: works' /run/hosts/holder
 disown $holder # bash would say that it was killed
 kill -9 $holder
-nodes_wait() { [ -z "$(processes_on_hosts)$(ls -A /run/hosts/remote)" ]; }
-wait_for 60 nodes_wait || { echo "FAILED: after the launcher was killed there is $(left_on_hosts) $(ls /run/hosts/remote)"; exit 1; }
+nothing_left() { [ -z "$(processes_on_hosts)$(ls -A /run/hosts/remote)" ]; }
+wait_for 60 nothing_left || { echo "FAILED: after the launcher was killed there is $(left_on_hosts) $(ls /run/hosts/remote)"; exit 1; }
 echo "passed: a launcher that is killed leaves nothing"
