@@ -24,6 +24,7 @@
 #include "experiments/config/config.hpp"
 #include "experiments/config/keys.hpp"
 #include "experiments/config/resume_changes.hpp"
+#include "experiments/launchers/command_text.hpp"
 #include "experiments/launchers/make_launcher.hpp"
 #include "experiments/run_folder/unfinished_run.hpp"
 
@@ -134,7 +135,8 @@ void write_manifests(const LaunchPlan& plan, const fs::path& folder) {
   std::string next;
   if (plan.cluster.has_kubernetes()) {
     files = kubernetes_manifests(plan.cluster, plan.experiment);
-    next = secret_command(plan.cluster) + "   # once\nkubectl apply -k " + folder.string() + "\n";
+    next = secret_command(plan.cluster) + "   # once\nkubectl apply -k "
+           + launchers::quoted(folder.string()) + "\n";
   } else if (plan.cluster.has_slurm()) {
     Cluster cluster = plan.cluster;
     cluster.set_keys(cluster.keys().empty() ? "" : fs::absolute(cluster.keys()).string());
@@ -144,7 +146,7 @@ void write_manifests(const LaunchPlan& plan, const fs::path& folder) {
              {"job.sh", slurm_script(cluster, {.cluster = home / "cluster.textproto",
                                                .experiment = home / "experiment.textproto",
                                                .runs = fs::absolute(cluster.runs())})}};
-    next = "sbatch " + (home / "job.sh").string() + "\n";
+    next = "sbatch " + launchers::quoted((home / "job.sh").string()) + "\n";
   } else {
     throw std::invalid_argument(
         "--manifests " + folder.string() + ": cluster " + plan.cluster.name()

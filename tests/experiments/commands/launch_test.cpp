@@ -127,16 +127,16 @@ TEST_CASE("A cluster described by TF_CONFIG is placed") {
 TEST_CASE("Manifests are written as files, and the output names the command to run next") {
   const TemporaryFolder folder;
   write_cluster(folder / "job.textproto", "slurm {} keys: \"my keys\"");
-  const Outcome outcome =
-      run_troupe({"launch", "job.textproto", "quickstart", "--manifests", "out"}, folder.path());
+  const Outcome outcome = run_troupe(
+      {"launch", "job.textproto", "quickstart", "--manifests", "the job"}, folder.path());
   CAPTURE(outcome.output);
   CHECK(outcome.exit_code == 0);
-  CHECK(has(outcome.output, "out: 3 files. Then:\nsbatch "));
-  CHECK(has(outcome.last_line, "/out/job.sh"));
-  CHECK(has(read_text(folder / "out/job.sh"),
+  CHECK(has(outcome.output, "the job: 3 files. Then:\nsbatch '"));
+  CHECK(has(outcome.last_line, "/the job/job.sh'"));
+  CHECK(has(read_text(folder / "the job/job.sh"),
             "export TROUPE_KEYS='" + (fs::canonical(folder.path()) / "my keys").string() + "'"));
-  CHECK(has(read_text(folder / "out/experiment.textproto"), "quickstart"));
-  Program script({"bash", "-n", "out/job.sh"}, folder.path());
+  CHECK(has(read_text(folder / "the job/experiment.textproto"), "quickstart"));
+  Program script({"bash", "-n", "the job/job.sh"}, folder.path());
   CHECK(script.wait() == 0);
 }
 
