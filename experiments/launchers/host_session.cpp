@@ -12,6 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 constexpr std::size_t kBlock = 1 << 20; // maximum number of bytes sent at a time
 constexpr milliseconds kLook{50};       // interval between checks whether ssh has ended
+constexpr const char* kStopped = "the launch was stopped";
 
 /// Distinguishes our answers from other output of the host; not a secret.
 std::string drawn_word() {
@@ -25,6 +26,19 @@ std::string drawn_word() {
 
 long seconds(milliseconds time) {
   return std::max<long>(1, (time.count() + 999) / 1000);
+}
+
+/// An option of ssh that names a file. ssh splits such values at blanks and expands "%".
+std::string file_option(const std::string& name, const std::string& path) {
+  std::string text = name + "=\"";
+  for (const char c : path) {
+    if (c == '%')
+      text += '%';
+    else if (c == '"' || c == '\\')
+      text += '\\';
+    text += c;
+  }
+  return text + '"';
 }
 
 } // namespace
@@ -52,10 +66,10 @@ std::vector<std::string> HostSession::command() const {
   option("ConnectTimeout=" + std::to_string(seconds(ssh_.connect_limit)));
   option("ServerAliveInterval=" + std::to_string(seconds(ssh_.lost / 3)));
   if (!ssh_.known_hosts.empty())
-    option("UserKnownHostsFile=" + ssh_.known_hosts.string());
+    option(file_option("UserKnownHostsFile", ssh_.known_hosts.string()));
   if (!ssh_.identity_file.empty()) {
     option("IdentitiesOnly=yes");
-    words.insert(words.end(), {"-i", ssh_.identity_file.string()});
+    option(file_option("IdentityFile", ssh_.identity_file.string()));
   }
   if (ssh_.port != 22) // otherwise ssh's configuration decides
     words.insert(words.end(), {"-p", std::to_string(ssh_.port)});
@@ -111,14 +125,17 @@ void HostSession::tell(std::string_view bytes, Clock::time_point deadline,
     answer(std::min(deadline, Clock::now() + std::chrono::seconds(5)), doing); // says why
 }
 
-bool HostSession::start(const HostFiles& files) {
+bool HostSession::start(const HostFiles& files, const std::stop_token& ended) {
   const auto deadline = Clock::now() + ssh_.start_limit;
   try {
+    if (ended.stop_requested())
+      throw Failure{kStopped};
     id_ = children_.start({.words = command(),
                            .input = true,
                            .line = [self = shared_from_this()](std::string_view line) {
                              return self->take_line(line);
                            }});
+    const std::stop_callback killing(ended, [this, id = id_] { children_.kill_group(id); });
     // ssh itself gives up earlier and prints the reason.
     const auto connected = std::min(deadline, Clock::now() + ssh_.connect_limit * 2);
     tell(host_script(word_, ssh_.folder, seconds(ssh_.start_limit), seconds(ssh_.lost),
@@ -129,7 +146,7 @@ bool HostSession::start(const HostFiles& files) {
     run(files, copied, deadline);
     return true;
   } catch (const Failure& failure) {
-    problem_ = failure.what;
+    problem_ = ended.stop_requested() ? kStopped : failure.what;
   } catch (const std::runtime_error& error) {
     problem_ = error.what();
   }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,9 @@ public:
   HostSession(ChildProcesses& children, const LaunchSettings& settings, const SshSettings& ssh,
               NodeStart node);
 
-  /// Copies missing files and starts the node. Returns false on failure; end() then gives the
-  /// reason.
-  bool start(const HostFiles& files);
+  /// Copies missing files and starts the node. Returns false on failure, or once `ended` is
+  /// requested; end() then gives the reason.
+  bool start(const HostFiles& files, const std::stop_token& ended);
 
   /// Sends a heartbeat.
   void beat();

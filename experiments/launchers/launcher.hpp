@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,9 +54,13 @@ public:
   virtual ~Launcher() = default; // kills the nodes that are still running
 
   /// Returns when each node runs or has failed, within the launcher's time limits; poll() reports
-  /// failures. A node that has ended may be started again. For wrong settings or a program missing
-  /// on this host, throws std::invalid_argument with the key, its value, the rule and a remedy.
-  virtual void start(const std::vector<NodeStart>& nodes) = 0;
+  /// failures. A node that has ended may be started again. Once `ended` is requested, returns
+  /// without waiting for the remaining nodes; only stop() may follow. For wrong settings or a
+  /// program missing on this host, throws std::invalid_argument with the key, its value, the rule
+  /// and a remedy.
+  void start(const std::vector<NodeStart>& nodes, const std::stop_token& ended = {}) {
+    start_nodes(nodes, ended);
+  }
 
   /// Returns the nodes that have ended or failed to start since the last call.
   virtual std::vector<NodeEnd> poll() = 0;
@@ -63,14 +68,19 @@ public:
   /// Asks all nodes to stop with SIGTERM, kills the rest after `grace`, and removes the copies on
   /// their hosts. poll() reports failures.
   virtual void stop(std::chrono::milliseconds grace) = 0;
+
+private:
+  virtual void start_nodes(const std::vector<NodeStart>& nodes, const std::stop_token& ended) = 0;
 };
 
 /// For nodes that are started by other means, such as pods, job scripts or by hand.
 class NoLauncher : public Launcher {
 public:
-  void start(const std::vector<NodeStart>&) override {}
   std::vector<NodeEnd> poll() override { return {}; }
   void stop(std::chrono::milliseconds) override {}
+
+private:
+  void start_nodes(const std::vector<NodeStart>&, const std::stop_token&) override {}
 };
 
 } // namespace troupe::experiments::launchers

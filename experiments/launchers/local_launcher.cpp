@@ -18,7 +18,7 @@ std::vector<std::string> LocalLauncher::words(const NodeStart& node) const {
   return words;
 }
 
-void LocalLauncher::start(const std::vector<NodeStart>& nodes) {
+void LocalLauncher::start_nodes(const std::vector<NodeStart>& nodes, const std::stop_token&) {
   find_program(settings_.program.string(), "the nodes' program", "name the path of `troupe`");
   for (const NodeStart& node : nodes) {
     std::vector<std::string> environment{"TROUPE_NODE_NAME=" + node.name};

@@ -12,11 +12,11 @@ namespace troupe::experiments::launchers {
 class LocalLauncher : public Launcher {
 public:
   explicit LocalLauncher(LaunchSettings settings);
-  void start(const std::vector<NodeStart>& nodes) override;
   std::vector<NodeEnd> poll() override;
   void stop(std::chrono::milliseconds grace) override;
 
 private:
+  void start_nodes(const std::vector<NodeStart>& nodes, const std::stop_token& ended) override;
   std::vector<std::string> words(const NodeStart& node) const;
 
   LaunchSettings settings_;

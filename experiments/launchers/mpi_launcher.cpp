@@ -160,7 +160,7 @@ std::vector<std::string> MpiLauncher::words(const std::vector<NodeStart>& nodes)
   return words;
 }
 
-void MpiLauncher::start(const std::vector<NodeStart>& nodes) {
+void MpiLauncher::start_nodes(const std::vector<NodeStart>& nodes, const std::stop_token& ended) {
   for (const NodeStart& node : nodes)
     if (node.host.empty() || node.host.starts_with("-") || node.host.find(',') != std::string::npos)
       throw std::invalid_argument(std::string("the address of node ") + node.name + " is \""
@@ -169,19 +169,36 @@ void MpiLauncher::start(const std::vector<NodeStart>& nodes) {
                                     "address, or name mpi.hostfile");
   if (nodes.empty())
     return;
+  const std::size_t before = jobs_.size();
+  if (!std::exchange(started_, true))
+    start_job(nodes);
+  else
+    for (const NodeStart& node : nodes)
+      start_job({node});
+  const std::vector begun(jobs_.begin() + static_cast<std::ptrdiff_t>(before), jobs_.end());
+  const auto deadline = Clock::now() + mpi_.start_limit;
+  for (const auto& job : begun)
+    wait_for_start(*job, deadline, ended);
+}
+
+void MpiLauncher::start_job(const std::vector<NodeStart>& nodes) {
   auto job = std::make_shared<Job>();
   job->words = words(nodes);
   for (const NodeStart& node : nodes)
     job->nodes.push_back({.start = node});
-  job->id = children_.start({.words = job->words, .line = [this, job](std::string_view line) {
-                               return job->take_line(line, settings_);
-                             }});
+  try {
+    job->id = children_.start({.words = job->words, .line = [this, job](std::string_view line) {
+                                 return job->take_line(line, settings_);
+                               }});
+  } catch (const std::runtime_error& error) { // other nodes of this call may run already
+    end_job(*job, {.how = std::string("could not be started: ") + error.what()});
+    return;
+  }
   jobs_.push_back(job);
-  wait_for_start(*job);
 }
 
-void MpiLauncher::wait_for_start(Job& job) {
-  const auto deadline = Clock::now() + mpi_.start_limit;
+void MpiLauncher::wait_for_start(Job& job, Clock::time_point deadline,
+                                 const std::stop_token& ended) {
   const auto all = [&] {
     return std::all_of(job.nodes.begin(), job.nodes.end(),
                        [](const Job::Node& node) { return node.started; });
@@ -192,6 +209,12 @@ void MpiLauncher::wait_for_start(Job& job) {
       std::unique_lock lock(job.mutex);
       if (job.changed.wait_for(lock, kMpiLook, all))
         return;
+      if (ended.stop_requested()) {
+        if (std::none_of(job.nodes.begin(), job.nodes.end(),
+                         [](const Job::Node& node) { return node.started; }))
+          children_.kill_group(job.id);
+        return;
+      }
     }
     bool late = false;
     end = children_.wait(job.id, Clock::now());

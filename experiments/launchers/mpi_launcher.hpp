@@ -22,22 +22,25 @@ struct MpiSettings {
 /// cannot be read or lists none.
 std::vector<std::string> read_hostfile(const std::filesystem::path& file);
 
-/// Starts nodes with Open MPI's mpirun, one mpirun per start(). All hosts must see the program and
-/// the files at the same paths. Other nodes survive the death of a node; if a host dies, mpirun
-/// ends them all. Runs as root only if the user has set the variables that Open MPI requires for
-/// that.
+/// Starts nodes with Open MPI's mpirun. All hosts must see the program and the files at the same
+/// paths. The first start() uses one mpirun for all nodes. Other nodes survive the death of a node;
+/// if a host dies or cannot be reached, mpirun ends them all. Later starts use one mpirun per node,
+/// so that a dead host does not keep the others from being started again. Runs as root only if the
+/// user has set the variables that Open MPI requires for that.
 class MpiLauncher : public Launcher {
 public:
   MpiLauncher(LaunchSettings settings, MpiSettings mpi);
   ~MpiLauncher() override;
-  void start(const std::vector<NodeStart>& nodes) override;
   std::vector<NodeEnd> poll() override;
   void stop(std::chrono::milliseconds grace) override;
 
 private:
+  void start_nodes(const std::vector<NodeStart>& nodes, const std::stop_token& ended) override;
   struct Job;
   std::vector<std::string> words(const std::vector<NodeStart>& nodes) const;
-  void wait_for_start(Job& job);
+  void start_job(const std::vector<NodeStart>& nodes);
+  void wait_for_start(Job& job, ChildProcesses::Clock::time_point deadline,
+                      const std::stop_token& ended);
   void take_ends(Job& job);
   void end_job(Job& job, const ChildProcesses::End& end);
 
@@ -45,6 +48,7 @@ private:
   MpiSettings mpi_;
   std::vector<NodeEnd> ended_;
   std::vector<std::shared_ptr<Job>> jobs_;
+  bool started_ = false; // start() has been called
   ChildProcesses children_;
 };
 

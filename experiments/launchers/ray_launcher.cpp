@@ -108,8 +108,10 @@ std::string RayLauncher::order(const std::vector<NodeStart>& nodes) const {
          + "\n";
 }
 
-/// Waits until all nodes are `done`; false at the deadline, or if the program has ended.
-bool RayLauncher::wait_for(bool (*done)(const Node&), Clock::time_point deadline) {
+/// Waits until all nodes are `done`; false at the deadline, or if the program or the wait has
+/// ended.
+bool RayLauncher::wait_for(bool (*done)(const Node&), Clock::time_point deadline,
+                           const std::stop_token& ended) {
   const auto all = [&] {
     return std::all_of(nodes_.begin(), nodes_.end(),
                        [&](const auto& named) { return done(named.second); });
@@ -122,7 +124,7 @@ bool RayLauncher::wait_for(bool (*done)(const Node&), Clock::time_point deadline
     }
     if (const auto end = children_.wait(*program_, Clock::now()))
       program_ended(*end);
-    else if (Clock::now() >= deadline)
+    else if (Clock::now() >= deadline || ended.stop_requested())
       return false;
   }
   return false;
@@ -143,7 +145,7 @@ void RayLauncher::program_ended(const ChildProcesses::End& end) {
   problem_.clear();
 }
 
-void RayLauncher::start(const std::vector<NodeStart>& nodes) {
+void RayLauncher::start_nodes(const std::vector<NodeStart>& nodes, const std::stop_token& ended) {
   if (nodes.empty())
     return;
   {
@@ -159,8 +161,9 @@ void RayLauncher::start(const std::vector<NodeStart>& nodes) {
   const auto deadline = Clock::now() + 2 * ray_.start_limit + kRayBeyond; // bundles, then actors
   if (!children_.write(*program_, order(nodes), Clock::now() + kRayWrite))
     children_.kill_group(*program_);
-  if (!wait_for([](const Node& node) { return node.started || node.end.has_value(); }, deadline)
-      && program_) {
+  if (!wait_for([](const Node& node) { return node.started || node.end.has_value(); }, deadline,
+                ended)
+      && program_ && !ended.stop_requested()) {
     children_.kill_group(*program_);
     if (const auto end = children_.wait(*program_, Clock::now() + kRayGoodBye))
       program_ended(*end);
@@ -185,10 +188,11 @@ void RayLauncher::stop(std::chrono::milliseconds grace) {
   if (!program_)
     return;
   if (children_.write(*program_, "{\"stop\": true}\n", Clock::now() + kRayWrite)
-      && !wait_for([](const Node& node) { return node.end.has_value(); }, Clock::now() + grace)) {
+      && !wait_for([](const Node& node) { return node.end.has_value() || !node.started; },
+                   Clock::now() + grace)) {
     const std::lock_guard lock(mutex_);
     for (auto& [name, node] : nodes_)
-      if (!node.end)
+      if (node.started && !node.end)
         node.end = {.node = name,
                     .how = "node " + name + " (" + node.start.host + ") had not exited "
                            + std::to_string(grace.count() / 1000)

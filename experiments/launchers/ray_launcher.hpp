@@ -32,11 +32,11 @@ class RayLauncher : public Launcher {
 public:
   RayLauncher(LaunchSettings settings, RaySettings ray);
   ~RayLauncher() override;
-  void start(const std::vector<NodeStart>& nodes) override;
   std::vector<NodeEnd> poll() override;
   void stop(std::chrono::milliseconds grace) override;
 
 private:
+  void start_nodes(const std::vector<NodeStart>& nodes, const std::stop_token& ended) override;
   struct Node {
     NodeStart start;
     bool started = false;
@@ -46,7 +46,8 @@ private:
   bool take_line(std::string_view line);
   bool take_word(std::string_view text);
   std::string order(const std::vector<NodeStart>& nodes) const;
-  bool wait_for(bool (*done)(const Node&), ChildProcesses::Clock::time_point deadline);
+  bool wait_for(bool (*done)(const Node&), ChildProcesses::Clock::time_point deadline,
+                const std::stop_token& ended = {});
   void program_ended(const ChildProcesses::End& end);
 
   LaunchSettings settings_;

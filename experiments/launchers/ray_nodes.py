@@ -22,6 +22,7 @@ import time
 MOST_LINES, MOST_LETTERS = 10_000, 4 << 20  # unread lines of a node; older ones are dropped and counted
 LONGEST_LINE = 1 << 16  # the rest becomes another line
 REACH = 10.0  # seconds to reach the cluster's head
+RESERVE = 1  # whole seconds that Ray is asked to wait for bundles between looks at the orders
 LOOK = 1.0  # seconds that a node waits for a line before it reports that there is none
 PR_SET_PDEATHSIG = 1
 
@@ -118,13 +119,19 @@ class Nodes:
         self.pending = {}  # reference: (name, deadline)
         self.node_class = ray.remote(Node)
 
-    def reserve(self, nodes, order):
-        """Reserves a bundle for each node in a placement group. Returns why this failed, if it did."""
+    def reserve(self, nodes, order, orders):
+        """Reserves a bundle for each node in a placement group. Returns why this failed, if it did.
+
+        Another order means that the launcher stops, and ends the wait.
+        """
         from ray.util.placement_group import placement_group, remove_placement_group
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
         group = placement_group([node["bundle"] for node in nodes], strategy=order["strategy"])
-        if not group.wait(order["seconds"]):
+        limit = time.monotonic() + order["seconds"]
+        while not group.wait(RESERVE):
+            if time.monotonic() < limit and orders.empty():
+                continue
             remove_placement_group(group)
             wanted = ", ".join(f"{node['name']} {json.dumps(node['bundle'])}" for node in nodes)
             return f"Ray had not reserved {wanted} ({order['strategy']}) after {order['seconds']:g} s; it has {json.dumps(self.ray.available_resources())}"
@@ -133,9 +140,9 @@ class Nodes:
             self.places[node["name"]] = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index)
         return None
 
-    def start(self, order):
+    def start(self, order, orders):
         new = [node for node in order["start"] if node["name"] not in self.places]
-        problem = self.reserve(new, order) if new else None
+        problem = self.reserve(new, order, orders) if new else None
         for node in order["start"]:
             name, bundle = node["name"], node["bundle"]
             if name not in self.places:
@@ -235,7 +242,7 @@ def main():
         if order is None:
             break
         if "start" in order:
-            nodes.start(order)
+            nodes.start(order, orders)
         if "stop" in order:
             nodes.stop()
     nodes.end()

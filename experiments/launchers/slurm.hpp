@@ -29,14 +29,14 @@ public:
   explicit SlurmLauncher(LaunchSettings settings,
                          std::chrono::milliseconds start_limit = std::chrono::minutes(2));
   ~SlurmLauncher() override;
-  void start(const std::vector<NodeStart>& nodes) override;
   std::vector<NodeEnd> poll() override;
   void stop(std::chrono::milliseconds grace) override;
 
 private:
+  void start_nodes(const std::vector<NodeStart>& nodes, const std::stop_token& ended) override;
   struct Step;
   void start_step(const std::vector<NodeStart>& nodes);
-  void wait_for_start(Step& step);
+  void wait_for_start(Step& step, const std::stop_token& ended);
   void take_ends(Step& step);
   void end_step(Step& step, const ChildProcesses::End& end);
 

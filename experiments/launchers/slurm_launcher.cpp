@@ -161,7 +161,7 @@ SlurmLauncher::~SlurmLauncher() {
   stop(std::chrono::milliseconds(0));
 }
 
-void SlurmLauncher::start(const std::vector<NodeStart>& nodes) {
+void SlurmLauncher::start_nodes(const std::vector<NodeStart>& nodes, const std::stop_token& ended) {
   std::map<std::vector<std::string>, std::vector<NodeStart>> alike;
   for (const NodeStart& node : nodes) {
     if (std::find(allocated_.begin(), allocated_.end(), node.host) == allocated_.end())
@@ -178,12 +178,12 @@ void SlurmLauncher::start(const std::vector<NodeStart>& nodes) {
     begun.push_back(steps_.back());
   }
   for (const auto& step : begun)
-    wait_for_start(*step);
+    wait_for_start(*step, ended);
 }
 
 /// Waits until the nodes have started, up to the time limit. poll() reports nodes that Slurm has
 /// not started by then and steps that have ended.
-void SlurmLauncher::wait_for_start(Step& step) {
+void SlurmLauncher::wait_for_start(Step& step, const std::stop_token& ended) {
   const auto deadline = Clock::now() + start_limit_;
   std::unique_lock lock(step.mutex);
   while (!step.changed.wait_for(lock, kSlurmLook,
@@ -195,8 +195,13 @@ void SlurmLauncher::wait_for_start(Step& step) {
       return;
     }
     lock.lock();
-    if (Clock::now() < deadline)
+    const bool stops = ended.stop_requested();
+    if (Clock::now() < deadline && !stops)
       continue;
+    if (step.tasks.empty())
+      children_.kill_group(step.id); // Slurm then gives up the step
+    if (stops)
+      return;
     std::erase_if(step.nodes, [&](const NodeStart& node) {
       for (const auto& [number, task] : step.tasks)
         if (task.host == node.host)
@@ -206,8 +211,6 @@ void SlurmLauncher::wait_for_start(Step& step) {
                                         + std::to_string(start_limit_.count() / 1000) + " s"}));
       return true;
     });
-    if (step.tasks.empty())
-      children_.kill_group(step.id); // Slurm then gives up the step
     return;
   }
 }

@@ -79,7 +79,7 @@ void SshLauncher::beat(const std::stop_token& ended) {
   }
 }
 
-void SshLauncher::start(const std::vector<NodeStart>& nodes) {
+void SshLauncher::start_nodes(const std::vector<NodeStart>& nodes, const std::stop_token& ended) {
   for (const NodeStart& node : nodes)
     check_host(node);
   // Read at each start, because the files may have changed since, for example rotated keys.
@@ -89,7 +89,7 @@ void SshLauncher::start(const std::vector<NodeStart>& nodes) {
   for (const NodeStart& node : nodes)
     sessions.push_back(std::make_shared<HostSession>(children_, settings_, ssh_, node));
   for_each_at_once(sessions.size(), [&](std::size_t i) {
-    if (sessions[i]->start(files)) { // needs heartbeats while other hosts get copies
+    if (sessions[i]->start(files, ended)) { // needs heartbeats while other hosts get copies
       const std::lock_guard lock(mutex_);
       sessions_.push_back(sessions[i]);
       return;

@@ -40,11 +40,11 @@ class SshLauncher : public Launcher {
 public:
   SshLauncher(LaunchSettings settings, SshSettings ssh);
   ~SshLauncher() override;
-  void start(const std::vector<NodeStart>& nodes) override;
   std::vector<NodeEnd> poll() override;
   void stop(std::chrono::milliseconds grace) override;
 
 private:
+  void start_nodes(const std::vector<NodeStart>& nodes, const std::stop_token& ended) override;
   void beat(const std::stop_token& ended);
   void clean_up(std::vector<std::shared_ptr<HostSession>> sessions);
 

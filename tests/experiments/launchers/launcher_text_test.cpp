@@ -33,6 +33,18 @@ TEST_CASE("A newline, after which a host would read another command, is refused"
   CHECK_NOTHROW(SshLauncher({}, {.ssh = "/bin/true"}));
 }
 
+TEST_CASE("ssh gets the paths of its files in quotes, with no percent sign to expand") {
+  SshLauncher launcher({}, {.ssh = "/bin/false",
+                            .identity_file = "/a key/id",
+                            .known_hosts = "/our hosts/100%",
+                            .program = "/bin/true"});
+  launcher.start({{.name = "a", .host = "b"}});
+  const auto ends = launcher.poll();
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].how.find(R"(-o 'UserKnownHostsFile="/our hosts/100%%"')") != std::string::npos);
+  CHECK(ends[0].how.find(R"(-o 'IdentityFile="/a key/id"')") != std::string::npos);
+}
+
 TEST_CASE("A missing program is reported with the setting that names it") {
   CHECK(find_program("bash", "the shell", "install it").ends_with("/bash"));
   CHECK_THROWS_WITH_AS(

@@ -75,16 +75,24 @@ TEST_CASE("Hosts that mpirun cannot reach and nodes that do not stop are reporte
   const RootAllowed root;
   Watched watched;
   MpiLauncher launcher(watched.settings(), mpi());
-  launcher.start({on(0), {.name = "nobody", .host = "10.77.0.99", .arguments = {"node"}}});
+  const NodeStart nobody{.name = "nobody", .host = "10.77.0.99", .arguments = {"node"}};
+  launcher.start({on(0), nobody});
   auto ends = watched.ends(launcher, 2);
   REQUIRE(ends.size() == 2);
   CHECK_FALSE(ends.at("nobody").good);
   CHECK_FALSE(ends.at("node-0").good);
   CHECK(watched.text().find("10.77.0.99") != std::string::npos);
+  launcher.start({on(0), nobody}); // each with an mpirun of its own
+  ends = watched.ends(launcher, 1);
+  REQUIRE(ends.size() == 1);
+  CHECK(ends.contains("nobody"));
+  CHECK(watched.says("node-0: works"));
+  launcher.stop(seconds(30));
+  CHECK(watched.ends(launcher, 1).size() == 1);
 
   MpiLauncher stubborn(watched.settings(), mpi());
   stubborn.start({on(0, {"--stubborn"})});
-  REQUIRE(watched.says("node-0: works"));
+  REQUIRE(watched.says("node-0: works", 2));
   stubborn.stop(seconds(1));
   ends = watched.ends(stubborn, 1);
   REQUIRE(ends.size() == 1);
