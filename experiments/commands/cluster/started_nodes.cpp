@@ -15,6 +15,7 @@
 
 #include "actors/placement/node_resources.hpp"
 #include "env/compiled_model.hpp"
+#include "experiments/commands/cluster/node_restarts.hpp"
 #include "experiments/commands/running/deployment.hpp"
 #include "experiments/launchers/make_launcher.hpp"
 
@@ -108,22 +109,35 @@ void StartedNodes::log(const std::string& node, const std::string& line) {
 }
 
 void StartedNodes::watch(const std::stop_token& ended) {
-  std::vector<launchers::NodeStart> due = starts_;
-  int losses = 0;
+  NodeRestarts restarts(starts_, cluster_.supervision().node_losses());
+  const auto now = [] {
+    return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+  };
+  const auto give_up = [&](const std::string& node) {
+    const std::string text =
+        "node " + node + " is given up after more than "
+        + std::to_string(cluster_.supervision().node_losses())
+        + " losses within an hour (supervision.node_losses); the run continues without it";
+    log("launcher", text);
+    std::fprintf(stderr, "troupe: %s\n", text.c_str());
+  };
   std::unique_lock lock(sleep_);
   while (!ended.stop_requested()) {
-    if (!due.empty()) {
+    if (const auto due = restarts.due(now()); !due.empty()) {
       try {
-        launcher_->start(due);
-        due.clear();
+        launcher_->start(due, ended);
       } catch (const std::exception& error) { // no node has been started
         const std::string problem = std::string("the nodes cannot be started: ") + error.what();
         log("launcher", problem);
         std::fprintf(stderr, "troupe: %s\n", problem.c_str());
-        losses += static_cast<int>(due.size());
-        if (losses > cluster_.supervision().node_losses()) {
-          due.clear();
+        for (const launchers::NodeStart& start : due) {
+          if (!restarts.lose(start.name, now())) {
+            give_up(start.name);
+          }
         }
+      }
+      if (ended.stop_requested()) { // what has failed since was stopped
+        return;
       }
     }
     for (const launchers::NodeEnd& end : launcher_->poll()) {
@@ -131,14 +145,13 @@ void StartedNodes::watch(const std::stop_token& ended) {
       for (const std::string& line : end.last_lines) {
         log(end.node, line);
       }
-      if (end.good || ++losses > cluster_.supervision().node_losses()) {
+      if (end.good) {
         continue;
       }
-      std::fprintf(stderr, "troupe: %s; restarting it\n", end.how.c_str());
-      const auto at = std::find_if(starts_.begin(), starts_.end(),
-                                   [&](const auto& start) { return start.name == end.node; });
-      if (at != starts_.end()) {
-        due.push_back(*at);
+      const bool restart = restarts.lose(end.node, now());
+      std::fprintf(stderr, "troupe: %s%s\n", end.how.c_str(), restart ? "; restarting it" : "");
+      if (!restart) {
+        give_up(end.node);
       }
     }
     wake_.wait_for(lock, ended, std::chrono::seconds(1), [] { return false; });

@@ -15,9 +15,9 @@
 
 namespace troupe::experiments::commands {
 
-/// Keeps the nodes of a launch running. It restarts a node that ends or could not be started,
-/// within the cluster's restart budget, and writes the nodes' output to a file of the run. The
-/// destructor stops the nodes.
+/// Keeps the nodes of a launch running. It restarts a node that ends or could not be started, as
+/// NodeRestarts decides, and writes the nodes' output to a file of the run. The destructor stops
+/// the nodes.
 class StartedNodes {
 public:
   StartedNodes(Cluster cluster, LauncherKind kind, const std::filesystem::path& run);
