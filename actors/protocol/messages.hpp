@@ -108,6 +108,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe::actors, measure_atom, "measure")
   CAF_ADD_ATOM(troupe, troupe::actors, spans_atom, "spans")
   CAF_ADD_ATOM(troupe, troupe::actors, picture_atom, "picture")
+  CAF_ADD_ATOM(troupe, troupe::actors, refused_atom, "refused")
 CAF_END_TYPE_ID_BLOCK(troupe)
 // clang-format on
 

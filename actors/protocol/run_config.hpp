@@ -152,7 +152,8 @@ struct Progress {
   std::int64_t replay_failed_spills = 0; // chunks that a full or failing disk refused
   std::int64_t failed_copies = 0;        // failed copies of checkpoints to checkpoint.store
   std::int64_t taken_over = 0; // processes taken over by later heads since the start or resumption
-  std::int64_t priorities = 0; // updates of items' priorities
+  std::int64_t refused_connections = 0; // at the head's port since the head's start
+  std::int64_t priorities = 0;          // updates of items' priorities
   std::int64_t parameter_version = 0;
   double parameter_lag = 0;     // in updates, mean over the actors' last steps
   double training_seconds = 0;  // excludes evaluation pauses

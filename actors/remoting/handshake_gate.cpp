@@ -11,6 +11,8 @@
 
 #include <sys/eventfd.h>
 
+#include "actors/remoting/refusals.hpp"
+
 namespace troupe::actors {
 
 namespace {
@@ -18,9 +20,11 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kNap{60'000};
 } // namespace
 
-HandshakeGate::HandshakeGate(std::shared_ptr<const TlsContext> context, Options options)
+HandshakeGate::HandshakeGate(std::shared_ptr<const TlsContext> context,
+                             std::shared_ptr<Refusals> refusals, Options options)
     : context_(std::move(context)),
-      options_(std::move(options)),
+      refusals_(std::move(refusals)),
+      options_(options),
       bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!bell_)
     throw std::runtime_error(std::string("cannot create an event for handshakes: ")
@@ -46,7 +50,7 @@ void HandshakeGate::take(env::wire::Descriptor socket, std::string address, Admi
             .deadline = Clock::now() + options_.deadline};
   const std::lock_guard lock(mutex_);
   if (arrivals_.size() >= options_.most_handshakes) { // the thread cannot keep up
-    ++strangers_;
+    refuse(arrivals_.front(), "too many connections without a handshake");
     arrivals_.erase(arrivals_.begin());
   }
   arrivals_.push_back(std::move(peer));
@@ -89,9 +93,7 @@ void HandshakeGate::make_room() {
 }
 
 void HandshakeGate::refuse(const Peer& peer, const std::string& why) {
-  ++strangers_;
-  if (const auto tell = std::exchange(options_.on_stranger, nullptr))
-    tell("a peer at " + peer.address + ": " + why);
+  refusals_->add("a peer at " + peer.address + ": " + why);
 }
 
 bool HandshakeGate::advance(Peer& peer) {
@@ -106,10 +108,10 @@ bool HandshakeGate::advance(Peer& peer) {
   }
   if (peer.state == State::done)
     peer.admit(std::move(peer.socket), std::move(peer.session));
-  else if (peer.state == State::failed)
-    refuse(peer, peer.session->why());
-  else
+  else if (peer.state != State::failed)
     return true;
+  else if (peer.session->has_received())
+    refuse(peer, peer.session->why());
   return false;
 }
 

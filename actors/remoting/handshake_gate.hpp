@@ -2,12 +2,13 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
+#include <cstddef>
 #include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -16,6 +17,8 @@
 
 namespace troupe::actors {
 
+class Refusals;
+
 /// The listening side sends this line once it has accepted its peer. Any other line comes from
 /// another version, or from a process that is not a node.
 constexpr std::string_view kGreeting = "troupe 1\n";
@@ -23,15 +26,16 @@ constexpr std::string_view kGreeting = "troupe 1\n";
 /// Holds connections until their peers have shown a certificate of the deployment. Handshakes run
 /// on a separate thread, so that a silent or slow peer delays no other. Above `most_handshakes` the
 /// gate closes the oldest connection of the address that has the most, so that one host with many
-/// half-open connections cannot shut out the others. Any thread.
+/// half-open connections cannot shut out the others. A peer that leaves before it has sent a byte,
+/// as the probes of Kubernetes do, does not count as refused. Any thread.
 class HandshakeGate {
 public:
   struct Options {
     std::chrono::milliseconds deadline{5000};
     std::size_t most_handshakes = 256;
-    std::function<void(const std::string&)> on_stranger{};
   };
-  HandshakeGate(std::shared_ptr<const TlsContext> context, Options options);
+  HandshakeGate(std::shared_ptr<const TlsContext> context, std::shared_ptr<Refusals> refusals,
+                Options options);
   ~HandshakeGate();
   HandshakeGate(const HandshakeGate&) = delete;
   HandshakeGate& operator=(const HandshakeGate&) = delete;
@@ -41,7 +45,6 @@ public:
   /// Takes ownership of a non-blocking socket and starts its handshake.
   void take(env::wire::Descriptor socket, std::string address, Admit admit);
 
-  std::int64_t strangers() const { return strangers_; }
   std::size_t handshakes() const; // handshakes in progress
 
 private:
@@ -62,8 +65,8 @@ private:
   void ring() const;
 
   std::shared_ptr<const TlsContext> context_;
-  Options options_;
-  std::atomic<std::int64_t> strangers_ = 0;
+  const std::shared_ptr<Refusals> refusals_;
+  const Options options_;
   std::atomic<std::size_t> at_work_ = 0;
   env::wire::Descriptor bell_;
   mutable std::mutex mutex_; // guards arrivals_

@@ -5,7 +5,7 @@
 
 #include <sys/socket.h>
 
-#include "actors/remoting/plain_middleman.hpp"
+#include "actors/remoting/refusals.hpp"
 
 namespace troupe::actors {
 

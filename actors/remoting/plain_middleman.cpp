@@ -7,6 +7,7 @@
 #include "actors/protocol/message_limit.hpp"
 #include "actors/remoting/own_middleman.hpp"
 #include "actors/remoting/pending_handshakes.hpp"
+#include "actors/remoting/refusals.hpp"
 #include "env/sockets/peer_user.hpp"
 
 namespace troupe::actors {

@@ -1,41 +1,15 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
-#include <functional>
 #include <memory>
-#include <mutex>
-#include <string>
-#include <utility>
 
 #include <caf/io/middleman_actor.hpp>
 
 namespace troupe::actors {
 
 class PendingHandshakes;
+class Refusals;
 class ReservedPorts;
-
-/// Counts dropped connections and reports the first one. Any thread.
-class Refusals {
-public:
-  explicit Refusals(std::function<void(const std::string&)> tell) : tell_(std::move(tell)) {}
-  void add(const std::string& why) {
-    std::function<void(const std::string&)> tell;
-    {
-      const std::lock_guard lock(mutex_);
-      tell = std::exchange(tell_, nullptr);
-    }
-    ++count_;
-    if (tell)
-      tell(why);
-  }
-  std::int64_t count() const { return count_; }
-
-private:
-  std::mutex mutex_; // guards tell_
-  std::function<void(const std::string&)> tell_;
-  std::atomic<std::int64_t> count_ = 0;
-};
 
 /// Starts CAF's interface to unencrypted connections within this host, between processes of one
 /// user. It drops a connection of another user before reading from it, and one that announces too

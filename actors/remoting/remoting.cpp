@@ -12,13 +12,13 @@
 #include "actors/remoting/own_middleman.hpp"
 #include "actors/remoting/pending_handshakes.hpp"
 #include "actors/remoting/plain_middleman.hpp"
+#include "actors/remoting/refusals.hpp"
 #include "actors/remoting/tls_middleman.hpp"
 
 namespace troupe::actors {
 
 struct Remoting::Middleman {
   caf::io::middleman_actor handle;            // stopped by our destructor
-  std::shared_ptr<Refusals> refusals;         // only without keys
   std::shared_ptr<PendingHandshakes> pending; // only without keys
   std::shared_ptr<ReservedPorts> reserved = std::make_shared<ReservedPorts>();
   std::mutex mutex;
@@ -38,20 +38,22 @@ constexpr std::chrono::seconds kListenDeadline{10};
 } // namespace
 
 Remoting::Remoting(caf::actor_system& system, RemotingOptions options)
-    : system_(system), keys_(std::move(options.keys)), middleman_(std::make_unique<Middleman>()) {
+    : system_(system),
+      keys_(std::move(options.keys)),
+      refusals_(std::make_shared<Refusals>(std::move(options.on_stranger))),
+      middleman_(std::make_unique<Middleman>()) {
   if (!keys_) {
-    middleman_->refusals = std::make_shared<Refusals>(std::move(options.on_stranger));
-    middleman_->pending = std::make_shared<PendingHandshakes>(
-        options.handshake_deadline, options.most_handshakes, middleman_->refusals);
-    middleman_->handle = spawn_plain_middleman(system, middleman_->refusals, middleman_->pending,
+    middleman_->pending = std::make_shared<PendingHandshakes>(options.handshake_deadline,
+                                                              options.most_handshakes, refusals_);
+    middleman_->handle = spawn_plain_middleman(system, refusals_, middleman_->pending,
                                                middleman_->reserved, options.handshake_deadline);
     return;
   }
   context_ = std::make_shared<TlsContext>(*keys_);
   gate_ = std::make_shared<HandshakeGate>(
-      context_, HandshakeGate::Options{.deadline = options.handshake_deadline,
-                                       .most_handshakes = options.most_handshakes,
-                                       .on_stranger = std::move(options.on_stranger)});
+      context_, refusals_,
+      HandshakeGate::Options{.deadline = options.handshake_deadline,
+                             .most_handshakes = options.most_handshakes});
   middleman_->handle = spawn_tls_middleman(system, context_, gate_, middleman_->reserved,
                                            options.handshake_deadline);
 }
@@ -68,7 +70,7 @@ Remoting::~Remoting() {
 }
 
 std::int64_t Remoting::strangers() const {
-  return gate_ ? gate_->strangers() : middleman_->refusals->count();
+  return refusals_->count();
 }
 
 std::size_t Remoting::handshakes() const {

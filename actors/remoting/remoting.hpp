@@ -15,13 +15,14 @@
 namespace troupe::actors {
 
 class HandshakeGate;
+class Refusals;
 class TlsContext;
 
 struct RemotingOptions {
   std::shared_ptr<const ClusterKeys> keys{}; // null: unencrypted, on the loopback interface only
   std::chrono::milliseconds handshake_deadline{5000}; // for a peer to complete its handshake
   std::size_t most_handshakes = 256; // at a time, see HandshakeGate and PendingHandshakes
-  /// Called once, on an internal thread, with a description of the first refused peer.
+  /// Called on internal threads with a description of the 1st, 10th, 100th … refused peer.
   std::function<void(const std::string&)> on_stranger{};
 };
 
@@ -73,8 +74,9 @@ private:
   caf::actor_system& system_;
   std::shared_ptr<const ClusterKeys> keys_;
   std::shared_ptr<const TlsContext> context_; // null without keys
-  std::shared_ptr<HandshakeGate> gate_;
-  struct Middleman; // CAF's interface to connections
+  std::shared_ptr<Refusals> refusals_;
+  std::shared_ptr<HandshakeGate> gate_; // null without keys
+  struct Middleman;                     // CAF's interface to connections
   std::unique_ptr<Middleman> middleman_;
 };
 

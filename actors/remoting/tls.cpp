@@ -174,6 +174,10 @@ std::size_t TlsSession::pending() const {
   return static_cast<std::size_t>(SSL_pending(handle_.get()));
 }
 
+bool TlsSession::has_received() const {
+  return BIO_number_read(SSL_get_rbio(handle_.get())) > 0;
+}
+
 bool wait_for_socket(int socket, TlsSession::State state,
                      std::chrono::steady_clock::time_point deadline) {
   pollfd item{socket,

@@ -40,6 +40,7 @@ public:
   State read(void* into, std::size_t size, std::size_t& got);
   State write(const void* from, std::size_t size, std::size_t& sent);
   std::size_t pending() const; // bytes that read() can return without reading the socket
+  bool has_received() const;   // whether the peer has sent anything
 
   /// Returns why the last call failed, for example "certificate has expired".
   const std::string& why() const { return why_; }

@@ -307,7 +307,7 @@ void Head::on_update(const UpdatePtr& update) {
     metrics_record_ = update->record;
     write_record();
   }
-  if (monitor_.take(*update, checkpoints_.report_copies(), schedule_.training()))
+  if (monitor_.take(*update, actors_, checkpoints_.report_copies(), schedule_.training()))
     context_.log("warning", monitor_.standstill(*update, actors_.asking(), lifecycle_.returning()));
   if (!actors_.control())
     return;
@@ -329,6 +329,7 @@ void Head::tell_control() {
   report.set_checkpoint_age(checkpoints_.age_seconds());
   report.set_writing(checkpoints_.writing());
   report.set_failed_copies(progress_.failed_copies);
+  report.set_refused_connections(progress_.refused_connections);
   report.set_held(held_);
   report.set_environments(schedule_.count(Role::environment));
   report.set_restarts(context_.deployment.head_restarts);

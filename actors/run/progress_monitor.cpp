@@ -18,7 +18,8 @@ double ProgressMonitor::still_seconds() const {
   return elapsed_since(still_since_);
 }
 
-bool ProgressMonitor::take(const Update& update, std::int64_t failed_copies, bool training) {
+bool ProgressMonitor::take(const Update& update, const RunActors& actors,
+                           std::int64_t failed_copies, bool training) {
   if (update.number > newest_) { // an update in the mailbox may be older than an answer
     newest_ = update.number;
     progress_ = update.progress;
@@ -26,6 +27,7 @@ bool ProgressMonitor::take(const Update& update, std::int64_t failed_copies, boo
   }
   progress_.failed_copies = failed_copies;
   progress_.taken_over = taken_over_;
+  actors.write(progress_);
   for (const std::string& warning : update.warnings)
     context_.log("warning", warning);
   if (context_.callbacks.episode)

@@ -101,8 +101,10 @@ void RunActors::open_remoting() {
   raise_descriptor_limit();
   remoting_ = std::make_unique<Remoting>(
       context_.system,
-      RemotingOptions{.keys = deployment.keys, .on_stranger = [this](const auto& who) {
-                        context_.log("warning", "refused a stranger: " + who);
+      RemotingOptions{.keys = deployment.keys,
+                      .on_stranger = [me = caf::actor(self_).address()](const std::string& who) {
+                        if (const auto head = caf::actor_cast<caf::actor>(me))
+                          caf::anon_send(head, refused_atom_v, who);
                       }});
   port_ = context_.succeeds           ? static_cast<std::uint16_t>(context_.succeeds->port())
           : deployment.head_port != 0 ? deployment.head_port
@@ -225,6 +227,9 @@ void RunActors::take_messages(std::chrono::milliseconds at_most) {
                    [&](node_atom, const std::string& name, const std::string& why) {
                      context_.log("warning", "node " + name + " " + why);
                    },
+                   [&](refused_atom, const std::string& who) {
+                     context_.log("warning", "refused a stranger: " + who);
+                   },
                    [&](answer_atom, std::uint64_t question) {
                      const auto answered = answered_.extract(question);
                      if (const auto handler = answered ? answered.mapped().lock() : nullptr)
@@ -262,6 +267,10 @@ void RunActors::fail(const std::string& what, const caf::error& problem) {
   if (!lost_.empty())
     throw ActorLost();
   throw RunFailed(what + ": " + explain(context_.system, problem));
+}
+
+void RunActors::write(Progress& progress) const {
+  progress.refused_connections = remoting_ ? remoting_->strangers() : 0;
 }
 
 void RunActors::write(wire::RunState& state) const {

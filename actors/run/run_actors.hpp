@@ -161,6 +161,7 @@ public:
   /// For the next head: writes which processes exist and where they look for it.
   void write(wire::HeadRecord& record, int environment_actors) const;
   void write(wire::RunState& state) const;
+  void write(Progress& progress) const; // what was counted at the head's port
 
 private:
   bool asks_evaluator(const std::vector<caf::actor>& asked) const;

@@ -61,6 +61,8 @@ constexpr Field kFields[] = {
      "Checkpoints that could not be copied to checkpoint.store", MetricType::Counter},
     {"taken_over", "troupe_processes_taken_over_total",
      "Processes of a dead head that its successor took over", MetricType::Counter},
+    {"refused_connections", "troupe_refused_connections_total",
+     "Connections of strangers that the head refused", MetricType::Counter},
     {"training_seconds", "troupe_training_seconds_total", "Time of training without evaluations",
      MetricType::Counter},
     {"processor_seconds", "troupe_processor_seconds_total",

@@ -66,7 +66,7 @@ std::string phase_text(const wire::HeadReport& head) {
   return text;
 }
 
-std::string restarts_text(const wire::HeadReport& head) {
+std::string events_text(const wire::HeadReport& head) {
   const int restarts = head.restarts();
   std::string text = restarts == 0   ? ""
                      : restarts == 1 ? ", restarted once"
@@ -74,6 +74,9 @@ std::string restarts_text(const wire::HeadReport& head) {
   if (head.had_processes() > 0) {
     text += ", took over " + std::to_string(head.took_over()) + " processes of "
             + std::to_string(head.had_processes());
+  }
+  if (head.refused_connections() > 0) {
+    text += ", refused " + std::to_string(head.refused_connections()) + " connections of strangers";
   }
   return text;
 }
@@ -105,7 +108,7 @@ std::string summary(const HeadPlace& place, const wire::RunStatus& status) {
       {"head", "process " + std::to_string(place.process) + " on " + place.host + ", at "
                    + place.address + ":" + std::to_string(place.port)
                    + (place.keys ? ", TLS" : ", only this host") + ", since " + place.started
-                   + restarts_text(status.head())},
+                   + events_text(status.head())},
       {"steps", std::to_string(counters.environment_steps()) + " of the environment ("
                     + number(counters.environment_steps_per_second()) + " /s), "
                     + std::to_string(counters.updates()) + " updates ("
@@ -246,7 +249,8 @@ std::string status_json(const HeadPlace& head, const wire::RunStatus& status) {
         {"started", head.started},
         {"restarts", status.head().restarts()},
         {"took_over", status.head().took_over()},
-        {"had_processes", status.head().had_processes()}}},
+        {"had_processes", status.head().had_processes()},
+        {"refused_connections", status.head().refused_connections()}}},
       {"counters", counters_json(status.counters())},
       {"environments", status.head().environments()},
       {"rate_limiter", status.head().samples_per_insert() == 0

@@ -57,6 +57,7 @@ nlohmann::ordered_json to_json(const actors::Progress& p, UtcTime now) {
           {"replay_failed_spills", p.replay_failed_spills},
           {"failed_copies", p.failed_copies},
           {"taken_over", p.taken_over},
+          {"refused_connections", p.refused_connections},
           {"priorities", p.priorities},
           {"parameter_version", p.parameter_version},
           {"parameter_lag", p.parameter_lag},

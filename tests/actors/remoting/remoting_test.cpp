@@ -276,8 +276,9 @@ TEST_CASE("Without keys, connections without a handshake are bounded in number a
   CHECK_LT(resident_bytes(), before + (std::size_t{64} << 20));
   CHECK(is_closed(silent.front()));
   check_served(server, nullptr);
-  REQUIRE_EQ(server.told.all().size(), 1);
+  REQUIRE_EQ(server.told.all().size(), 3); // the 1st, 10th and 100th
   CHECK(has(server.told.all()[0], "too many connections without a handshake"));
+  CHECK(has(server.told.all()[2], "(100 refused so far)"));
 }
 
 TEST_CASE("A reserved port cannot be taken before an actor is published there") {
@@ -536,6 +537,18 @@ TEST_CASE("A peer that sends nothing or a single byte is disconnected at the dea
   CHECK_EQ(server.side.remoting.strangers(), 2);
 }
 
+TEST_CASE("A peer that leaves without having sent a byte is no stranger") {
+  const auto keys = keys_of();
+  Server server(keys, hours(1));
+  for (int i = 0; i < 20; ++i)
+    connected_to(server.port);                     // disconnects, as a probe does
+  REQUIRE(say(connected_to(server.port), "\x16")); // likewise, after a byte
+  server.wait_for_strangers(1);
+  CHECK(comes_true([&] { return server.side.remoting.handshakes() == 0; }));
+  check_served(server, keys);
+  CHECK_EQ(server.side.remoting.strangers(), 1);
+}
+
 TEST_CASE("Half-open connections are bounded, and honest nodes still connect") {
   const auto keys = keys_of();
   Server server(keys, hours(1), 32); // with a deadline too long to help
@@ -553,7 +566,7 @@ TEST_CASE("Half-open connections are bounded, and honest nodes still connect") {
   CHECK_LT(resident_bytes(), before + (std::size_t{64} << 20));
   CHECK(is_closed(silent.front()));
   check_served(server, keys);
-  CHECK_EQ(server.told.all().size(), 1);
+  CHECK_EQ(server.told.all().size(), 3); // the 1st, 10th and 100th
 }
 
 TEST_CASE("Recorded traffic between honest nodes cannot be replayed") {

@@ -206,6 +206,7 @@ TEST_CASE("A status is printed as a table and as one JSON object") {
   status.mutable_head()->set_restarts(2);
   status.mutable_head()->set_took_over(5);
   status.mutable_head()->set_had_processes(6);
+  status.mutable_head()->set_refused_connections(9);
   auto& failure = *status.mutable_head()->add_failures();
   failure.set_age(65);
   failure.set_text("replay actor 0 died: it was killed");
@@ -228,9 +229,10 @@ TEST_CASE("A status is printed as a table and as one JSON object") {
   const auto text = status_text(place("2026-11-21T10:00:00Z"), status);
   for (const char* part :
        {"/runs/a/1", "nothing has moved for 31 s", "10.0.0.1:4242, TLS",
-        "restarted 2 times, took over 5 processes of 6", "12 updates", "7 failed spills",
-        "3 not copied to checkpoint.store", "environment/3  n-0   4711  up", "2 of 3",
-        "learner 0: waiting for samples from replay 2", "1 min 05 s ago: replay actor 0 died"}) {
+        "restarted 2 times, took over 5 processes of 6, refused 9 connections of strangers",
+        "12 updates", "7 failed spills", "3 not copied to checkpoint.store",
+        "environment/3  n-0   4711  up", "2 of 3", "learner 0: waiting for samples from replay 2",
+        "1 min 05 s ago: replay actor 0 died"}) {
     CAPTURE(part);
     CAPTURE(text);
     CHECK(has(text, part));
@@ -246,6 +248,7 @@ TEST_CASE("A status is printed as a table and as one JSON object") {
   CHECK(told["head"]["restarts"] == 2);
   CHECK(told["head"]["took_over"] == 5);
   CHECK(told["head"]["had_processes"] == 6);
+  CHECK(told["head"]["refused_connections"] == 9);
 }
 
 TEST_CASE("Text is cut to the lines and columns of the screen at whole characters") {

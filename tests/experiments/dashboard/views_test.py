@@ -19,7 +19,8 @@ from browser import WatchedPage, chromium, script_options
 
 ONE, TWO, OTHER, GAN = "pair/2026-11-25T10-00-00", "pair/2026-11-25T11-00-00", "other/2026-11-25T12-00-00", "gan/2026-11-25T09-00-00"
 LIVE = {"version": 1, "time": "2026-11-25T12:00:09Z", "environment_steps": 400, "agent_steps": 400, "episodes": 4, "updates": 40, "inserts": 390, "samples": 12480,
-        "frames": 0, "replay_items": 50, "replay_bytes": 9000, "replay_disk_bytes": 0, "replay_failed_spills": 0, "failed_copies": 2, "taken_over": 0, "priorities": 0,
+        "frames": 0, "replay_items": 50, "replay_bytes": 9000, "replay_disk_bytes": 0, "replay_failed_spills": 0, "failed_copies": 2, "taken_over": 0,
+        "refused_connections": 0, "priorities": 0,
         "parameter_version": 30, "parameter_lag": 10, "insertions_in_flight": 12, "waiting_insertions": 3, "waiting_samples": 1, "ready_batches": 2,
         "training_seconds": 240, "processor_seconds": 300, "environment_steps_per_second": 1.5, "updates_per_second": 0.5, "samples_per_second": 128,
         "frames_per_second": 0, "episode_return": 50, "process_bytes": 3 << 20, "learner": {"staleness_mean": 1.5, "staleness_max": 4, "dropped_gradients": 3},
