@@ -298,6 +298,8 @@ TEST_CASE_FIXTURE(Fixture, "Prometheus gets the live runs by name and the count 
   CHECK(has(text, "troupe_shard_waiting"));
   CHECK(has(text, "troupe_insertions_in_flight{run=\"" + second
                       + "\",task=\"cartpole_balance\",agent=\"d4pg\"} 12"));
+  CHECK(has(text, "troupe_refused_connections_total{run=\"" + second
+                      + "\",task=\"cartpole_balance\",agent=\"d4pg\"} 4"));
   CHECK_FALSE(has(text, first));
 }
 

@@ -33,6 +33,7 @@ inline void write_run(const std::filesystem::path& folder, int seed, int rows,
   actors::Progress progress;
   progress.environment_steps = 10 * rows;
   progress.insertions_in_flight = 12;
+  progress.refused_connections = 4;
   progress.learner = {{"critic_loss", 0.5}};
   progress.seconds = {{"learner.update", 3.0}, {"environment.step", 2.0}};
   progress.shards = {{.index = 0,
