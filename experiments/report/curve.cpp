@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <system_error>
 
 #include "experiments/run_folder/metrics_file.hpp"
 
@@ -133,6 +134,10 @@ std::vector<double> round_ticks(double low, double high, int count) {
 
 std::vector<CurvePoint> read_curve(const std::filesystem::path& metrics_csv,
                                    const std::string& value, const std::string& along) {
+  std::error_code error;
+  if (!std::filesystem::exists(metrics_csv, error) && !error) {
+    return {};
+  }
   std::ifstream in(metrics_csv, std::ios::binary);
   if (!in) {
     throw std::runtime_error(metrics_csv.string() + ": cannot be read");
@@ -140,10 +145,12 @@ std::vector<CurvePoint> read_curve(const std::filesystem::path& metrics_csv,
   std::ostringstream text;
   text << in.rdbuf();
   const auto records = read_csv(text.str());
+  if (records.empty()) {
+    return {};
+  }
   const auto column = [&](const std::string& name) {
-    const auto found = records.empty() ? std::vector<std::string>::const_iterator()
-                                       : std::find(records[0].begin(), records[0].end(), name);
-    if (records.empty() || found == records[0].end()) {
+    const auto found = std::find(records[0].begin(), records[0].end(), name);
+    if (found == records[0].end()) {
       throw std::runtime_error(metrics_csv.string() + ": has no column " + name);
     }
     return static_cast<std::size_t>(found - records[0].begin());

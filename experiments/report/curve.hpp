@@ -16,8 +16,9 @@ struct CurvePoint {
 };
 
 /// Reads the evaluations of a metrics.csv: column `value` over column `along`. A resumed run's rows
-/// replace earlier rows at the same or later steps. Throws std::runtime_error if the file cannot be
-/// read or lacks one of the columns.
+/// replace earlier rows at the same or later steps. There are no points if the file is missing or
+/// ends within its header, as when a run dies at its start. Throws std::runtime_error if the file
+/// cannot be read or its header lacks one of the columns.
 std::vector<CurvePoint> read_curve(const std::filesystem::path& metrics_csv,
                                    const std::string& value = "evaluation_return",
                                    const std::string& along = "environment_steps");

@@ -141,13 +141,11 @@ std::vector<std::vector<std::string>> cells(const std::vector<SweepRun>& runs,
 }
 
 std::vector<CurvePoint> curve_of(const SweepRun& run, const RunState& state) {
-  std::error_code ignored;
-  const fs::path metrics = state.folder / "metrics.csv";
-  if (state.folder.empty() || !fs::is_regular_file(metrics, ignored)) {
+  if (state.folder.empty()) {
     return {};
   }
   const std::string along = plays(run.experiment) ? "environment_steps" : "updates";
-  return read_curve(metrics, headline(run.experiment), along);
+  return read_curve(state.folder / "metrics.csv", headline(run.experiment), along);
 }
 
 } // namespace

@@ -190,3 +190,15 @@ TEST_CASE("The curve of a resumed run drops the points after its checkpoint") {
   CHECK(curve[0].environment_steps == 100);
   CHECK(curve[1].environment_steps == 150);
 }
+
+TEST_CASE("A run without a complete header of its metrics has no curve yet") {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "m.csv";
+  CHECK(read_curve(file).empty());
+  for (const char* text : {"", "kind,environment_st"}) {
+    std::ofstream(file, std::ios::binary) << text;
+    CHECK(read_curve(file).empty());
+  }
+  std::ofstream(file, std::ios::binary) << "kind,updates\r\n";
+  CHECK_THROWS_AS(read_curve(file), std::runtime_error);
+}

@@ -186,6 +186,10 @@ TEST_CASE("Runs that cannot be compared are refused with the reason") {
                        doctest::Contains("none of the runs has an evaluation"),
                        std::invalid_argument);
   CHECK(without.size() == 1);
+  write_run(folder / "two", "td3", "walker_walk", 2, 10);
+  std::ofstream(folder / "one/metrics.csv") << "environ"; // its process died here
+  CHECK(find_compared({folder.path().string()}, without).size() == 1);
+  CHECK(without.size() == 2);
   std::ofstream(folder / "one/metrics.csv") << "steps\r\n1\r\n";
   CHECK_THROWS_WITH_AS(find_compared({"mine=" + (folder / "one").string()}, without),
                        doctest::Contains("has no column environment_steps"), std::invalid_argument);

@@ -241,6 +241,8 @@ TEST_CASE("Curves are read from the metrics of the runs, and waiting runs have n
   CHECK(sweep_curves(runs, states)
         == "run,steps,value,minimum,maximum\nwalker_walk_seed=1,100,5,4,6\n"
            "walker_walk_seed=1,200,7,6.5,8\n");
+  std::ofstream(folder / "metrics.csv") << "kind,environ"; // its process died here
+  CHECK(sweep_curves(runs, states) == "run,steps,value,minimum,maximum\n");
 }
 
 TEST_CASE("Experiments of a sweep can be in bundled subfolders or beside the sweep") {
