@@ -15,8 +15,10 @@ namespace troupe::experiments::dashboard {
 /// Summary of a run's metrics.csv, which is read as it grows. Use from one thread at a time.
 class RunMetrics {
 public:
+  static constexpr std::uint64_t kFirstVersion = 1; // 0 is the version of clients that have none
+
   /// version() begins at `version`.
-  explicit RunMetrics(std::filesystem::path file, std::uint64_t version = 0);
+  explicit RunMetrics(std::filesystem::path file, std::uint64_t version = kFirstVersion);
 
   using Deadline = std::chrono::steady_clock::time_point;
 

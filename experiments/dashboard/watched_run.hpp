@@ -76,7 +76,8 @@ private:
   RunSummary summary_;
   std::optional<Experiment> experiment_;
   std::optional<RunMetrics> metrics_;
-  std::uint64_t forgotten_version_ = 0; // clients have no later one of forgotten metrics
+  /// Clients have no later version of forgotten metrics.
+  std::uint64_t forgotten_version_ = RunMetrics::kFirstVersion;
   std::optional<LogTail> log_;
   std::filesystem::file_time_type config_time_, lock_time_;
   std::uint64_t tail_size_ = 0; // size of metrics.csv when its end was last read

@@ -140,6 +140,24 @@ TEST_CASE_FIXTURE(Fixture, "Curves are refused for more runs than the server kee
   CHECK(has(error_of([&] { ask(RunCatalogue::kMostLoaded + 1); }), "at most 256 are drawn"));
 }
 
+TEST_CASE_FIXTURE(Fixture, "A run without metrics is sent once, as completely read") {
+  const auto sent = [&](std::uint64_t version) {
+    const Json one = {{"id", first}, {"version", version}};
+    const Json wanted = {
+        {"x", "updates"}, {"y", "headline"}, {"points", 100}, {"runs", Json::array({one})}};
+    const std::string bytes = post("/api/series", wanted).body;
+    std::uint32_t length = 0;
+    std::memcpy(&length, bytes.data(), sizeof length);
+    return Json::parse(bytes.substr(4, length)).at("runs");
+  };
+  std::filesystem::remove(folder / first / "metrics.csv");
+  const Json runs = sent(0);
+  REQUIRE(runs.size() == 1);
+  CHECK(runs[0]["read"] == 1.0);
+  CHECK(runs[0]["points"] == 0);
+  CHECK(sent(runs[0]["version"]).empty());
+}
+
 TEST_CASE_FIXTURE(Fixture, "Metrics that are read again after they were forgotten are new to all") {
   WatchedRun run(first, folder / first);
   const auto version = [&] {
