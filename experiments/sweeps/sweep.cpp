@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostRuns = 10'000;
+constexpr const char* kListSeeds = "; list the seeds in seed: [1, 2], or with --seeds 1,2";
 
 /// "n_step" for "replay.n_step"; the whole key if two keys end alike.
 std::string short_key(const std::string& key, const Sweep& sweep) {
@@ -130,6 +131,33 @@ Experiment load_run(const SweepRun& run) try {
   throw ConfigError(complaints);
 }
 
+/// Whether both keys are the same, or one is a block that contains the other.
+bool overlap(const std::string& one, const std::string& other) {
+  return one == other || one.starts_with(other + ".") || other.starts_with(one + ".");
+}
+
+/// Adds complaints about assignments in the list `name` that a seed or a value of `vary` would
+/// override.
+void check_assignments(const google::protobuf::RepeatedPtrField<std::string>& assignments,
+                       const std::string& name, const std::set<std::string>& varied,
+                       const Origins& origins, const std::string& source,
+                       std::vector<std::string>& complaints) {
+  for (int i = 0; i < assignments.size(); ++i) {
+    const std::string key = assignments[i].substr(0, assignments[i].find('='));
+    const std::string element = element_name(name, i);
+    const std::string text =
+        origin_of(origins, element, source) + element + " is \"" + assignments[i] + "\"";
+    if (key == "seed") {
+      complaints.push_back(text + kListSeeds);
+    }
+    for (const std::string& other : varied) {
+      if (overlap(key, other)) {
+        complaints.push_back(text + ", but " + other + " is varied; list all values in vary");
+      }
+    }
+  }
+}
+
 /// Checks relations between keys; the rules of single keys have been checked.
 std::vector<std::string> check_sweep(const Sweep& sweep, const Origins& origins,
                                      const std::string& source) {
@@ -143,7 +171,7 @@ std::vector<std::string> check_sweep(const Sweep& sweep, const Origins& origins,
     const std::string key = std::string("vary[") + std::to_string(i) + "]";
     const std::string at = origin_of(origins, key, source);
     if (vary.key() == "seed") {
-      complaints.push_back(at + key + ".key is \"seed\"; list the seeds in seed: [1, 2]");
+      complaints.push_back(at + key + ".key is \"seed\"" + kListSeeds);
     } else if (const auto* field = find_key(vary.key()); field == nullptr) {
       const std::size_t dot = vary.key().rfind('.');
       const std::string block = dot == std::string::npos ? "" : vary.key().substr(0, dot);
@@ -159,6 +187,7 @@ std::vector<std::string> check_sweep(const Sweep& sweep, const Origins& origins,
       complaints.push_back(at + key + ".value is not given; list the values of " + vary.key());
     }
   }
+  check_assignments(sweep.set(), "set", varied, origins, source, complaints);
   std::set<std::string> variants;
   for (int i = 0; i < sweep.variant_size(); ++i) {
     const std::string& name = sweep.variant(i).name();
@@ -171,6 +200,7 @@ std::vector<std::string> check_sweep(const Sweep& sweep, const Origins& origins,
       complaints.push_back(at + key + ".name is \"" + name
                            + "\", which another variant has too; give each its own name");
     }
+    check_assignments(sweep.variant(i).set(), key + ".set", varied, origins, source, complaints);
   }
   for (int i = 0; i < sweep.goal_size(); ++i) {
     const auto& names = sweep.experiment();

@@ -154,6 +154,29 @@ TEST_CASE("An invalid sweep is refused, and the error names the place and a reme
   CHECK(sweep.vary(0).value_size() == 2);
 }
 
+TEST_CASE("An assignment that a seed or a varied key would override is refused") {
+  const std::string walk = "experiment: \"walker_walk\"\n";
+  CHECK(has(complaint(walk + "set: \"seed=7\""),
+            "bad.textproto:2:1: set[0] is \"seed=7\"; list the seeds in seed: [1, 2]"));
+  CHECK(has(complaint(walk + "variant { name: \"x\" set: \"seed=7\" }"),
+            "variant[0].set[0] is \"seed=7\"; list the seeds"));
+  const std::string vary = walk + "vary { key: \"replay.n_step\" value: [\"1\", \"3\"] }\n";
+  const std::string remedy = "but replay.n_step is varied; list all values in vary";
+  for (const char* key : {"replay.n_step=5", "replay={}"}) {
+    CAPTURE(key);
+    CHECK(has(complaint(vary + "set: [\"replay.shards=1\", \"" + key + "\"]"),
+              "set[1] is \"" + std::string(key) + "\", " + remedy));
+    CHECK(has(complaint(vary + "variant { name: \"x\" set: \"" + key + "\" }"), remedy));
+  }
+  CHECK(has(complaint(walk + "vary { key: \"replay\" value: \"{}\" } set: \"replay.n_step=5\""),
+            "but replay is varied"));
+  CHECK(complaint(vary + "set: \"replay.n_steps=5\"").find(remedy) == std::string::npos);
+  Sweep sweep;
+  sweep.add_experiment("walker_walk");
+  sweep.add_set("replay.n_step=5"); // --set
+  CHECK(has(error_of([&] { add_varied({"replay.n_step=1,3"}, sweep); }), remedy));
+}
+
 TEST_CASE("A sweep with too many runs is refused before its combinations are made") {
   Sweep sweep;
   sweep.set_name("large");
