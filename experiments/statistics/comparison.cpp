@@ -14,6 +14,7 @@
 #include "experiments/config/config.hpp"
 #include "experiments/config/on_data.hpp"
 #include "experiments/run_folder/metrics_file.hpp"
+#include "experiments/sweeps/sweep.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -24,8 +25,10 @@ constexpr int kDeepest = 4; // levels of folders searched below the given one
 constexpr std::uint64_t kSeed = 1;
 constexpr std::size_t kCurvePoints = 200;
 
-/// Finds folders with a config.textproto and a metrics.csv, sorted.
-void find_runs(const fs::path& folder, int depth, std::vector<fs::path>& found) {
+/// Finds folders with a config.textproto, sorted. Adds a line to `left_out` for each that a later
+/// attempt of the same run in a sweep has replaced.
+void find_runs(const fs::path& folder, int depth, std::vector<fs::path>& found,
+               std::vector<std::string>& left_out) {
   std::error_code ignored;
   if (fs::exists(folder / "config.textproto", ignored)) {
     found.push_back(folder);
@@ -36,9 +39,14 @@ void find_runs(const fs::path& folder, int depth, std::vector<fs::path>& found) 
     if (entry.is_directory(ignored))
       inside.push_back(entry.path());
   std::sort(inside.begin(), inside.end());
+  const fs::path latest = has_attempts(folder) ? latest_run(folder) : fs::path();
   for (const fs::path& one : inside)
-    if (depth > 0)
-      find_runs(one, depth - 1, found);
+    if (latest.empty() || one == latest) {
+      if (depth > 0)
+        find_runs(one, depth - 1, found, left_out);
+    } else if (fs::exists(one / "config.textproto", ignored)) {
+      left_out.push_back(one.string() + ": is left out; a later attempt is " + latest.string());
+    }
 }
 
 /// The value of a curve at a step, interpolated between its points.
@@ -124,14 +132,14 @@ References read_published(const fs::path& csv, const std::vector<std::vector<std
 } // namespace
 
 std::vector<ComparedRun> find_compared(const std::vector<std::string>& places,
-                                       std::vector<std::string>& without) {
+                                       std::vector<std::string>& left_out) {
   std::vector<ComparedRun> made;
   for (const std::string& place : places) {
     const auto equals = place.find('=');
     const bool named = equals != std::string::npos && !fs::exists(place);
     const fs::path folder = named ? place.substr(equals + 1) : place;
     std::vector<fs::path> found;
-    find_runs(folder, kDeepest, found);
+    find_runs(folder, kDeepest, found, left_out);
     if (found.empty())
       throw std::invalid_argument(folder.string()
                                   + ": no run in it or below; name folders of "
@@ -156,7 +164,7 @@ std::vector<ComparedRun> find_compared(const std::vector<std::string>& places,
         throw std::invalid_argument(error.what());
       }
       if (one.curve.empty()) {
-        without.push_back(run.string());
+        left_out.push_back(run.string() + ": has no evaluation yet and is left out");
         continue;
       }
       one.final_score = one.curve.back().value;

@@ -27,11 +27,11 @@ struct ComparedRun {
 using References = std::map<std::string, std::map<std::string, double>>;
 
 /// Finds the runs below folders, each given as "folder" or "method=folder": a run's folder, a
-/// sweep's, or one above them. The default method name is the agent's. Runs without an evaluation
-/// are listed in `without`. Throws std::invalid_argument naming a folder without runs, a run on
-/// data, or a damaged file.
+/// sweep's, or one above them. The default method name is the agent's. Adds a line to `left_out`
+/// for each run without an evaluation, and for each earlier attempt of a sweep's run. Throws
+/// std::invalid_argument naming a folder without runs, a run on data, or a damaged file.
 std::vector<ComparedRun> find_compared(const std::vector<std::string>& places,
-                                       std::vector<std::string>& without);
+                                       std::vector<std::string>& left_out);
 
 /// Reads a CSV file with the header "task,name,score", or a table as in configs/published, whose
 /// header begins with "method,task,seeds" and has columns "at_<environment steps>". Of such a

@@ -48,6 +48,13 @@ struct RunState {
   double training_seconds = 0;
 };
 
+/// The latest run in <sweep>/<part>/<name>; empty if there is none. The earlier ones are abandoned
+/// attempts of the same run, which died before their first checkpoint.
+std::filesystem::path latest_run(const std::filesystem::path& folder);
+
+/// Whether a folder of runs is such a <sweep>/<part>/<name>.
+bool has_attempts(const std::filesystem::path& folder);
+
 /// Reads the state of a run from its part of the sweep's folder. Throws ConfigError if the run
 /// there was started with other keys, and std::runtime_error if a result cannot be read.
 RunState find_state(const std::filesystem::path& part, const SweepRun& run);

@@ -35,19 +35,6 @@ const char* kind_text(Kind kind) {
   return "";
 }
 
-/// The latest run in a run's part of the sweep's folder, <part>/<name>/<time>; empty if there is
-/// none.
-fs::path latest_run(const fs::path& part, const std::string& name) {
-  fs::path latest;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(part / name, ignored)) {
-    if (fs::is_regular_file(entry.path() / "config.textproto", ignored)) {
-      latest = std::max(latest, entry.path());
-    }
-  }
-  return latest;
-}
-
 /// The first difference, "replay.n_step: 5 -> 3"; empty if there is none.
 std::string difference(const Experiment& there, const Experiment& here) {
   google::protobuf::util::MessageDifferencer differencer;
@@ -170,9 +157,25 @@ bool read_result(const std::string& text, const Experiment& experiment, RunState
   return false;
 }
 
+fs::path latest_run(const fs::path& folder) {
+  fs::path latest;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (fs::is_regular_file(entry.path() / "config.textproto", ignored)) {
+      latest = std::max(latest, entry.path());
+    }
+  }
+  return latest;
+}
+
+bool has_attempts(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_regular_file(folder / ".." / ".." / "sweep.csv", ignored);
+}
+
 RunState find_state(const fs::path& part, const SweepRun& run) {
   RunState state;
-  state.folder = latest_run(part, run.experiment.name());
+  state.folder = latest_run(part / run.experiment.name());
   if (state.folder.empty()) {
     return state;
   }

@@ -62,14 +62,14 @@ std::filesystem::path references_file(const std::string& given) {
 }
 
 void report_runs(const ReportFlags& options) {
-  std::vector<std::string> without;
-  auto runs = find_compared(options.places, without);
+  std::vector<std::string> left_out;
+  auto runs = find_compared(options.places, left_out);
   References references;
   if (!options.references.empty())
     references = read_references(references_file(options.references), runs);
   const Comparison comparison(std::move(runs), std::move(references));
-  for (const std::string& run : without)
-    std::fprintf(stderr, "%s: has no evaluation yet and is left out\n", run.c_str());
+  for (const std::string& line : left_out)
+    std::fprintf(stderr, "%s\n", line.c_str());
   write_text(options.out, comparison_page(comparison, machine_text()));
   if (!options.markdown.empty())
     write_text(options.markdown, comparison_markdown(comparison));

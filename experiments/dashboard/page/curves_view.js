@@ -3,7 +3,7 @@ import {SeriesCache} from './api.js';
 import {Chart} from './chart.js';
 import {columnName, field, h} from './format.js';
 import {meanCurve, smoothed} from './statistics.js';
-import {runName, shortName, store} from './store.js';
+import {runName, shortName, store, sweepPart} from './store.js';
 
 const kMostRuns = 256; // the server accepts no more
 const kAlong = ['environment_steps', 'frames', 'updates', 'training_seconds', 'processor_seconds'];
@@ -64,18 +64,24 @@ class ChartCard {
   }
 }
 
-/** One line for all runs that differ only in their seeds. */
-function grouped(curves) {
+/** One line for all runs that differ only in their seeds. Of several attempts of a sweep's run, only the newest counts. */
+export function grouped(curves) {
   const groups = new Map();
-  for (const curve of curves) {
+  const parts = new Set();
+  for (const curve of curves) { // the newest first
+    const part = sweepPart(curve.run);
+    if (part && parts.has(part)) continue;
+    parts.add(part);
     if (!groups.has(curve.run.group)) groups.set(curve.run.group, []);
     groups.get(curve.run.group).push(curve);
   }
   return [...groups.values()].map((group) => {
     const first = group[0].run;
-    const seeds = group.length === 1 ? 'one seed' : `${group.length} seeds`;
+    const count = new Set(group.map((curve) => curve.run.seed)).size;
+    const seeds = count === 1 ? 'one seed' : `${count} seeds`;
+    const runs = group.length === count ? seeds : `${group.length} runs of ${seeds}`;
     const name = shortName(first).replace(/(, )?seed=\d+/, '');
-    return {...meanCurve(group), name: `${name}, ${seeds}`, color: store.color(first.id), band: group.length > 1, interval: group.length > 1};
+    return {...meanCurve(group), name: `${name}, ${runs}`, color: store.color(first.id), band: group.length > 1, interval: group.length > 1};
   });
 }
 

@@ -78,6 +78,12 @@ export function runTime(run) {
   return run.started.replace('T', ' ').replace(/(\d\d)-(\d\d)-(\d\d)(-\d+)?$/, '$1:$2:$3$4');
 }
 
+/** The folder of a sweep's run, which may contain earlier attempts as well; '' for other runs. */
+export function sweepPart(run) {
+  const folder = run.id.split('/').slice(0, -2).join('/');
+  return /_seed=\d+$/.test(folder) ? folder : '';
+}
+
 /** "cartpole"; for a run of a sweep, what varies: "n_step=5, seed=1". */
 export function shortName(run) {
   const name = run.experiment || run.id.split('/').slice(-2)[0];

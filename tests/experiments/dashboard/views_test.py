@@ -122,6 +122,18 @@ class Views(WatchedPage):
         assert told["x"] == [5, 10] and told["mean"] == [5, 10], told  # where both have values
         assert [round(value, 3) for value in told["smoothed"]] == [4, 4, 6.286], told
 
+    def seeds(self):
+        """A mean is over seeds: of the attempts of a sweep's run, the newest counts."""
+        told = self.page.evaluate("""async () => {
+          const {grouped} = await import('/curves_view.js');
+          const curve = (id, seed, value) => ({x: [0, 10], mean: [value, value],
+            run: {id, seed, group: id.split('/')[0], sweep: id.startsWith('s/') ? 's' : '', experiment: 'n', started: ''}});
+          const lines = grouped([curve('s/n_width=3_seed=1/n/2026-11-26', '1', 4), curve('s/n_width=3_seed=1/n/2026-11-25', '1', 100),
+            curve('s/n_width=3_seed=2/n/2026-11-25', '2', 6), curve('n/2026-11-24', '1', 1), curve('n/2026-11-23', '1', 3)]);
+          return lines.map((line) => [line.name, line.mean[0]]);
+        }""")
+        assert told == [["width=3, 2 seeds", 5], ["n, 2 runs of one seed", 2]], told
+
     def card(self, title):
         return self.page.locator("#view-run .card", has=self.page.get_by_role("heading", name=title, exact=True))
 
@@ -219,7 +231,7 @@ def main():
         try:
             with chromium() as browser:
                 views = Views(browser, json.loads(dashboard.stdout.readline())["address"])
-                for check in (views.curves, views.arithmetic, views.run_cards, views.run_on_data, views.theme, views.logs, views.difference):
+                for check in (views.curves, views.arithmetic, views.seeds, views.run_cards, views.run_on_data, views.theme, views.logs, views.difference):
                     check()
                 assert not views.problems, "\n".join(views.problems)
         finally:

@@ -174,6 +174,24 @@ TEST_CASE("The comparison page is one file that lists every run and marks the di
   CHECK_FALSE(has(page, "src=\"http"));
 }
 
+TEST_CASE("Of several attempts of a run in a sweep, the latest is compared") {
+  const TemporaryFolder folder;
+  const fs::path part = folder / "sweep/walk_seed=1/walk";
+  write_run(part / "2026-01-01T00-00-00", "td3", "walker_walk", 1, 10);
+  write_run(part / "2026-01-02T00-00-00", "td3", "walker_walk", 1, 30);
+  std::vector<std::string> left_out;
+  CHECK(find_compared({folder.path().string()}, left_out).size() == 2); // not yet of a sweep
+  CHECK(left_out.empty());
+  std::ofstream(folder / "sweep/sweep.csv") << "run\n";
+  const auto runs = find_compared({folder.path().string()}, left_out);
+  REQUIRE(runs.size() == 1);
+  CHECK(runs[0].final_score == 30);
+  REQUIRE(left_out.size() == 1);
+  CHECK(has(left_out[0], "2026-01-01T00-00-00: is left out; a later attempt is "));
+  const std::string named = (part / "2026-01-01T00-00-00").string();
+  CHECK(find_compared({named}, left_out).size() == 1); // named by the user
+}
+
 TEST_CASE("Runs that cannot be compared are refused with the reason") {
   const TemporaryFolder folder;
   std::vector<std::string> without;
