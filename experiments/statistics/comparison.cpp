@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -209,6 +210,12 @@ Comparison::Comparison(std::vector<ComparedRun> runs, References references)
     add_once(tasks_, run.task);
   }
   std::sort(tasks_.begin(), tasks_.end());
+  std::copy_if(tasks_.begin(), tasks_.end(), std::back_inserter(left_out_tasks_),
+               [&](const std::string& task) {
+                 return std::any_of(
+                     methods_.begin(), methods_.end(),
+                     [&](const std::string& method) { return finals(method, task).empty(); });
+               });
   for (const std::string& task : tasks_) {
     Interval scale{std::numeric_limits<double>::infinity(),
                    -std::numeric_limits<double>::infinity()};
@@ -250,17 +257,20 @@ std::vector<double> Comparison::finals(const std::string& method, const std::str
 Scores Comparison::scores(const std::string& method) const {
   Scores made;
   for (const std::string& task : tasks_) {
+    if (std::binary_search(left_out_tasks_.begin(), left_out_tasks_.end(), task))
+      continue;
     std::vector<double> values = finals(method, task);
     for (double& value : values)
       value = scaled(task, value);
-    if (!values.empty())
-      made.push_back(std::move(values));
+    made.push_back(std::move(values));
   }
   return made;
 }
 
 Estimate Comparison::estimate(const std::string& method, double (*statistic)(const Scores&)) const {
   const Scores all = scores(method);
+  if (all.empty())
+    return {std::numeric_limits<double>::quiet_NaN(), {}};
   return {statistic(all), bootstrap(all, statistic, kRepetitions, kSeed)};
 }
 

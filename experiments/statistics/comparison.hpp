@@ -52,14 +52,17 @@ public:
   const std::vector<ComparedRun>& runs() const { return runs_; }
   const std::vector<std::string>& methods() const { return methods_; }
   const std::vector<std::string>& tasks() const { return tasks_; }
+  /// The tasks that not all methods have. Methods are aggregated over the others.
+  const std::vector<std::string>& left_out_tasks() const { return left_out_tasks_; }
   const References& references() const { return references_; }
   /// The scale as text for a reader, "0 to 1000".
   std::string scale_text(const std::string& task) const;
 
   /// Unscaled final scores; empty if there is no such run.
   std::vector<double> finals(const std::string& method, const std::string& task) const;
-  /// Scaled final scores on all tasks that the method has.
+  /// Scaled final scores on the tasks that all methods have.
   Scores scores(const std::string& method) const;
+  /// NaN if the methods have no task in common.
   Estimate estimate(const std::string& method, double (*statistic)(const Scores&)) const;
   /// The mean final score on a task, unscaled.
   Estimate task_mean(const std::string& method, const std::string& task) const;
@@ -76,7 +79,7 @@ private:
   double scaled(const std::string& task, double score) const;
 
   std::vector<ComparedRun> runs_;
-  std::vector<std::string> methods_, tasks_;
+  std::vector<std::string> methods_, tasks_, left_out_tasks_;
   References references_;
   std::map<std::string, Interval> scales_;
 };

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "experiments/config/config.hpp"
+#include "experiments/config/keys.hpp"
 #include "experiments/run_folder/origin.hpp"
 
 namespace troupe::experiments {
@@ -40,18 +41,29 @@ double gap_to_one(const Scores& scores) {
 
 std::vector<Row> aggregate_rows(const Comparison& comparison) {
   std::vector<Row> rows = {
-      {"method", "runs", "interquartile mean", "mean", "median", "optimality gap"}};
+      {"method", "tasks", "runs", "interquartile mean", "mean", "median", "optimality gap"}};
+  const std::size_t known = comparison.tasks().size();
+  const std::size_t left_out = comparison.left_out_tasks().size();
+  const std::string tasks =
+      std::to_string(known - left_out) + (left_out == 0 ? "" : " of " + std::to_string(known));
   for (const std::string& method : comparison.methods()) {
     std::size_t runs = 0;
     for (const auto& task : comparison.scores(method))
       runs += task.size();
-    rows.push_back({method, std::to_string(runs),
+    rows.push_back({method, tasks, std::to_string(runs),
                     text_of(comparison.estimate(method, interquartile_mean), "%.3f"),
                     text_of(comparison.estimate(method, mean_score), "%.3f"),
                     text_of(comparison.estimate(method, median_score), "%.3f"),
                     text_of(comparison.estimate(method, gap_to_one), "%.3f")});
   }
   return rows;
+}
+
+std::string aggregate_caption(const Comparison& comparison) {
+  if (comparison.left_out_tasks().empty())
+    return "All tasks, on their scales from 0 to 1";
+  return "Tasks that all methods have, on their scales from 0 to 1; without "
+         + joined(comparison.left_out_tasks(), " and ");
 }
 
 std::vector<Row> task_rows(const Comparison& comparison) {
@@ -151,6 +163,8 @@ std::string html(const std::vector<Row>& rows, const std::string& caption) {
 }
 
 std::string profiles(const Comparison& comparison) {
+  if (comparison.left_out_tasks() == comparison.tasks())
+    return {};
   std::vector<double> thresholds;
   for (int i = 0; i < kProfilePoints; ++i)
     thresholds.push_back(i / static_cast<double>(kProfilePoints - 1));
@@ -258,7 +272,7 @@ std::string comparison_page(const Comparison& comparison, const std::string& mac
       "pre{overflow:auto}</style></head><body><main>\n<h1>Comparison of runs</h1>\n<p>Values are "
       "estimates with 95 % intervals of the stratified bootstrap. Final scores are those of each "
       "run's last evaluation; aggregates are on each task's scale.</p>\n";
-  out += html(aggregate_rows(comparison), "All tasks, on their scales from 0 to 1");
+  out += html(aggregate_rows(comparison), aggregate_caption(comparison));
   out += html(task_rows(comparison), "Mean final score of each task, and published references");
   out += html(improvement_rows(comparison),
               "Probability that a run of the row's method beats one of the column's");

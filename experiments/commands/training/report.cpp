@@ -70,6 +70,9 @@ void report_runs(const ReportFlags& options) {
   const Comparison comparison(std::move(runs), std::move(references));
   for (const std::string& line : left_out)
     std::fprintf(stderr, "%s\n", line.c_str());
+  for (const std::string& task : comparison.left_out_tasks())
+    std::fprintf(stderr, "%s: is left out of the table of methods, because not all have it\n",
+                 task.c_str());
   write_text(options.out, comparison_page(comparison, machine_text()));
   if (!options.markdown.empty())
     write_text(options.markdown, comparison_markdown(comparison));

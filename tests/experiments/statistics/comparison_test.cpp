@@ -73,6 +73,25 @@ TEST_CASE(
   CHECK(curve[2].minimum <= curve[2].value);
 }
 
+TEST_CASE("Methods are aggregated over the tasks that all of them have, and the others are named") {
+  const TemporaryFolder folder;
+  write_runs(folder.path());
+  fs::remove_all(folder / "d"); // sac's runs on the pendulum
+  write_run(folder / "e", "sac", "walker_run", 1, 900);
+  const Comparison made = compared(folder.path());
+  CHECK(made.left_out_tasks() == std::vector<std::string>{"Pendulum-v1", "walker_run"});
+  REQUIRE(made.scores("td3").size() == 1);
+  CHECK(made.estimate("td3", mean_score).value == doctest::Approx(0.502));
+  CHECK(made.estimate("sac", mean_score).value == doctest::Approx(0.702));
+  CHECK(has(comparison_markdown(made), "| td3 | 1 of 3 | 3 | 0.502 ["));
+  CHECK(has(comparison_page(made, ""), "scales from 0 to 1; without Pendulum-v1 and walker_run<"));
+  fs::remove_all(folder / "b");
+  const Comparison apart = compared(folder.path());
+  CHECK(std::isnan(apart.estimate("td3", median_score).value));
+  CHECK(has(comparison_markdown(apart), "| sac | 0 of 3 | 0 | - | - | - | - |"));
+  CHECK_FALSE(has(comparison_page(apart, ""), "performance profiles"));
+}
+
 TEST_CASE("The curves of runs on recordings are over updates, beside those of runs that play") {
   const TemporaryFolder folder;
   write_run(folder / "played", "td3", "walker_walk", 1, 600);
