@@ -50,13 +50,11 @@ void find_runs(const fs::path& folder, int depth, std::vector<fs::path>& found,
     }
 }
 
-/// The value of a curve at a step, interpolated between its points.
+/// The value of a curve at a step within it, interpolated between its points.
 double value_at(const std::vector<CurvePoint>& curve, double step) {
   const auto behind = std::find_if(curve.begin(), curve.end(), [&](const CurvePoint& point) {
     return point.environment_steps >= step;
   });
-  if (behind == curve.end())
-    return curve.back().value;
   if (behind == curve.begin())
     return behind->value;
   const CurvePoint& before = *(behind - 1);
@@ -298,18 +296,20 @@ Estimate Comparison::improvement(const std::string& method, const std::string& o
 std::vector<CurvePoint> Comparison::mean_curve(const std::string& method, const std::string& task,
                                                const std::string& unit) const {
   std::vector<const ComparedRun*> chosen;
+  double first = -std::numeric_limits<double>::infinity();
   double last = std::numeric_limits<double>::infinity();
   std::vector<double> steps;
   for (const ComparedRun& run : runs_)
     if (run.method == method && run.task == task && run.unit == unit) {
       chosen.push_back(&run);
+      first = std::max(first, run.curve.front().environment_steps);
       last = std::min(last, run.curve.back().environment_steps);
       for (const CurvePoint& point : run.curve)
         steps.push_back(point.environment_steps);
     }
   std::sort(steps.begin(), steps.end());
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
-  steps.erase(std::upper_bound(steps.begin(), steps.end(), last), steps.end());
+  std::erase_if(steps, [&](double step) { return step < first || step > last; });
   std::vector<CurvePoint> made;
   const std::size_t every = (steps.size() + kCurvePoints - 1) / kCurvePoints;
   for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -20,16 +20,16 @@ def table(caption, rows):
 
 
 def value_at(curve, step):
-    """Returns the interpolated value of a curve."""
-    before = max((p for p in curve if p[0] <= step), default=curve[0])
-    after = min((p for p in curve if p[0] >= step), default=curve[-1])
+    """Returns the interpolated value of a curve at a step within it."""
+    before = max(p for p in curve if p[0] <= step)
+    after = min(p for p in curve if p[0] >= step)
     return before[1] if after[0] == before[0] else before[1] + (step - before[0]) / (after[0] - before[0]) * (after[1] - before[1])
 
 
 def mean_curve(curves):
-    """Returns the mean over the seeds, up to the steps that all of them reached."""
-    last = min(curve[-1][0] for curve in curves)
-    return [(step, sum(value_at(curve, step) for curve in curves) / len(curves)) for step in sorted({p[0] for curve in curves for p in curve if p[0] <= last})]
+    """Returns the mean over the seeds, at the steps that all of them cover."""
+    first, last = max(curve[0][0] for curve in curves), min(curve[-1][0] for curve in curves)
+    return [(step, sum(value_at(curve, step) for curve in curves) / len(curves)) for step in sorted({p[0] for curve in curves for p in curve if first <= p[0] <= last})]
 
 
 def picture(board, task):

@@ -73,6 +73,31 @@ TEST_CASE(
   CHECK(curve[2].minimum <= curve[2].value);
 }
 
+TEST_CASE(
+    "A mean curve begins where all runs have been evaluated, and ends where one of them ends") {
+  const auto run = [](std::vector<CurvePoint> curve) {
+    return ComparedRun{.folder = {},
+                       .method = "td3",
+                       .task = "walker_walk",
+                       .curve = std::move(curve),
+                       .final_score = 1};
+  };
+  const ComparedRun early = run({{.environment_steps = 1000, .value = 0},
+                                 {.environment_steps = 3000, .value = 200},
+                                 {.environment_steps = 4000, .value = 300}});
+  const ComparedRun late = run({{.environment_steps = 2000, .value = 10},
+                                {.environment_steps = 3000, .value = 20},
+                                {.environment_steps = 5000, .value = 30}});
+  const auto curve = Comparison({early, late}, {}).mean_curve("td3", "walker_walk");
+  REQUIRE(curve.size() == 3);
+  CHECK(curve[0].environment_steps == 2000);
+  CHECK(curve[0].value == doctest::Approx(55)); // of 100 and 10
+  CHECK(curve[2].environment_steps == 4000);
+  CHECK(curve[2].value == doctest::Approx(162.5)); // of 300 and 25
+  const ComparedRun short_one = run({{.environment_steps = 1000, .value = 0}});
+  CHECK(Comparison({short_one, late}, {}).mean_curve("td3", "walker_walk").empty());
+}
+
 TEST_CASE("Methods are aggregated over the tasks that all of them have, and the others are named") {
   const TemporaryFolder folder;
   write_runs(folder.path());
