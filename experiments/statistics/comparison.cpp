@@ -25,6 +25,8 @@ namespace fs = std::filesystem;
 constexpr int kDeepest = 4; // levels of folders searched below the given one
 constexpr std::uint64_t kSeed = 1;
 constexpr std::size_t kCurvePoints = 200;
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr Estimate kNoEstimate{kNan, {kNan, kNan}};
 
 /// Finds folders with a config.textproto, sorted. Adds a line to `left_out` for each that a later
 /// attempt of the same run in a sweep has replaced.
@@ -268,7 +270,7 @@ Scores Comparison::scores(const std::string& method) const {
 Estimate Comparison::estimate(const std::string& method, double (*statistic)(const Scores&)) const {
   const Scores all = scores(method);
   if (all.empty())
-    return {std::numeric_limits<double>::quiet_NaN(), {}};
+    return kNoEstimate;
   return {statistic(all), bootstrap(all, statistic, kRepetitions, kSeed)};
 }
 
@@ -288,7 +290,7 @@ Estimate Comparison::improvement(const std::string& method, const std::string& o
     y.push_back(theirs);
   }
   if (x.empty())
-    return {std::numeric_limits<double>::quiet_NaN(), {}};
+    return kNoEstimate;
   return {probability_of_improvement(x, y),
           bootstrap(x, y, probability_of_improvement, kRepetitions, kSeed)};
 }
@@ -318,8 +320,11 @@ std::vector<CurvePoint> Comparison::mean_curve(const std::string& method, const 
     Scores values(1);
     for (const ComparedRun* run : chosen)
       values[0].push_back(value_at(run->curve, steps[i]));
-    const Interval interval = bootstrap(values, mean_score, kRepetitions / 10, kSeed);
-    made.push_back({steps[i], mean_score(values), interval.low, interval.high});
+    const double mean = mean_score(values);
+    const Interval interval = chosen.size() < 2
+                                  ? Interval{mean, mean}
+                                  : bootstrap(values, mean_score, kRepetitions / 10, kSeed);
+    made.push_back({steps[i], mean, interval.low, interval.high});
   }
   return made;
 }

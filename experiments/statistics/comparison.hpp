@@ -70,8 +70,8 @@ public:
   Estimate improvement(const std::string& method, const std::string& other) const;
 
   /// The mean of a method's runs on a task whose curves have this unit, with its bootstrap
-  /// interval. It has at most 200 points, and covers the steps that the evaluations of all these
-  /// runs cover. Empty if there are none.
+  /// interval, which is the mean itself for one run. It has at most 200 points, and covers the
+  /// steps that the evaluations of all these runs cover. Empty if there are none.
   std::vector<CurvePoint> mean_curve(const std::string& method, const std::string& task,
                                      const std::string& unit = "environment steps") const;
 

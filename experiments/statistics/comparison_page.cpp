@@ -29,8 +29,8 @@ std::string number(double value, const char* format) {
 }
 
 std::string text_of(const Estimate& estimate, const char* format) {
-  if (!std::isfinite(estimate.value))
-    return "-";
+  if (!std::isfinite(estimate.interval.low))
+    return number(estimate.value, format);
   return number(estimate.value, format) + " [" + number(estimate.interval.low, format) + ", "
          + number(estimate.interval.high, format) + "]";
 }

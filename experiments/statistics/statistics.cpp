@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <numeric>
 
 #include "env/random.hpp"
@@ -36,11 +37,19 @@ double quantile(const std::vector<double>& sorted, double part) {
   return sorted[before] + (place - std::floor(place)) * (sorted[behind] - sorted[before]);
 }
 
+bool has_two_runs(const Scores& scores) {
+  return std::any_of(scores.begin(), scores.end(),
+                     [](const auto& task) { return task.size() > 1; });
+}
+
 void draw_again(const Scores& scores, env::Random& random, Scores& drawn) {
   for (std::size_t task = 0; task < scores.size(); ++task)
     for (double& score : drawn[task])
       score = scores[task][random.bits() % scores[task].size()];
 }
+
+constexpr Interval kUnknown{std::numeric_limits<double>::quiet_NaN(),
+                            std::numeric_limits<double>::quiet_NaN()};
 
 /// The 97.5 % quantile of Student's t distribution.
 double student_quantile(std::size_t degrees) {
@@ -107,6 +116,8 @@ double probability_of_improvement(const Scores& x, const Scores& y) {
 
 Interval bootstrap(const Scores& scores, const std::function<double(const Scores&)>& statistic,
                    int repetitions, std::uint64_t seed) {
+  if (!has_two_runs(scores))
+    return kUnknown;
   env::Random random(seed);
   Scores drawn = scores;
   std::vector<double> values;
@@ -120,6 +131,8 @@ Interval bootstrap(const Scores& scores, const std::function<double(const Scores
 Interval bootstrap(const Scores& x, const Scores& y,
                    const std::function<double(const Scores&, const Scores&)>& statistic,
                    int repetitions, std::uint64_t seed) {
+  if (!has_two_runs(x) && !has_two_runs(y))
+    return kUnknown;
   env::Random random(seed);
   Scores ours = x;
   Scores theirs = y;

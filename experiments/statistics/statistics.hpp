@@ -34,14 +34,16 @@ struct Interval {
 };
 struct Estimate {
   double value = 0;
-  Interval interval; // 95 %
+  Interval interval; // 95 %; NaN if it is unknown
 };
 
 /// The 95 % interval of a statistic by the stratified bootstrap: runs are resampled within each
-/// task, `repetitions` times. The result depends only on the arguments.
+/// task, `repetitions` times. The result depends only on the arguments. Its limits are NaN if no
+/// task has two runs, which tells nothing about how much they vary.
 Interval bootstrap(const Scores& scores, const std::function<double(const Scores&)>& statistic,
                    int repetitions, std::uint64_t seed);
-/// The same for two methods, which are resampled independently.
+/// The same for two methods, which are resampled independently; NaN if no task of either has two
+/// runs.
 Interval bootstrap(const Scores& x, const Scores& y,
                    const std::function<double(const Scores&, const Scores&)>& statistic,
                    int repetitions, std::uint64_t seed);

@@ -6,6 +6,11 @@ from boards.runs import Run, hours_text, reported, state_of
 from boards.sweeps import Mistake, dry_run, sweep_file
 
 
+def value_of(text):
+    """Returns the number of an estimate such as '310.0 [300.0, 320.0], 2 runs' or '310.0, 1 run'."""
+    return float(re.match("[^ ,]+", text)[0])
+
+
 class Variants:
     """A sweep of variants over tasks and its runs: variant -> task -> runs."""
 
@@ -46,7 +51,7 @@ class Variants:
             for task in tasks:
                 mean, other = means.get((variant, task)), means.get((base, task))
                 is_compared = variant != base and mean and other
-                row += [mean or state_of(runs[task]), f"{float(mean.split()[0]) - float(other.split()[0]):+.1f}" if is_compared else "-"]
+                row += [mean or state_of(runs[task]), f"{value_of(mean) - value_of(other):+.1f}" if is_compared else "-"]
             minutes = [(60 * hours, is_measured) for hours, is_measured in (run.hours() for run in self.finished(variant))]
             rows.append([*row, hours_text(minutes)])
         return [(f"{self.name}: mean final return on each task with its 95 % interval over seeds, and mean processor time of a run", rows)]

@@ -56,8 +56,10 @@ void check_recorded_in(const replay::RecordingSpec& spec, const Experiment& expe
 }
 
 void print_estimate(const char* name, const Estimate& estimate) {
-  std::printf("  %-44s %10.4g (%.4g to %.4g)\n", name, estimate.value, estimate.interval.low,
-              estimate.interval.high);
+  std::printf("  %-44s %10.4g", name, estimate.value);
+  if (std::isfinite(estimate.interval.low)) // unknown for one episode
+    std::printf(" (%.4g to %.4g)", estimate.interval.low, estimate.interval.high);
+  std::printf("\n");
 }
 
 void print_text(const RecordedEstimates& made, double discount) {

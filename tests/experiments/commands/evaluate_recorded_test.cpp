@@ -77,6 +77,16 @@ TEST_CASE("Evaluating a run on recorded episodes is reproducible, and a recordin
   CHECK(has(text.output, "fit 2 of 2"));
   CHECK(has(text.output, "95 % interval, discount 0.9:"));
 
+  REQUIRE(run_troupe({"record", "small.textproto", "--random", "--episodes", "1", "--out", "single",
+                      "--set", "environment.time_limit=100"},
+                     place.folder.path())
+              .exit_code
+          == 0);
+  const Outcome single = place.evaluate({"--on", "single"});
+  const std::size_t at = single.output.find("\n  recorded ");
+  REQUIRE(at != std::string::npos);
+  CHECK_FALSE(has(single.output.substr(at + 1, single.output.find('\n', at + 1) - at), " to "));
+
   place.record("cartpole", {"--set", "environment.task=cartpole_balance"});
   CHECK(has(place.refused({"--on", "cartpole"}), "does not fit the experiment's environment"));
   place.record("twice", {"--set", "environment.action_repeat=2"});

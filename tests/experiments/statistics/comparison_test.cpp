@@ -98,6 +98,21 @@ TEST_CASE(
   CHECK(Comparison({short_one, late}, {}).mean_curve("td3", "walker_walk").empty());
 }
 
+TEST_CASE("A single run of each method has estimates without intervals") {
+  const TemporaryFolder folder;
+  write_run(folder / "a", "td3", "walker_walk", 1, 300);
+  write_run(folder / "b", "sac", "walker_walk", 1, 600);
+  const Comparison made = compared(folder.path());
+  const std::string text = comparison_markdown(made);
+  CHECK(has(text, "| td3 | 1 | 1 | 0.300 | 0.300 | 0.300 | 0.700 |"));
+  CHECK(has(text, "| walker_walk | 0 to 1000 | 300.0, 1 run | 600.0, 1 run |"));
+  CHECK(has(text, "| sac | 1.00 |"));
+  const auto curve = made.mean_curve("td3", "walker_walk");
+  REQUIRE(curve.size() == 3);
+  CHECK(curve[2].minimum == 300);
+  CHECK(curve[2].maximum == 300);
+}
+
 TEST_CASE("Methods are aggregated over the tasks that all of them have, and the others are named") {
   const TemporaryFolder folder;
   write_runs(folder.path());

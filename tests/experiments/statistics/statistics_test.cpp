@@ -85,6 +85,16 @@ TEST_CASE(
   CHECK(quantiles < studentised);
 }
 
+TEST_CASE("The bootstrap's interval is unknown if no task has two runs") {
+  const Scores single{{4}, {7}};
+  const Scores two{{4}, {6, 8}};
+  CHECK(std::isnan(bootstrap(single, &mean_score, 100, 1).low));
+  CHECK(std::isnan(bootstrap(single, &mean_score, 100, 1).high));
+  CHECK(bootstrap(two, &mean_score, 100, 1).low == 5);
+  CHECK(std::isnan(bootstrap(single, single, &probability_of_improvement, 100, 1).low));
+  CHECK(bootstrap(single, two, &probability_of_improvement, 100, 1).high == 0.75);
+}
+
 TEST_CASE("Equal values have an interval of width zero") {
   const std::vector<double> values{4, 4, 4};
   const auto statistic = [&](std::span<const std::size_t> drawn) {
