@@ -10,6 +10,7 @@
 
 #include "experiments/config/config.hpp"
 #include "experiments/config/on_data.hpp"
+#include "experiments/run_folder/head_file.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 
 namespace troupe::experiments::commands {
@@ -19,6 +20,7 @@ namespace fs = std::filesystem;
 using Kind = RunState::Kind;
 
 constexpr int kLongestPoll = 60'000; // milliseconds
+constexpr int kHeldPoll = 200;       // milliseconds, while another process works on a waiting run
 
 } // namespace
 
@@ -84,13 +86,16 @@ bool Sweeper::run() {
 
 bool Sweeper::run_all() {
   while (true) {
-    while (!stopped_ && !waiting_.empty()
-           && running_.size() < static_cast<std::size_t>(options_.jobs)) {
+    for (std::size_t left = waiting_.size(); left > 0 && may_start(); --left) {
       const std::size_t next = waiting_.front();
       waiting_.pop_front();
-      start(next);
+      if (is_held(next)) {
+        waiting_.push_back(next);
+      } else {
+        start(next);
+      }
     }
-    if (running_.empty()) {
+    if (running_.empty() && !may_start()) {
       if (!unwritten_.empty()) {
         write_results();
       }
@@ -126,6 +131,25 @@ void Sweeper::say(std::size_t i, const std::string& what) const {
   std::fprintf(options_.screen, "[%d/%d] %s %s\n", static_cast<int>(done),
                static_cast<int>(runs_.size()), runs_[i].name.c_str(), what.c_str());
   std::fflush(options_.screen);
+}
+
+bool Sweeper::may_start() const {
+  return !stopped_ && !waiting_.empty()
+         && running_.size() < static_cast<std::size_t>(options_.jobs);
+}
+
+/// Whether another process works on the run, such as one whose sweeper was killed and that is still
+/// writing its last checkpoint.
+bool Sweeper::is_held(std::size_t i) {
+  fs::path& folder = states_[i].folder;
+  folder = latest_run(part(i) / runs_[i].experiment.name());
+  if (folder.empty() || !is_run_held(folder).value_or(false)) {
+    return false;
+  }
+  if (held_.insert(i).second) {
+    say(i, "waits for the process that still works on " + folder.string());
+  }
+  return true;
 }
 
 void Sweeper::start(std::size_t i) {
@@ -169,7 +193,7 @@ std::optional<std::vector<Sweeper::Running>> Sweeper::wait() {
   for (const Running& running : running_) {
     watched.push_back({running.process->ended(), POLLIN, 0});
   }
-  if (::poll(watched.data(), watched.size(), kLongestPoll) <= 0) {
+  if (::poll(watched.data(), watched.size(), may_start() ? kHeldPoll : kLongestPoll) <= 0) {
     return ended;
   }
   if (watched[0].revents != 0 && signals_->came()) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,11 +28,12 @@ struct SweeperOptions {
 };
 
 /// Executes the runs of a sweep, `jobs` at a time, each in its own process. Skips finished runs,
-/// resumes unfinished ones from their latest checkpoint, and retries failed ones while they have
-/// attempts left. Writes sweep.csv, curves.csv and report.html after each run; if that fails, as on
-/// a full disk, the runs go on and it tries again after the next one. Use from one thread,
-/// which must be the process's only one when the sweeper is created: SIGINT and SIGTERM are blocked
-/// from then on, also in threads that start later, until the sweeper is destroyed.
+/// resumes unfinished ones from their latest checkpoint once no other process works on them, and
+/// retries failed ones while they have attempts left. Writes sweep.csv, curves.csv and report.html
+/// after each run; if that fails, as on a full disk, the runs go on and it tries again after the
+/// next one. Use from one thread, which must be the process's only one when the sweeper is created:
+/// SIGINT and SIGTERM are blocked from then on, also in threads that start later, until the sweeper
+/// is destroyed.
 class Sweeper {
 public:
   /// Reads the state of each run from the folder. Throws the exceptions of find_state().
@@ -64,6 +66,8 @@ private:
 
   std::filesystem::path part(std::size_t i) const { return options_.folder / runs_[i].name; }
   void say(std::size_t i, const std::string& what) const;
+  bool may_start() const;
+  bool is_held(std::size_t i);
   void start(std::size_t i);
   bool run_all();
   std::optional<std::vector<Running>> wait();
@@ -80,6 +84,7 @@ private:
   std::vector<RunState> states_;
   std::vector<int> failures_;
   std::deque<std::size_t> waiting_;
+  std::set<std::size_t> held_; // waiting runs that were said to be held
   std::vector<Running> running_;
   std::map<std::size_t, std::string> unkept_; // results that are not on the disk yet
   std::string unwritten_;                     // why the last results could not be written

@@ -2,9 +2,13 @@
 
 #include "tests/doctest_torch.hpp"
 
+#include <optional>
+#include <utility>
+
 #include "actors/run/run.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/plan.hpp"
+#include "experiments/run_folder/folder_lock.hpp"
 #include "experiments/run_folder/head_file.hpp"
 #include "experiments/sweeps/sweep.hpp"
 #include "tests/eventually.hpp"
@@ -160,6 +164,25 @@ TEST_CASE("A run that cannot start has failed, and the other runs are trained") 
   CHECK(outcome.exit_code == 1);
   CHECK(has(outcome.last_line, "troupe: 1 of 2 runs failed; small_seed=2: "));
   CHECK(count(outcome.output, "small_seed=1 is done") == 1);
+}
+
+TEST_CASE("A run on which another process still works starts once that process has ended") {
+  const SmallRun place;
+  const fs::path begun = place.folder / "runs/small_sweep/small_seed=1/small/2026-01-01T00-00-00";
+  fs::create_directories(begun);
+  std::ofstream(begun / "config.textproto")
+      << resolved_text(load_experiment(place.folder / "small.textproto", {"seed=1"}));
+  std::optional<FolderLock> lock(std::in_place, begun, "this run");
+  Program program(sweep_small({"--attempts", "1"}), place.folder.path());
+  REQUIRE(program.read_until([](const std::string& text) {
+    return has(text, "small_seed=1 waits for the process that still works on ");
+  }));
+  lock.reset();
+  CHECK(program.wait() == 0);
+  CAPTURE(program.output());
+  CHECK(count(program.output(), " waits for ") == 1);
+  CHECK(count(program.output(), " starts") == 1);
+  CHECK(count(program.output(), " is done") == 1);
 }
 
 TEST_CASE("The bundled sweeps plan only valid runs") {
