@@ -18,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::size_t kTail = 32 << 10; // bytes
+constexpr std::size_t kBlock = 1 << 20; // bytes searched at a time
 constexpr std::uintmax_t kMostHeader = 64 << 10;
 
 fs::file_time_type time_of(const fs::path& path) {
@@ -35,6 +36,22 @@ std::string read_part(const fs::path& path, std::uint64_t begin, std::size_t mos
   text.resize(static_cast<std::size_t>(in.gcount()));
   return text;
 }
+
+/// The rows that begin in the last `most` bytes before `end`. Rows also begin at `least`, before
+/// which nothing is read.
+struct RowsPart {
+  RowsPart(const fs::path& file, std::uint64_t least, std::uint64_t end, std::size_t most)
+      : begin(end - std::min<std::uint64_t>(most, end - std::min(least, end))) {
+    text = read_part(file, begin, end - begin);
+    if (begin > least) { // perhaps within a row
+      const std::size_t row = text.find('\n') + 1;
+      text.erase(0, row < text.size() ? row : text.size());
+      begin += text.empty() ? 0 : row;
+    }
+  }
+  std::uint64_t begin;
+  std::string text;
+};
 
 std::string agent_name(const Experiment& experiment) {
   if (is_on_data(experiment)) {
@@ -97,45 +114,78 @@ void WatchedRun::read_experiment() {
                                : 0;
 }
 
-/// Reads the run's progress from the end of metrics.csv.
-void WatchedRun::read_tail() {
+/// Reads the run's progress from the end of metrics.csv, and its result from the last row that has
+/// one, which may be far before the end. That search continues with the next call if `deadline`
+/// ends it, and covers every row once.
+void WatchedRun::read_tail(RunMetrics::Deadline deadline) {
   const fs::path file = folder_ / "metrics.csv";
+  const std::string& wanted = summary_.headline;
   std::error_code error;
   const auto size = fs::file_size(file, error);
-  if (error || size == tail_size_) {
+  const bool searches = !wanted.empty() && search_.end > search_.begin;
+  if (error || (size == tail_size_ && !searches)) {
     return;
   }
-  tail_size_ = size;
   const std::string text = read_part(file, 0, kMostHeader);
-  std::string part = text.substr(0, text.find('\n') + 1);
-  const std::size_t begin = size > kTail ? size - kTail : part.size();
-  const std::string end = read_part(file, begin, kTail);
-  part += size > kTail ? end.substr(std::min(end.size(), end.find('\n') + 1)) : end;
+  const std::uint64_t first = text.find('\n') + 1; // of the rows; 0 while the header is incomplete
   std::vector<std::string> names;
-  scan_csv(part, [&](const std::vector<std::string_view>& fields) {
-    if (names.empty()) {
-      names.assign(fields.begin(), fields.end());
+  scan_csv(text.substr(0, first), [&](const std::vector<std::string_view>& fields) {
+    names.assign(fields.begin(), fields.end());
+  });
+  bool found = false;
+  const auto take = [&](const std::string& name, const std::string_view& field) {
+    double value = 0;
+    if (field.empty()
+        || std::from_chars(field.data(), field.data() + field.size(), value).ec != std::errc()) {
       return;
     }
-    for (std::size_t i = 0; i < std::min(names.size(), fields.size()); ++i) {
-      double value = 0;
-      const auto& field = fields[i];
-      if (field.empty()
-          || std::from_chars(field.data(), field.data() + field.size(), value).ec != std::errc()) {
-        continue;
-      }
-      if (names[i] == "environment_steps") {
-        summary_.environment_steps = value;
-      } else if (names[i] == "updates") {
-        summary_.updates = value;
-      } else if (names[i] == "training_seconds") {
-        summary_.training_seconds = value;
-      } else if (names[i] == summary_.headline) {
-        summary_.result = value;
-      }
+    if (name == "environment_steps") {
+      summary_.environment_steps = value;
+    } else if (name == "updates") {
+      summary_.updates = value;
+    } else if (name == "training_seconds") {
+      summary_.training_seconds = value;
+    } else if (name == wanted) {
+      summary_.result = value;
+      found = true;
     }
-    final_ = !fields.empty() && fields[0] == "final";
-  });
+  };
+  if (size != tail_size_) {
+    search_ = size < tail_size_ ? Search() : search_; // another file
+    tail_size_ = size;
+    const RowsPart rows(file, first, size, kTail);
+    const std::uint64_t begin = rows.begin;
+    const std::uint64_t end =
+        begin + scan_csv(rows.text, [&](const std::vector<std::string_view>& fields) {
+          for (std::size_t i = 0; i < std::min(names.size(), fields.size()); ++i) {
+            take(names[i], fields[i]);
+          }
+          final_ = !fields.empty() && fields[0] == "final";
+        });
+    if (found) {
+      search_ = {.begin = end, .end = end, .read = end};
+    } else if (begin > search_.read) { // rows between the last tail and this one
+      search_.begin = searches ? search_.begin : search_.read;
+      search_.end = begin;
+    }
+    search_.read = end;
+  }
+  const auto column =
+      static_cast<std::size_t>(std::find(names.begin(), names.end(), wanted) - names.begin());
+  const std::uint64_t least = std::max(search_.begin, first);
+  while (!found && !wanted.empty() && search_.end > least
+         && std::chrono::steady_clock::now() < deadline) {
+    const RowsPart rows(file, least, search_.end, kBlock);
+    scan_csv(rows.text, [&](const std::vector<std::string_view>& fields) {
+      if (column < fields.size()) {
+        take(wanted, fields[column]);
+      }
+    });
+    search_.end = found ? search_.begin : rows.begin;
+  }
+  if (search_.end <= least) {
+    search_.end = search_.begin;
+  }
 }
 
 void WatchedRun::read_state() {
@@ -166,11 +216,14 @@ void WatchedRun::read_state() {
 RunSummary WatchedRun::summary(RunMetrics::Deadline deadline) {
   const std::lock_guard lock(mutex_);
   if (std::chrono::steady_clock::now() < deadline) {
-    const bool first = !config_read_;
+    const std::string before = summary_.headline;
     read_experiment();
-    tail_size_ = first ? 0 : tail_size_; // only now is the column of its result known
+    if (summary_.headline != before) { // only now is the column of its result known
+      tail_size_ = 0;
+      search_ = {};
+    }
   }
-  read_tail();
+  read_tail(deadline);
   read_state();
   if (metrics_ && metrics_->complete()) {
     if (const auto value = metrics_->last(summary_.headline)) {

@@ -38,7 +38,8 @@ public:
   /// The id of the sweep's folder; "" if the run belongs to no sweep.
   const std::string& sweep() const { return sweep_; }
 
-  /// Reads what has changed of the run's state; reads the configuration only before `deadline`.
+  /// Reads what has changed of the run's state; reads the configuration, and rows of metrics.csv
+  /// far before its end, only before `deadline`.
   RunSummary summary(RunMetrics::Deadline deadline);
 
   /// The resolved configuration. Throws ConfigError (a std::invalid_argument).
@@ -65,7 +66,7 @@ public:
 
 private:
   void read_experiment();
-  void read_tail();
+  void read_tail(RunMetrics::Deadline deadline);
   void read_state();
   LogTail& read_log();
 
@@ -80,6 +81,12 @@ private:
   std::uint64_t forgotten_version_ = RunMetrics::kFirstVersion;
   std::optional<LogTail> log_;
   std::filesystem::file_time_type config_time_, lock_time_;
+  /// Offsets in metrics.csv. The last result is to be searched in the rows from `begin` to `end`,
+  /// backwards; the rows up to `read` have been read or are in this part.
+  struct Search {
+    std::uint64_t begin = 0, end = 0, read = 0;
+  };
+  Search search_;
   std::uint64_t tail_size_ = 0; // size of metrics.csv when its end was last read
   bool final_ = false, held_ = false, config_read_ = false;
 };

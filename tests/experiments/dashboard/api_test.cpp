@@ -158,18 +158,6 @@ TEST_CASE_FIXTURE(Fixture, "A run without metrics is sent once, as completely re
   CHECK(sent(runs[0]["version"]).empty());
 }
 
-TEST_CASE_FIXTURE(Fixture, "Metrics that are read again after they were forgotten are new to all") {
-  WatchedRun run(first, folder / first);
-  const auto version = [&] {
-    return run.with_metrics(RunMetrics::Deadline::max(),
-                            [](const RunMetrics& metrics) { return metrics.version(); });
-  };
-  const std::uint64_t before = version();
-  CHECK(version() == before);
-  run.forget_metrics();
-  CHECK(version() > before);
-}
-
 TEST_CASE_FIXTURE(Fixture,
                   "A run is described with its live numbers, plan, checkpoints and first warning") {
   const Json run = get("/api/run", {{"id", first}});

@@ -1,4 +1,4 @@
-#include <doctest/doctest.h>
+#include "tests/doctest_torch.hpp"
 
 #include <cmath>
 #include <fstream>
@@ -8,7 +8,9 @@
 #include "env/random.hpp"
 #include "experiments/dashboard/metrics_rows.hpp"
 #include "experiments/dashboard/run_metrics.hpp"
+#include "experiments/dashboard/watched_run.hpp"
 #include "experiments/run_folder/metrics_file.hpp"
+#include "tests/experiments/dashboard/dashboard_fixture.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace troupe;
@@ -167,6 +169,40 @@ TEST_CASE("Reading a long file stops at the deadline and continues with the next
   std::ofstream(file, std::ios::trunc | std::ios::binary) << kHeader << row(5); // a new run there
   metrics.read(kNoDeadline);
   CHECK(metrics.last("updates") == 5);
+}
+
+TEST_CASE("Metrics that are read again after they were forgotten are new to all") {
+  const TemporaryFolder folder;
+  write_run(folder.path(), 1, 20);
+  WatchedRun run("run", folder.path());
+  const auto version = [&] {
+    return run.with_metrics(RunMetrics::Deadline::max(),
+                            [](const RunMetrics& metrics) { return metrics.version(); });
+  };
+  const std::uint64_t before = version();
+  CHECK(version() == before);
+  run.forget_metrics();
+  CHECK(version() > before);
+}
+
+TEST_CASE("The result of a run is found however long ago its last evaluation was") {
+  const TemporaryFolder folder;
+  std::string rows; // of a run that was resumed
+  while (rows.size() < (5U << 19)) {
+    rows += "progress,300,30,1200,15,3,\r\n";
+  }
+  write_run(folder.path(), 4, 20, rows);
+  WatchedRun run("long", folder.path());
+  const auto result = [&] { return run.summary(RunMetrics::Deadline::max()).result; };
+  CHECK(result() == 400);
+  std::ofstream metrics(folder / "metrics.csv", std::ios::binary | std::ios::app);
+  metrics << "evaluation,310,31,,16,,500\r\n" << rows << std::flush;
+  CHECK(result() == 500);
+  metrics << rows << "evaluation,320,32,,17,,600\r\n" << std::flush;
+  CHECK(result() == 600);
+  metrics << rows << std::flush;
+  CHECK(result() == 600);
+  CHECK(run.summary(RunMetrics::Deadline::max()).environment_steps == 300);
 }
 
 TEST_CASE("The CSV scanner and reader agree, also on quoted fields and truncated text") {
