@@ -155,6 +155,30 @@ esac
         self.assertEqual(done.returncode, 2)
         self.assertEqual(done.stderr, f"there is no run of the classifier in {self.folder}/classify/runs; experiments/bench/peers/classify.sh draw one makes it\n")
 
+    def test_a_figure_beside_a_rival_is_of_one_metric_and_one_configuration(self):
+        self.python_stand_in("troupe", """
+import json, pathlib, sys
+with open("called", "a") as file:
+    print(*sys.argv[1:], file=file)
+for metric, threads, value in (("D4PG end to end", 1, 300), ("D4PG updates beside it", 1, 900), ("D4PG end to end", 2, 400)):
+    print(json.dumps({"metric": metric, "config": {"learner_threads": str(threads)}, "value": value}))
+    if pathlib.Path("more").exists() and metric == "D4PG end to end":
+        print(json.dumps({"metric": metric, "config": {"learner_threads": str(threads), "device": "cuda"}, "value": 5000}))
+""")
+        figures = [{"metric": f"cheetah-run DDPG end-to-end {threads} thread", "peer": "DDPG / a", "value": 100} for threads in (1, 2)]
+        self.write("peers/run.sh", "".join(f"echo '{json.dumps(figure)}'\n" for figure in figures))
+        words = [sys.executable, SOURCE / "experiments/bench/peers/rivals.py", self.folder / "bin/troupe", self.folder / "peers"]
+        done = self.run_script(*words, "agent", "--rounds", "1")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("| cheetah_run end to end, 1 learner thread | 300 | 100 (DDPG: cheetah-run DDPG end-to-end 1 thread) | 3.00 | 1.5 |", done.stdout)
+        self.write("more", "")
+        done = self.run_script(*words, "agent", "--rounds", "1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cheetah_run end to end, 1 learner thread: 2 figures of ours match: ", done.stderr)
+        self.assertNotIn("5,000", done.stdout)
+        self.run_script(*words, "learner", "--rounds", "1", PEERS_VENV=str(self.folder))
+        self.assertIn("bench learner --json --seconds 1 --device cpu\n", (self.folder / "called").read_text())
+
     def test_fuzz_configures_and_builds_one_folder(self):
         self.have_tools()
         self.run_script(sys.executable, SOURCE / "tests/fuzz.py", "--build", "made", "--targets", "none")  # which the tools here do not build

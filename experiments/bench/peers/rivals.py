@@ -6,13 +6,15 @@
 PROGRAM: the built troupe; PEERS: the folder with the rivals' run.sh; STAGE: environment, pool, games, render, replay, learner, classifier, collectives, ddp, agent,
 or all. Each round runs ours and then the rivals; a figure is the median of the rounds' medians. Ratio: how many times faster ours is.
 Nothing else may run meanwhile. $PEERS_VENV: the folder for the rivals' virtual environments. Exit code 1: a ratio is below its goal, which is 1
-unless another one is known, or a rival gave no figure."""
+unless another one is known, a rival gave no figure, or a line of the table is of several figures of ours."""
 import argparse, collections, json, os, statistics, subprocess, sys, tempfile
 
 RESNETS = [("eager", "float32", "contiguous"), ("eager", "float32", "channels_last"), ("compile", "float32", "channels_last"),
            ("eager", "bfloat16", "channels_last"), ("compile", "bfloat16", "channels_last")]
 GAMES = ["Acrobot-v1", "CartPole-v1", "FrozenLake-v1", "FrozenLake8x8-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1", "Taxi-v4",
          *(f"MinAtar/{game}-v{version}" for game in ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders") for version in (0, 1))]
+TRANSPORTS = ["shared memory, one client process", "ZeroMQ, tcp loopback, one client process"]
+ON_PROCESSOR = {"learner", "classifier"}  # stages that also measure on a GPU, which the rivals do not use
 # stage -> (stage of `troupe bench`, rivals: names of run.sh, or a script beside this one with its arguments, [(what, ours: metric and config values, rival's metric and, above 1, the ratio's goal)]); a metric ending in "latency" is a time.
 STAGES = {
     "environment": ("environment", ["dm_control"], [
@@ -55,11 +57,11 @@ STAGES = {
          (f"{kind} prioritized sample+gather{more and '+update'} of 256", {}), f"{kind} prioritized sample(256){more}")
         for kind in ("state", "pixel") for more in ("", "+update_priorities")
     ] + [
-        (f"{kind}, insert, another process", (f"{kind} insert, {n} at a time", {}), f"{kind} uniform insert trajectory_writer, localhost 1 client proc")
-        for kind in ("state", "pixel") for n in (1, 16)
+        (f"{kind}, insert {n} at a time, another process, {by.split(',')[0]}", (f"{kind} insert, {n} at a time", {"transport": by}),
+         f"{kind} uniform insert trajectory_writer, localhost 1 client proc") for kind in ("state", "pixel") for n in (1, 16) for by in TRANSPORTS
     ] + [
-        (f"{kind}, sampled items, another process", (f"{kind} sample of 256", {}), f"{kind} uniform sample TrajectoryDataset, localhost 1 client proc")
-        for kind in ("state", "pixel")]),
+        (f"{kind}, sampled items, another process, {by.split(',')[0]}", (f"{kind} sample of 256", {"transport": by}),
+         f"{kind} uniform sample TrajectoryDataset, localhost 1 client proc") for kind in ("state", "pixel") for by in TRANSPORTS]),
     "learner": ("learner", ["d4pg", *(("d4pg_pixels_rival.py", "1", mode, kind) for mode in ("eager", "compile") for kind in ("float32", "bfloat16"))], [
         (f"D4PG updates, {t} thread", ("D4PG updates", {"threads": str(t), "networks": "24 states, 6 actions, critic 400-300, policy 300-200"}),
          f"D4PG update b256 {t} thread {mode} scatter", 2 if mode == "eager" else 1) for t in (1, 2) for mode in ("eager", "compile")
@@ -79,7 +81,7 @@ STAGES = {
          f"train images/s {n} proc x batch 8, 1 thread each") for n in (1, 2)
     ] + [("ResNet-50, scaling efficiency from 1 process to 2", ("scaling efficiency", {"processes": "2"}), "scaling efficiency 2 proc / (2 x 1 proc)")]),
     "agent": ("agent", ["ddpg", "sb3"], [
-        (f"cheetah_run end to end, {threads} learner thread{'s' * (threads > 1)}", ("", {"learner_threads": str(threads)}), f"{theirs} end-to-end {threads} thread", goal)
+        (f"cheetah_run end to end, {threads} learner thread{'s' * (threads > 1)}", ("D4PG end to end", {"learner_threads": str(threads)}), f"{theirs} end-to-end {threads} thread", goal)
         for threads in (1, 2) for theirs, goal in (("cheetah-run DDPG", 1.5), ("TD3 cheetahrun", 4))]),
 }
 
@@ -92,7 +94,7 @@ def lines(text):
 
 def measure(options, stage, ours, theirs, failed):
     bench, rivals, _ = STAGES[stage]
-    command = [options.program, "bench", bench, "--json", "--seconds", str(options.seconds)]
+    command = [options.program, "bench", bench, "--json", "--seconds", str(options.seconds), *(["--device", "cpu"] if bench in ON_PROCESSOR else [])]
     text = subprocess.run(command, check=True, capture_output=True, text=True, timeout=1800).stdout
     for figure in lines(text):
         ours[figure["metric"], tuple(sorted(figure["config"].items()))].append(figure["value"])
@@ -119,11 +121,16 @@ def measure(options, stage, ours, theirs, failed):
 
 
 def show(stage, ours, theirs):
-    """Prints the table; returns the number of ratios below their goals."""
+    """Prints the table; returns the number of ratios below their goals and of lines that are of several figures of ours."""
     missed = 0
     print(f"\n| {stage} | ours | the rival's | ratio | goal |\n| --- | --- | --- | --- | --- |")
     for what, (metric, config), rival_metric, *goals in STAGES[stage][2]:
-        mine = [v for (name, c), values in ours.items() if (not metric or name == metric) and config.items() <= dict(c).items() for v in values]
+        figures = {key: values for key, values in ours.items() if key[0] == metric and config.items() <= dict(key[1]).items()}
+        if len(figures) > 1:
+            print(f"rivals.py: {what}: {len(figures)} figures of ours match: {list(figures)}", file=sys.stderr)
+            missed += 1
+            continue
+        mine = [value for values in figures.values() for value in values]
         for (name, peer), values in theirs.items():
             if name != rival_metric or not mine:
                 continue
