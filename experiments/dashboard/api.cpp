@@ -266,6 +266,7 @@ web::Response Api::logs(const web::Request& request) {
   const LogFilter filter{.who = request.parameter("who"),
                          .contains = request.parameter("contains"),
                          .problems = request.parameter("problems") == "1"};
+  catalogue_.used_log(run);
   Json lines = Json::array();
   for (const LogLine& line : run->log(filter)) {
     lines.push_back(

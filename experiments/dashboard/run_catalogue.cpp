@@ -89,4 +89,14 @@ void RunCatalogue::used(const RunPtr& run) {
   }
 }
 
+void RunCatalogue::used_log(const RunPtr& run) {
+  const std::lock_guard lock(mutex_);
+  std::erase(recent_logs_, run);
+  recent_logs_.push_back(run);
+  if (recent_logs_.size() > kMostLogs) {
+    recent_logs_.front()->forget_log();
+    recent_logs_.erase(recent_logs_.begin());
+  }
+}
+
 } // namespace troupe::experiments::dashboard

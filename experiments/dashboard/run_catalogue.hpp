@@ -20,6 +20,7 @@ using RunPtr = std::shared_ptr<WatchedRun>;
 class RunCatalogue {
 public:
   static constexpr std::size_t kMostLoaded = 256; // runs whose metrics are kept
+  static constexpr std::size_t kMostLogs = 16;    // runs whose logs are kept
 
   /// Throws std::invalid_argument if `runs` is not a folder.
   explicit RunCatalogue(const std::filesystem::path& runs);
@@ -34,13 +35,15 @@ public:
 
   /// Marks a run's metrics as used. Only those of the kMostLoaded most recently used runs are kept.
   void used(const RunPtr& run);
+  /// Likewise for a run's logs and kMostLogs.
+  void used_log(const RunPtr& run);
 
 private:
   void look();
   std::filesystem::path folder_;
   std::mutex mutex_;
   std::map<std::string, RunPtr> runs_; // by id
-  std::vector<RunPtr> sorted_, recent_;
+  std::vector<RunPtr> sorted_, recent_, recent_logs_;
   std::chrono::steady_clock::time_point looked_;
 };
 

@@ -78,7 +78,10 @@ std::string sweep_of(const std::string& id) {
 } // namespace
 
 WatchedRun::WatchedRun(std::string id, fs::path folder)
-    : id_(std::move(id)), folder_(std::move(folder)), sweep_(sweep_of(id_)) {}
+    : id_(std::move(id)),
+      folder_(std::move(folder)),
+      sweep_(sweep_of(id_)),
+      first_problem_(folder_) {}
 
 std::string WatchedRun::config_text() const {
   return read_part(folder_ / "config.textproto", 0, 1 << 20);
@@ -248,22 +251,23 @@ void WatchedRun::forget_metrics() {
   metrics_.reset();
 }
 
-LogTail& WatchedRun::read_log() {
+std::vector<LogLine> WatchedRun::log(const LogFilter& filter) {
+  const std::lock_guard lock(mutex_);
   if (!log_) {
     log_.emplace(folder_);
   }
   log_->read();
-  return *log_;
+  return log_->lines(filter);
 }
 
-std::vector<LogLine> WatchedRun::log(const LogFilter& filter) {
+void WatchedRun::forget_log() {
   const std::lock_guard lock(mutex_);
-  return read_log().lines(filter);
+  log_.reset();
 }
 
 LogLine WatchedRun::first_problem() {
   const std::lock_guard lock(mutex_);
-  return read_log().first_problem();
+  return first_problem_.read();
 }
 
 } // namespace troupe::experiments::dashboard

@@ -62,13 +62,13 @@ public:
   void forget_metrics();
 
   std::vector<LogLine> log(const LogFilter& filter);
+  void forget_log();
   LogLine first_problem();
 
 private:
   void read_experiment();
   void read_tail(RunMetrics::Deadline deadline);
   void read_state();
-  LogTail& read_log();
 
   const std::string id_;
   const std::filesystem::path folder_;
@@ -80,6 +80,7 @@ private:
   /// Clients have no later version of forgotten metrics.
   std::uint64_t forgotten_version_ = RunMetrics::kFirstVersion;
   std::optional<LogTail> log_;
+  FirstProblem first_problem_;
   std::filesystem::file_time_type config_time_, lock_time_;
   /// Offsets in metrics.csv. The last result is to be searched in the rows from `begin` to `end`,
   /// backwards; the rows up to `read` have been read or are in this part.

@@ -31,6 +31,12 @@ std::uint64_t inode_of(const fs::path& path) {
   return ::stat(path.c_str(), &about) == 0 ? about.st_ino : 0;
 }
 
+std::uint64_t size_of(const fs::path& path) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  return error ? 0 : size;
+}
+
 /// The role and index in the name environment-3.log; the index is -1 if the name has another form.
 std::pair<std::string, int> parse_name(const fs::path& path) {
   const std::string stem = path.stem().string();
@@ -51,8 +57,8 @@ fs::path role_log(const fs::path& run, const std::string& role, int index) {
   return run / "logs" / (role + "-" + std::to_string(index) + ".log");
 }
 
-RunLogs::RunLogs(fs::path run, LogChoice choice)
-    : run_(std::move(run)), choice_(std::move(choice)) {
+RunLogs::RunLogs(fs::path run, LogChoice choice, std::uint64_t most_bytes)
+    : run_(std::move(run)), choice_(std::move(choice)), most_bytes_(most_bytes) {
   const std::string role = choice_.role.substr(0, choice_.role.find('/'));
   const auto& known = sources_known();
   if (!role.empty() && std::find(known.begin(), known.end(), role) == known.end()) {
@@ -83,7 +89,14 @@ void RunLogs::take(const Source& source, LogLine line, std::vector<LogLine>& lin
   lines.push_back(std::move(line));
 }
 
-void RunLogs::read_file(const fs::path& path, Source& source, std::vector<LogLine>& lines) {
+void RunLogs::read_file(const fs::path& path, std::uint64_t most, Source& source,
+                        std::vector<LogLine>& lines) {
+  const std::uint64_t size = size_of(path);
+  if (size > source.at && size - source.at > most) {
+    source.at = size - most;
+    source.rest.clear();
+    source.is_inside = true;
+  }
   std::ifstream in(path, std::ios::binary);
   in.seekg(static_cast<std::streamoff>(source.at));
   char buffer[1 << 16];
@@ -95,6 +108,9 @@ void RunLogs::read_file(const fs::path& path, Source& source, std::vector<LogLin
          end = source.rest.find('\n', begin)) {
       std::string line = source.rest.substr(begin, end - begin);
       begin = end + 1;
+      if (std::exchange(source.is_inside, false)) {
+        continue;
+      }
       if (has_time(line)) {
         source.time = line.substr(0, kTimeLength);
         line.erase(0, kTimeLength + 1);
@@ -128,22 +144,24 @@ std::vector<LogLine> RunLogs::read() {
     }
   }
   std::vector<LogLine> lines;
+  const std::uint64_t most = most_bytes_ / std::max<std::size_t>(1, there.size());
   for (auto& [path, made] : there) {
     const bool is_new = !sources_.contains(path);
     Source& source = sources_.try_emplace(path, std::move(made)).first->second;
     const std::uint64_t inode = inode_of(path);
     const fs::path older = path.string() + ".1";
     if (is_new && fs::exists(older, error)) {
-      read_file(older, source, lines);
+      read_file(older, most - std::min(most, size_of(path)), source, lines);
     } else if (!is_new && inode != source.inode && inode_of(older) == source.inode) {
-      read_file(older, source, lines); // the end of the file before it was rotated
+      read_file(older, most, source, lines); // the end of the file before it was rotated
     }
     if (inode != source.inode) {
       source.at = 0;
       source.rest.clear();
+      source.is_inside = false;
       source.inode = inode;
     }
-    read_file(path, source, lines);
+    read_file(path, most, source, lines);
   }
   std::stable_sort(lines.begin(), lines.end(),
                    [](const LogLine& a, const LogLine& b) { return a.time < b.time; });

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -28,11 +29,13 @@ struct LogLine {
 /// Reads log.txt, nodes.log and logs/ of a run while they grow. Does not need the head.
 class RunLogs {
 public:
-  /// Throws std::invalid_argument for a role without logs.
-  RunLogs(std::filesystem::path run, LogChoice choice);
+  /// Each read() reads only the newest `most_bytes`, divided by the number of files. Throws
+  /// std::invalid_argument for a role without logs.
+  RunLogs(std::filesystem::path run, LogChoice choice,
+          std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max());
 
   /// Returns the complete lines written since the last call, sorted by time. The first call returns
-  /// all existing lines.
+  /// the existing lines.
   std::vector<LogLine> read();
 
 private:
@@ -43,12 +46,15 @@ private:
     std::uint64_t inode = 0; // inode of the file that these bytes belong to
     std::string rest = {};   // an incomplete last line
     std::string time = {};   // time of its last line
+    bool is_inside = false;  // whether `at` is within a line whose beginning was left out
   };
-  void read_file(const std::filesystem::path& path, Source& source, std::vector<LogLine>& lines);
+  void read_file(const std::filesystem::path& path, std::uint64_t most, Source& source,
+                 std::vector<LogLine>& lines);
   void take(const Source& source, LogLine line, std::vector<LogLine>& lines) const;
 
   std::filesystem::path run_;
   LogChoice choice_;
+  std::uint64_t most_bytes_;
   std::map<std::filesystem::path, Source> sources_;
 };
 

@@ -198,6 +198,29 @@ TEST_CASE("Following logs handles new files, partial lines and rotation without 
            "replay/0 on head|four\nreplay/0 on head|five\n");
 }
 
+TEST_CASE("Of long logs, only the newest lines are read") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path();
+  fs::create_directories(run / "logs");
+  const fs::path path = role_log(run, "replay", 0);
+  const auto line = [](int i) {
+    return "2026-11-21T10:00:00Z head: line" + std::to_string(i) + "\n";
+  };
+  const auto append_lines = [&] {
+    for (int i = 0; i < 10; ++i)
+      append(path, line(i)); // 33 bytes
+  };
+  append_lines();
+  const std::string last = "replay/0 on head|line8\nreplay/0 on head|line9\n";
+  RunLogs logs(run, {}, 300); // 100 bytes of each of three files
+  CHECK(said(logs.read()) == "replay/0 on head|line7\n" + last);
+  append_lines();
+  CHECK(said(logs.read()) == "replay/0 on head|line7\n" + last);
+  fs::rename(path, path.string() + ".1");
+  append(path, line(1));
+  CHECK(said(RunLogs(run, {}, 300).read()) == last + "replay/0 on head|line1\n");
+}
+
 TEST_CASE("A status is printed as a table and as one JSON object") {
   actors::wire::RunStatus status;
   status.mutable_head()->set_phase("training");
