@@ -31,6 +31,9 @@ void check_counters(const wire::RunState& state) {
   check_counter("rows", state.rows());
   check_counter("due_from_items", state.due_from_items());
   check_counter("due_from_updates", state.due_from_updates());
+  check_counter("frames", state.frames());
+  check_counter("earlier_inserts", state.earlier_inserts());
+  check_counter("earlier_samples", state.earlier_samples());
   check_seconds("training_seconds", state.training_seconds());
   check_seconds("processor_seconds", state.processor_seconds());
 }

@@ -145,7 +145,7 @@ struct Progress {
   std::int64_t most_updates = 0; // of the replica with the most
   std::int64_t inserts = 0;      // items
   std::int64_t samples = 0;      // items; rows where learners have their own data
-  std::int64_t frames = 0;       // rendered since the start or the resumption
+  std::int64_t frames = 0;       // rendered
   std::int64_t replay_items = 0;
   std::int64_t replay_bytes = 0;         // in memory
   std::int64_t replay_disk_bytes = 0;    // steps that do not fit in memory
@@ -158,7 +158,6 @@ struct Progress {
   double parameter_lag = 0;     // in updates, mean over the actors' last steps
   double training_seconds = 0;  // excludes evaluation pauses
   double processor_seconds = 0; // of all processes, including before a resumption
-  double session_seconds = 0;   // training_seconds since the start or resumption
   double environment_steps_per_second = 0;
   double updates_per_second = 0;
   double samples_per_second = 0;

@@ -29,7 +29,8 @@ MetricsSum::MetricsSum(const wire::RunState& before, const wire::ProcessTime& ow
       own_(own),
       reached_{{.environment_steps = before.environment_steps(),
                 .updates = before.updates(),
-                .samples = before.samples()}} {
+                .samples = before.samples(),
+                .frames = before.frames()}} {
   check_counters(before);
 }
 
@@ -171,23 +172,23 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
   now.episodes = before_.episodes() + episodes_;
   now.updates = before_.updates();
   now.training_seconds = before_.training_seconds() + training_seconds_;
-  now.session_seconds = training_seconds_;
   now.processor_seconds = before_.processor_seconds();
   for (const auto& [process, seconds] : processor_seconds_)
     now.processor_seconds +=
         process == own_.process() ? seconds - own_.processor_seconds() : seconds;
-  std::int64_t frames = 0;
+  now.inserts = before_.earlier_inserts();
+  now.samples = before_.rows() + before_.earlier_samples();
+  now.frames = before_.frames();
   std::map<int, std::uint64_t> newest; // newest incarnation of each actor
   for (const auto& [key, report] : environments_) {
     now.agent_steps += report.agent_steps();
     now.environment_steps += report.environment_steps();
-    frames += report.frames();
+    now.frames += report.frames();
     if (!away_.contains(key.first))
       newest[key.first] = key.second;
     for (const auto& [stage, seconds] : report.seconds())
       now.seconds[stage] += seconds;
   }
-  now.samples = before_.rows();
   now.most_updates = now.updates;
   for (const auto& [replica, report] : learners_) {
     now.samples += report.rows();
@@ -226,7 +227,6 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
                           .waiting = report.waiting()});
   }
   now.replay_failed_spills = failed_spills_;
-  now.frames = frames;
   now.episode_return = last_returns_.empty()
                            ? std::numeric_limits<double>::quiet_NaN()
                            : std::accumulate(last_returns_.begin(), last_returns_.end(), 0.0)
@@ -246,8 +246,11 @@ wire::RunState MetricsSum::state(const Progress& progress) const {
   made.set_episodes(progress.episodes);
   made.set_inserts(progress.inserts);
   made.set_samples(progress.samples);
+  made.set_frames(progress.frames);
+  made.set_earlier_inserts(before_.earlier_inserts());
+  made.set_earlier_samples(before_.earlier_samples());
   if (shards_.empty())
-    made.set_rows(progress.samples);
+    made.set_rows(progress.samples - before_.earlier_samples());
   made.set_training_seconds(progress.training_seconds);
   made.set_processor_seconds(progress.processor_seconds);
   return made;

@@ -61,6 +61,18 @@ void check_rounds(const RunConfig& config, const wire::RunState& state) {
                state.environments_per_actor());
 }
 
+/// The counters of a checkpoint, from which a resumed run continues. Shards that restore their
+/// items restore their counts, too; those of a recording insert the same items again.
+wire::RunState counters_of(const RunConfig& config, const std::filesystem::path& checkpoint) {
+  wire::RunState state = read_manifest(checkpoint).state();
+  if (config.workload || std::filesystem::exists(part_path(checkpoint, Role::replay, 0)))
+    return state;
+  if (config.recording.empty())
+    state.set_earlier_inserts(state.inserts());
+  state.set_earlier_samples(state.samples());
+  return state;
+}
+
 /// The configuration must not set what the agent decides.
 void check_on_policy(const RunConfig& config) {
   const RunConfig given;
@@ -280,7 +292,7 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
                         + (checkpoint.empty() ? "restarts" : "continues from its newest checkpoint")
                         + ", with new processes");
       }
-      context.before = checkpoint.empty() ? wire::RunState() : read_manifest(checkpoint).state();
+      context.before = checkpoint.empty() ? wire::RunState() : counters_of(config, checkpoint);
       lead();
     }
   } // no actor is writing any more

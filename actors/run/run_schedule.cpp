@@ -40,7 +40,7 @@ RunSchedule::RunSchedule(const RunConfig& config, const wire::RunState& before, 
     ratio_ = Ratio{.samples_per_insert = before.samples_per_insert(),
                    .error_buffer = before.error_buffer()};
   if (config.in_rounds() && config.plays() && !config.on_policy())
-    if (const auto items = items_of_rounds(before.inserts());
+    if (const auto items = items_of_rounds(before.inserts() - before.earlier_inserts());
         updates_due(items) != before.updates()) { // other settings, which apply to new items only
       due_from_items_ = items;
       due_from_updates_ = before.updates();
@@ -70,33 +70,41 @@ bool RunSchedule::complete(const Progress& now) const {
   return done || out_of_time(config_, now);
 }
 
+std::int64_t RunSchedule::inserts(const Progress& now) const {
+  return now.inserts - before_.earlier_inserts();
+}
+
+std::int64_t RunSchedule::samples(const Progress& now) const {
+  return now.samples - before_.earlier_samples();
+}
+
 void RunSchedule::begin_training(const Progress& now) {
   training_ = begun_ = true;
   paused_ = false;
   updates_ = std::max(updates_, now.updates);
-  samples_from_ = now.samples;
+  samples_from_ = samples(now);
   updates_from_ = updates_;
 }
 
 void RunSchedule::learners_came_back(const Progress& now) {
   if (!config_.on_policy())
     return;
-  samples_from_ = now.samples;
+  samples_from_ = samples(now);
   updates_from_ = updates_ = now.updates;
 }
 
 std::int64_t RunSchedule::extend_updates(const Progress& now) {
   if (config_.on_policy()) {
-    if (now.inserts < std::exchange(inserts_seen_, now.inserts)) { // a shard was restored
-      samples_from_ = now.samples;
+    if (inserts(now) < std::exchange(inserts_seen_, inserts(now))) { // a shard was restored
+      samples_from_ = samples(now);
       updates_from_ = updates_;
     }
     const std::int64_t items = rows_per_replica(config_) * config_.learner.replicas;
-    const std::int64_t batches = (now.inserts - samples_from_) / items;
+    const std::int64_t batches = (inserts(now) - samples_from_) / items;
     const std::int64_t uses = config_.agent->storage().item_uses;
     return updates_ = std::max(updates_, updates_from_ + uses * batches);
   }
-  if (config_.plays() && now.inserts < config_.replay.minimum_items)
+  if (config_.plays() && inserts(now) < config_.replay.minimum_items)
     return updates_;
   // All granted updates are made even after the time limit, so a slow learner gets few.
   const double fast = pace(now);
@@ -143,7 +151,7 @@ std::int64_t RunSchedule::finish_round(const Progress& now) {
     return extend_updates(now);
   if (!config_.plays())
     return grant(now.updates + kRoundUpdates);
-  return grant(updates_due(items_of_rounds(now.inserts)));
+  return grant(updates_due(items_of_rounds(inserts(now))));
 }
 
 /// Returns the number of items that the rounds so far have completed. `inserts`: those counted, if
@@ -176,8 +184,9 @@ std::int64_t RunSchedule::updates_before_pause(const Progress& now) const {
         && (now.updates >= config_.stop.updates || (config_.workload && evaluation_due(now)));
     return awaited ? kAllGranted : 0;
   }
-  return config_.plays() && count(Role::learner) == 1 ? std::min(updates_, updates_due(now.inserts))
-                                                      : kAllGranted;
+  return config_.plays() && count(Role::learner) == 1
+             ? std::min(updates_, updates_due(inserts(now)))
+             : kAllGranted;
 }
 
 std::int64_t RunSchedule::steps(std::int32_t environment_actor, const Progress& now) const {

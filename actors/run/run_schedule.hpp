@@ -90,6 +90,9 @@ private:
   std::int64_t evaluation_clock(const Progress& now) const;
   std::int64_t items_of_rounds(std::int64_t inserts) const;
   std::int64_t updates_due(std::int64_t items) const; // by samples_per_insert
+  /// The counts of the shards, without items of earlier sessions that they did not restore.
+  std::int64_t inserts(const Progress& now) const;
+  std::int64_t samples(const Progress& now) const;
   std::int64_t grant(std::int64_t updates);
   std::int64_t updates_made(const Progress& now) const;
   double pace(const Progress& now);

@@ -159,7 +159,7 @@ Summary summarise(const Experiment& experiment, const Finished& finished) {
   out.emplace_back("time", times_text(finished));
   out.emplace_back(
       "rates", (played ? rate_text(p.environment_steps, seconds) + " environment steps/s, " : "")
-                   + (p.frames > 0 ? rate_text(p.frames, p.session_seconds) + " frames/s, " : "")
+                   + (p.frames > 0 ? rate_text(p.frames, seconds) + " frames/s, " : "")
                    + (played ? rate_text(p.inserts, seconds) + " inserts/s, " : "")
                    + rate_text(p.samples, seconds) + " samples/s, " + rate_text(p.updates, seconds)
                    + " updates/s");

@@ -99,6 +99,8 @@ TEST_CASE("Free runs on recorded episodes with two replicas, priorities and eval
   const RunResult all = play(config, folder.path(), half.checkpoint);
   REQUIRE(all.error == "");
   CHECK(all.progress.updates == 400);
+  CHECK(all.progress.samples > half.progress.samples);  // of both sessions
+  CHECK(all.progress.inserts == half.progress.inserts); // of the same recording
 }
 
 TEST_CASE("Settings that do not fit a recording are refused") {

@@ -74,6 +74,22 @@ TEST_CASE("A run resumes with more or fewer shards and keeps all its items and c
   CHECK(last.progress.replay_items > three.progress.replay_items);
 }
 
+TEST_CASE("A run that resumes without its items keeps their counts") {
+  const TemporaryFolder folder;
+  auto config = free_run(4000);
+  config.checkpoint.replay = false;
+  config.replay.max_times_sampled = 0;
+  const RunResult before = play(config, folder.path());
+  REQUIRE(before.error == "");
+  const auto saved = read_manifest(before.checkpoint).state();
+  config.stop.environment_steps = 5200;
+  const RunResult more = play(config, folder.path(), before.checkpoint);
+  REQUIRE(more.error == "");
+  CHECK(more.progress.replay_items < before.progress.replay_items);
+  CHECK(more.progress.inserts == saved.inserts() + more.progress.replay_items);
+  CHECK(more.progress.samples >= saved.samples());
+}
+
 TEST_CASE("An evaluation that a stop interrupts is due again when the run resumes") {
   const TemporaryFolder folder;
   auto config = free_run(100'000'000);

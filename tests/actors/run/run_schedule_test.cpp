@@ -66,6 +66,28 @@ TEST_CASE("An on-policy agent is granted as many updates for each batch as it us
   CHECK(schedule.extend_updates(now) == 9);
 }
 
+TEST_CASE("Items of an earlier session that the shards did not restore are worth no updates") {
+  auto config = schedule_config();
+  wire::RunState before;
+  before.set_earlier_inserts(1000);
+  before.set_earlier_samples(7000);
+  RunSchedule schedule(config, before);
+  Progress now;
+  now.inserts = 1099;
+  CHECK(schedule.extend_updates(now) == 0);
+  now.inserts = 1180;
+  CHECK(schedule.extend_updates(now) == 32);
+  CHECK(schedule.updates_before_pause(now) == 20); // 8/32 of 180 items beyond the first 100
+  config.replay = {};
+  config.agent = learner::make_impala_agent({.batch_size = 32});
+  RunSchedule on_policy(config, before);
+  now.inserts = 1000;
+  now.samples = 7000;
+  on_policy.begin_training(now);
+  now.inserts = 1032;
+  CHECK(on_policy.extend_updates(now) == 1);
+}
+
 TEST_CASE(
     "A slow learner is granted few updates ahead, so that it ends soon after the time limit") {
   const auto config = schedule_config();

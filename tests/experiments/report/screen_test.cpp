@@ -25,7 +25,6 @@ actors::Progress half_way() {
   p.frames = 6250;
   p.training_seconds = 100;
   p.processor_seconds = 200;
-  p.session_seconds = 100;
   p.environment_steps_per_second = 500;
   p.updates_per_second = 30;
   p.frames_per_second = 62.5;
@@ -122,11 +121,6 @@ TEST_CASE("A summary has the task, return, steps, rates, folder, video and time 
     CAPTURE(part);
     CHECK(text.find(part) != std::string::npos);
   }
-  // After a resumption the counters cover all sessions, the frames and stages only the last one.
-  finished.result.progress.session_seconds = 10;
-  const std::string resumed = summary_text(summarise(experiment, finished));
-  CHECK(resumed.find("500 environment steps/s, 625 frames/s") != std::string::npos);
-  CHECK(resumed.find("update 75.0 s (75 %), sample 25.0 s (25 %)") != std::string::npos);
   finished.result.interrupted = true;
   CHECK(summary_text(summarise(experiment, finished)).find("troupe resume runs/x/now")
         != std::string::npos);
