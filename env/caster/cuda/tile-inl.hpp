@@ -104,7 +104,7 @@ struct Centre {
 template <bool kOrthographic>
 HWY_INLINE Centre draw_centre(const FrameView& frame, const Candidates& candidates,
                               TilePixel pixel) {
-  if (candidates.visible.empty())
+  if (candidates.visible.empty() && frame.hazy == nullptr)
     return {0, sky_at<kOrthographic>(frame, pixel)};
   const Packet<float> packet =
       make_packet<kOrthographic>(pixel_u(frame.camera, static_cast<float>(pixel.x)),

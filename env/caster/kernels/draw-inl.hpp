@@ -64,7 +64,7 @@ private:
       rows[y] = picture_.at(column * kBlockSide, row * kBlockSide + y);
       std::memcpy(skies + kBlockSide * y, picture_.sky.data() + rows[y], 16);
     }
-    if (candidates.visible.empty()) {
+    if (candidates.visible.empty() && frame_.hazy == nullptr) {
       std::memcpy(colours, skies, sizeof colours);
       std::memset(keys, 0, sizeof keys);
     } else {

@@ -92,7 +92,7 @@ constexpr const char* kScene = R"(<mujoco>
 </mujoco>)";
 
 constexpr const char* kHazyScene = R"(<mujoco>
-  <visual><map haze=".6" fogstart=".5" fogend="3"/><rgba haze="1 .2 .2 1" fog=".3 .8 .4 1"/></visual>
+  <visual><map haze=".6" zfar="4" fogstart=".5" fogend="3"/><rgba haze="1 .2 .2 1" fog=".3 .8 .4 1"/></visual>
   <worldbody>
     <light pos="0 0 4"/>
     <camera name="fixed" pos="0 -4 1.5" xyaxes="1 0 0 0 .3 1" KIND/>
