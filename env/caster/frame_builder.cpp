@@ -38,13 +38,14 @@ void build_lights(const mjvScene& scene, Frame& frame) {
   frame.lights.clear();
   for (int i = 0; i < std::min(scene.nlight, kMaxLights); ++i) {
     const mjvLight& from = scene.lights[i];
-    if (from.type == mjLIGHT_IMAGE || !all_finite(from.pos, 3) || !all_finite(from.dir, 3))
+    if (from.type != mjLIGHT_DIRECTIONAL && from.type != mjLIGHT_SPOT)
+      continue; // OpenGL's pictures have no point and image lights either
+    if (!all_finite(from.pos, 3) || !all_finite(from.dir, 3))
       continue;
     Light light;
     light.directional = from.type == mjLIGHT_DIRECTIONAL;
-    light.spot = from.type == mjLIGHT_SPOT && from.cutoff < 90.01F;
-    light.shadowed =
-        frame.effects && from.castshadow && !from.headlight && from.type != mjLIGHT_POINT;
+    light.spot = !light.directional && from.cutoff < 90.01F;
+    light.shadowed = frame.effects && from.castshadow && !from.headlight;
     light.cos_cutoff = light.spot ? std::cos(from.cutoff * static_cast<float>(mjPI) / 180) : -2;
     light.exponent = light.spot ? std::clamp(from.exponent, 0.0F, kMostExponent) : 0;
     if (light.exponent == std::floor(light.exponent))

@@ -87,6 +87,7 @@ HWY_INLINE Brightness<R> brightness(const Shape& shape, const Light& light, cons
     toward = toward * inverse;
     if (!light.unattenuated) {
       const R distance = squared * inverse;
+      // Coefficients of 0 give white, as OpenGL's division by 0 does.
       reach = R(1.0F)
               / max(R(light.attenuation[0]) + R(light.attenuation[1]) * distance
                         + R(light.attenuation[2]) * squared,

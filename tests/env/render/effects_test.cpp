@@ -55,12 +55,16 @@ const std::string kSky =
 
 std::vector<Effect> lights() {
   const std::string lamp = R"(<light pos=".5 -.8 2" dir="-.2 .3 -1" castshadow="false" )";
+  const std::string bulb = R"(<light type="point" pos=".5 -.8 2"/>)";
+  const std::string no_headlight = R"(<headlight active="0"/>)";
   return {
       {"the head light",
        scene(kCamera + kSphere, "",
              R"(<headlight ambient=".3 .1 .1" diffuse=".3 .7 .5" specular=".4 .4 .4"/>)"),
        scene(kCamera + kSphere)},
-      {"no light at all", scene(kCamera + kSphere, "", R"(<headlight active="0"/>)"),
+      {"no light at all", scene(kCamera + kSphere, "", no_headlight), scene(kCamera + kSphere)},
+      {"a point light, which lights nothing", on_floor(bulb), on_floor("")},
+      {"nothing but a point light", scene(bulb + kCamera + kSphere, "", no_headlight),
        scene(kCamera + kSphere)},
       {"a directional light",
        on_floor(R"(<light directional="true" dir="1 1 -1" castshadow="false"/>)"), on_floor("")},
