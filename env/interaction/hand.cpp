@@ -11,8 +11,11 @@
 namespace troupe::env {
 namespace {
 
-constexpr double kStiffness = 100; // 1/s², times the mass of the whole mechanism
-constexpr double kDamping = 20;    // 1/s: critically damped
+// The spring's damping in 1/s, times the mass at the held point; its stiffness is the square, as in
+// MuJoCo's viewer. A force that is constant for longer than kLongestForce would overshoot, because
+// the mass in one direction may be a third of the mean.
+constexpr double kDamping = 10;
+constexpr double kLongestForce = 0.5 / kDamping; // seconds
 
 std::size_t pixel(double at, int pixels) { // at: from -1 to 1
   return static_cast<std::size_t>(
@@ -74,6 +77,18 @@ int body_of(const Physics& physics, std::int32_t object, std::int32_t type,
   return 0;
 }
 
+/// The mass that a force at a point of the body moves, as in mjv_initPerturb(): the harmonic mean
+/// of the three directions. 0 if the point cannot move.
+double mass_at(Physics& physics, int body, const mjtNum* point) {
+  const auto count = 3 * static_cast<std::size_t>(physics.model().nv);
+  std::vector<mjtNum> jacobian(count);
+  std::vector<mjtNum> solved(count);
+  mj_jac(&physics.model(), &physics.data(), jacobian.data(), nullptr, point, body);
+  mj_solveM(&physics.model(), &physics.data(), solved.data(), jacobian.data(), 3);
+  const mjtNum inverse = mju_dot(jacobian.data(), solved.data(), static_cast<int>(count));
+  return inverse > mjMINVAL ? 3 / inverse : 0;
+}
+
 } // namespace
 
 bool Hand::grab(Physics& physics, RayCaster& caster, const Viewpoint& view, double u, double v) {
@@ -110,7 +125,7 @@ std::string Hand::body_name(const Physics& physics) const {
   return given.empty() ? "body " + std::to_string(body_) : given;
 }
 
-void Hand::apply(Physics& physics) {
+void Hand::apply(Physics& physics, double seconds) {
   const mjModel& model = physics.model();
   mjData& data = physics.data();
   if (pulled_ > 0)
@@ -120,20 +135,22 @@ void Hand::apply(Physics& physics) {
     return;
   mjtNum away[3]; // from the body's origin to the point
   mju_mulMatVec3(away, data.xmat + 9 * body_, offset_.data());
+  mjtNum now[3];
+  mju_add3(now, data.xpos + 3 * body_, away);
   mjtNum velocity[6]; // rotation, translation
   mj_objectVelocity(&model, &data, mjOBJ_XBODY, body_, velocity, 0);
   mjtNum turning[3];
   mju_cross(turning, velocity, away);
-  const double mass = model.body_subtreemass[model.body_rootid[body_]];
+  const double mass = mass_at(physics, body_, now);
+  const double damping = kDamping * std::min(1.0, kLongestForce / seconds);
+  const double stiffness = damping * damping;
   mjtNum* force = data.xfrc_applied + 6 * body_; // at the body's centre of mass: force, torque
-  mjtNum arm[3];
-  for (int i = 0; i < 3; ++i) {
-    const mjtNum now = data.xpos[3 * body_ + i] + away[i];
+  for (int i = 0; i < 3; ++i)
     force[i] = mass
-               * (kStiffness * (end_[static_cast<std::size_t>(i)] - now)
-                  - kDamping * (velocity[3 + i] + turning[i]));
-    arm[i] = now - data.xipos[3 * body_ + i];
-  }
+               * (stiffness * (end_[static_cast<std::size_t>(i)] - now[i])
+                  - damping * (velocity[3 + i] + turning[i]));
+  mjtNum arm[3];
+  mju_sub3(arm, now, data.xipos + 3 * body_);
   mju_cross(force + 3, arm, force);
 }
 

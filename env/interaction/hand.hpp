@@ -22,8 +22,10 @@ public:
   bool holds() const { return body_ > 0; }
   std::string body_name(const Physics& physics) const; // "" if nothing is held
 
-  /// Applies the spring's force; call it before each step.
-  void apply(Physics& physics);
+  /// Applies the spring's force for the next `seconds`, at the end of which it must be called
+  /// again. The spring is as strong as the mass at the held point and `seconds` allow without
+  /// overshoot.
+  void apply(Physics& physics, double seconds);
 
 private:
   int body_ = 0;

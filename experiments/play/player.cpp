@@ -37,7 +37,7 @@ Player::Player(const env::EnvironmentConfig& environment, std::unique_ptr<learne
   auto watched = std::make_unique<env::Watched>(
       env::make_bare(environment),
       env::Watched::Watcher{
-          .before = [this](env::Physics& physics) { stage_.apply_forces(physics); },
+          .before = [this](env::Physics& physics) { stage_.apply_forces(physics, step_seconds_); },
           .after = [this](env::Physics& physics,
                           const env::TimeStep& step) { after(physics, step); }});
   step_seconds_ = watched->spec().control_timestep_seconds;

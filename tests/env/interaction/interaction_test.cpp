@@ -44,6 +44,36 @@ struct Scene {
   std::optional<RayCaster> caster;
 };
 
+/// A light arm on a heavy trunk. The force that is applied before a step acts for 50 ms.
+class LightArm final : public Environment {
+public:
+  LightArm()
+      : physics_(compile_model("light arm", R"(<mujoco><option timestep=".005" gravity="0 0 0"/>
+    <worldbody><camera pos="0 -3 0" xyaxes="1 0 0 0 0 1"/>
+    <body name="trunk"><freejoint/><geom type="box" size=".3 .3 .5"/>
+    <body name="arm" pos=".3 0 0"><joint type="hinge" axis="0 1 0"/>
+    <geom type="capsule" fromto="0 0 0 .4 0 0" size=".05"/></body></body></worldbody></mujoco>)")) {
+    spec_.name = "light arm";
+    spec_.control_timestep_seconds = 0.05;
+  }
+  const EnvironmentSpec& spec() const override { return spec_; }
+  TimeStep reset(std::uint64_t, std::span<std::byte>) override {
+    physics_.reset();
+    return {};
+  }
+  TimeStep step(std::span<const double>, std::span<std::byte>) override {
+    physics_.step(10);
+    return {StepType::mid, 0, 1};
+  }
+  void save_state(std::vector<std::byte>&) const override {}
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override { return in; }
+  Physics* physics() override { return &physics_; }
+
+private:
+  EnvironmentSpec spec_;
+  Physics physics_;
+};
+
 } // namespace
 
 TEST_CASE("Turning a model's camera starts from its pose and orbits the point that it looked at") {
@@ -109,16 +139,36 @@ TEST_CASE("A held body moves to the pointer and is free when it is released") {
   const auto height = [](Scene& scene) { return scene.physics().data().subtree_com[3 + 2]; };
   hand.pull(pulled.view(camera), (*at)[0], (*at)[1] + 0.5); // up a quarter of the picture
   for (int i = 0; i < 400; ++i) {
-    hand.apply(pulled.physics());
+    hand.apply(pulled.physics(), pulled.physics().model().opt.timestep);
     pulled.physics().step(1);
     left_alone.physics().step(1);
   }
   CHECK(height(pulled) > height(left_alone) + 0.2);
   hand.release();
   CHECK(hand.body_name(pulled.physics()).empty());
-  hand.apply(pulled.physics());
+  hand.apply(pulled.physics(), 0.01);
   for (int i = 0; i < 6 * pulled.physics().model().nbody; ++i)
     CHECK(pulled.physics().data().xfrc_applied[i] == 0);
+}
+
+TEST_CASE(
+    "A light limb of a heavy body follows the pointer although its force is held for a step") {
+  Hand hand;
+  Played played(std::make_unique<Watched>(
+      std::make_unique<LightArm>(),
+      Watched::Watcher{[&](Physics& physics) { hand.apply(physics, 0.05); },
+                       [](Physics&, const TimeStep&) {}}));
+  played.reset(1);
+  Physics& physics = *played.environment->physics();
+  RayCaster caster(caster_model(physics.compiled()), {.height = 48, .width = 48, .camera = 0});
+  const Viewpoint view = OrbitCamera(physics).viewpoint(physics, 1);
+  REQUIRE(hand.grab(physics, caster, view, 0.486, 0)); // 0.3 m from the arm's joint
+  REQUIRE(hand.body_name(physics) == "arm");
+  hand.pull(view, 0.365, 0.21); // as far from the joint, 60 degrees higher
+  for (int i = 0; i < 100; ++i)
+    played.step({});
+  const mjtNum* axes = physics.data().xmat + 9 * physics.id(mjOBJ_BODY, "arm");
+  CHECK(axes[6] == doctest::Approx(std::sin(mjPI / 3)).epsilon(0.08)); // how steep the arm is
 }
 
 TEST_CASE("A transparent body is held at its own surface, not at what is seen through it") {
@@ -131,7 +181,7 @@ TEST_CASE("A transparent body is held at its own surface, not at what is seen th
   Hand hand;
   REQUIRE(hand.grab(physics, caster, view, 0.01, 0.01));
   hand.pull(view, 0.11, 0.01); // to the right
-  hand.apply(physics);
+  hand.apply(physics, 0.01);
   const mjtNum* force = physics.data().xfrc_applied + 6; // of body 1: force, torque
   CHECK(force[0] > 0);
   CHECK(force[5] == doctest::Approx(0.5 * force[0]).epsilon(0.02)); // the arm is the radius
@@ -172,7 +222,7 @@ TEST_CASE("The floor and the sky cannot be grabbed") {
   Hand hand;
   CHECK_FALSE(hand.grab(scene.physics(), *scene.caster, scene.view(camera), 0.98, -0.98));
   CHECK_FALSE(hand.grab(scene.physics(), *scene.caster, scene.view(camera), 0.98, 0.98));
-  hand.apply(scene.physics());
+  hand.apply(scene.physics(), 0.01);
   CHECK_FALSE(hand.holds());
 }
 
