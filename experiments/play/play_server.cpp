@@ -14,6 +14,8 @@ namespace {
 web::Response picture_response(const PlayedPicturePtr& picture) {
   if (!picture)
     return {.status = 204, .type = "text/plain; charset=utf-8"};
+  if (picture->jpeg.empty())
+    return web::error_response(500, picture->problem);
   return {.type = "image/jpeg",
           .body = picture->jpeg,
           .headers = {{"Cache-Control", "no-store"},

@@ -20,7 +20,8 @@ struct About {
 /// Serves a Player's page to clients with the token (web::Access).
 ///
 ///   GET /api/picture?after=N   a picture with a higher number: image/jpeg, with the headers
-///                              X-Troupe-Number and X-Troupe-State (JSON); 204 if nothing changes
+///                              X-Troupe-Number and X-Troupe-State (JSON); 204 if nothing
+///                              changes; 500 with the reason if there is no picture
 ///   POST /api/commands         see read_commands()
 ///   GET /api/about             JSON
 class PlayServer {

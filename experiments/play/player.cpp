@@ -31,6 +31,10 @@ std::chrono::steady_clock::duration duration(double seconds) {
 
 } // namespace
 
+bool is_watched(std::size_t waiting, std::chrono::steady_clock::duration since_request) {
+  return waiting > 0 || since_request <= kInterest;
+}
+
 Player::Player(const env::EnvironmentConfig& environment, std::unique_ptr<learner::Policy> policy,
                const PlayOptions& options)
     : options_(options), policy_(std::move(policy)), stage_(options.stage) {
@@ -102,8 +106,8 @@ void Player::run() {
   }
 }
 
-/// If the simulation or the policy fails, the episode ends, and the page shows the reason and
-/// pauses.
+/// If the simulation, the policy or a picture fails, the episode ends, and the page shows the
+/// reason and pauses.
 void Player::play_one(std::uint64_t seed) {
   try {
     learner::play_episode(*environment_, *policy_, seed, [this] {
@@ -114,9 +118,24 @@ void Player::play_one(std::uint64_t seed) {
     std::unique_lock lock(mutex_);
     problem_ = error.what();
     paused_ = true;
-    refuse_late(Clock::time_point::max());
-    answer(lock);
-    changed_.wait_for(lock, kPause, [this] { return stopping_; }); // the next reset may fail, too
+    rest_after_failure(lock);
+  }
+}
+
+/// Waits before the next reset, which may fail, too.
+void Player::rest_after_failure(std::unique_lock<std::mutex>& lock) {
+  const auto failure = std::make_shared<PlayedPicture>();
+  failure->problem = problem_;
+  const Clock::time_point end = Clock::now() + kPause;
+  while (!stopping_ && Clock::now() < end) {
+    obey_all(nullptr);
+    if (restarting_ || !paused_)
+      return;
+    answer_all(failure);
+    if (answers_.empty())
+      changed_.wait_until(lock, end);
+    else
+      answer(lock);
   }
 }
 
@@ -138,8 +157,7 @@ void Player::after(env::Physics& physics, const env::TimeStep& step) {
   const Clock::time_point now = Clock::now();
   due_ = std::max(due_ + duration(step_seconds_ / speed_), now - kLag);
   while (!stopping_ && !restarting_) {
-    for (; !commands_.empty(); commands_.pop_front())
-      obey(commands_.front(), physics);
+    obey_all(&physics);
     const Clock::time_point here = Clock::now();
     if (!waiting_.empty() && changed_since_picture_
         && here - drawn_ >= duration(1 / options_.pictures_per_second))
@@ -157,7 +175,7 @@ void Player::after(env::Physics& physics, const env::TimeStep& step) {
 }
 
 bool Player::is_resting(Clock::time_point now) const {
-  return (paused_ && !steps_once_) || now - asked_ > kInterest;
+  return (paused_ && !steps_once_) || !is_watched(waiting_.size(), now - asked_);
 }
 
 /// The time at which after() must act if nothing happens before.
@@ -170,7 +188,13 @@ Player::Clock::time_point Player::next_event(Clock::time_point now) const {
   return next;
 }
 
-void Player::obey(const Command& command, env::Physics& physics) {
+void Player::obey_all(env::Physics* physics) {
+  for (; !commands_.empty(); commands_.pop_front())
+    obey(commands_.front(), physics);
+}
+
+/// `physics`: null after a failure, when there is nothing for the camera and the hand.
+void Player::obey(const Command& command, env::Physics* physics) {
   changed_since_picture_ = true;
   switch (command.kind) {
   case Kind::pause:
@@ -193,7 +217,8 @@ void Player::obey(const Command& command, env::Physics& physics) {
     due_ = Clock::now();
     break;
   default:
-    stage_.obey(command, physics);
+    if (physics != nullptr)
+      stage_.obey(command, *physics);
   }
 }
 
@@ -205,8 +230,12 @@ void Player::draw(env::Physics& physics, Clock::time_point now) {
   made->jpeg = stage_.draw(physics);
   made->state = state(physics);
   latest_ = made;
+  answer_all(latest_);
+}
+
+void Player::answer_all(const PlayedPicturePtr& picture) {
   for (Waiting& waiting : waiting_)
-    answers_.emplace_back(std::move(waiting.seen), latest_);
+    answers_.emplace_back(std::move(waiting.seen), picture);
   waiting_.clear();
 }
 

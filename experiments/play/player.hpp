@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -26,10 +27,14 @@ struct PlayOptions {
 
 struct PlayedPicture {
   std::uint64_t number = 0; // starts at 1
-  std::string jpeg;
-  std::string state; // ASCII JSON: episode, step, seconds, reward, return, speed, paused, …
+  std::string jpeg;         // empty if there is only a problem
+  std::string state;   // ASCII JSON: episode, step, seconds, reward, return, speed, paused, …
+  std::string problem; // why there is no picture
 };
 using PlayedPicturePtr = std::shared_ptr<const PlayedPicture>;
+
+/// Whether somebody watches: requests are waiting, or the last one was made less than 3 s ago.
+bool is_watched(std::size_t waiting, std::chrono::steady_clock::duration since_request);
 
 /// Plays episodes of a policy on a thread of its own, in real time, and draws pictures on request.
 /// The thread sleeps while there are no requests. Any thread may call the functions.
@@ -44,7 +49,8 @@ public:
   /// Stops the thread. Waiting requests get null; later ones are refused.
   void stop();
 
-  /// Receives a picture, or null if nothing changed for 10 s.
+  /// Receives a picture, the problem because of which there is none, or null if nothing changed for
+  /// 10 s.
   using Seen = std::function<void(PlayedPicturePtr)>;
   /// Calls `seen` with a picture whose number is greater than `after`, immediately or later.
   /// Returns false if too many requests are waiting, and after stop().
@@ -63,11 +69,14 @@ private:
   void run();
   void play_one(std::uint64_t seed);
   void after(env::Physics& physics, const env::TimeStep& step);
-  void obey(const Command& command, env::Physics& physics);
+  void rest_after_failure(std::unique_lock<std::mutex>& lock);
+  void obey_all(env::Physics* physics);
+  void obey(const Command& command, env::Physics* physics);
   bool is_resting(Clock::time_point now) const;
   Clock::time_point next_event(Clock::time_point now) const;
   void draw(env::Physics& physics, Clock::time_point now);
   std::string state(const env::Physics& physics) const;
+  void answer_all(const PlayedPicturePtr& picture);
   void refuse_late(Clock::time_point now);
   void answer(std::unique_lock<std::mutex>& lock);
 

@@ -6,7 +6,7 @@ namespace troupe::experiments::play {
 
 /// A curriculum may have replaced the task, and with it the model.
 void Stage::prepare(env::Physics& physics) {
-  if (drawn_ == physics.compiled())
+  if (caster_ && drawn_ == physics.compiled())
     return;
   drawn_ = physics.compiled();
   hand_.release();

@@ -149,3 +149,25 @@ TEST_CASE("At most 32 requests may wait, and the number of waiting commands is l
   watching.player.stop();
   CHECK_FALSE(watching.player.next_picture(never, [](const PlayedPicturePtr&) {}));
 }
+
+TEST_CASE("If no picture can be drawn, requests get the reason, and commands are still obeyed") {
+  Player player({.task = "cartpole_balance"}, std::make_unique<Still>(), {.stage = {.width = 0}});
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(player.obey(std::vector<Command>(1024, {Command::Kind::turn, 0.1, 0})));
+    std::promise<PlayedPicturePtr> seen;
+    auto answer = seen.get_future();
+    REQUIRE(player.next_picture(
+        0, [&seen](PlayedPicturePtr made) { seen.set_value(std::move(made)); }));
+    const PlayedPicturePtr made = answer.get();
+    REQUIRE(made);
+    CHECK(made->jpeg.empty());
+    CHECK(has(made->problem, "width: 0 pixels is out of range"));
+  }
+}
+
+TEST_CASE("Playing continues while a request waits, however long, and for 3 s after the last one") {
+  using std::chrono::seconds;
+  CHECK(is_watched(1, seconds(10)));
+  CHECK(is_watched(0, seconds(2)));
+  CHECK_FALSE(is_watched(0, seconds(4)));
+}
