@@ -4,12 +4,12 @@
 
 namespace troupe::experiments::play {
 
-/// A curriculum may have replaced the task, and with it the model.
+/// A curriculum may have replaced the task, and with it the model and the numbers of its bodies.
 void Stage::prepare(env::Physics& physics) {
   if (caster_ && drawn_ == physics.compiled())
     return;
   drawn_ = physics.compiled();
-  hand_.release();
+  hand_ = {};
   camera_.emplace(physics);
   caster_.emplace(env::caster_model(drawn_),
                   env::CastOptions{.height = options_.height,
@@ -49,6 +49,11 @@ void Stage::obey(const Command& command, env::Physics& physics) {
   default:
     break;
   }
+}
+
+void Stage::apply_forces(env::Physics& physics, double seconds) {
+  prepare(physics);
+  hand_.apply(physics, seconds);
 }
 
 std::string Stage::draw(env::Physics& physics) {

@@ -26,7 +26,7 @@ public:
   /// Executes a command for the camera or the hand. Ignores other commands.
   void obey(const Command& command, env::Physics& physics);
   /// Call it before each control step, which takes `seconds`.
-  void apply_forces(env::Physics& physics, double seconds) { hand_.apply(physics, seconds); }
+  void apply_forces(env::Physics& physics, double seconds);
   void release() { hand_.release(); }
 
   /// Returns a JPEG.

@@ -171,3 +171,26 @@ TEST_CASE("Playing continues while a request waits, however long, and for 3 s af
   CHECK(is_watched(0, seconds(2)));
   CHECK_FALSE(is_watched(0, seconds(4)));
 }
+
+TEST_CASE("A held body is let go, and no force is written, when a task makes another model") {
+  const auto with_ball = [](const std::string& size) {
+    return env::compile_model("ball " + size,
+                              R"(<mujoco><worldbody><camera pos="0 -3 0" xyaxes="1 0 0 0 0 1"/>)"
+                              R"(<body pos="5 5 0"><freejoint/><geom size=".1"/></body>)"
+                              R"(<body name="ball"><freejoint/><geom size=")"
+                                  + size + R"("/></body></worldbody></mujoco>)");
+  };
+  env::Physics first(with_ball(".5"));
+  env::Physics second(with_ball(".4"));
+  Stage stage({.width = 64, .height = 48});
+  stage.obey({Command::Kind::grab, 0.1, 0.1}, first);
+  REQUIRE(stage.held_body(first) == "ball");
+  stage.obey({Command::Kind::pull, 0.5, 0.1}, first);
+  stage.apply_forces(first, 0.01);
+  CHECK(first.data().xfrc_applied[6 * 2] > 0);
+  mjtNum* const force = second.data().xfrc_applied + 6 * 2;
+  force[0] = 7; // the task's own
+  stage.apply_forces(second, 0.01);
+  CHECK(force[0] == 7);
+  CHECK(stage.held_body(second) == "");
+}
