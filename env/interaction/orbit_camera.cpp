@@ -38,7 +38,9 @@ int moving_body(const mjModel& model) {
 } // namespace
 
 Vector Viewpoint::at(double u, double v, double distance) const {
-  return plus(eye, scaled(plus(forward, plus(scaled(right, u), scaled(up, v))), distance));
+  const Vector across = plus(middle, plus(scaled(right, u), scaled(up, v)));
+  return orthographic ? plus(plus(eye, across), scaled(forward, distance))
+                      : plus(eye, scaled(plus(forward, across), distance));
 }
 
 OrbitCamera::OrbitCamera(const Physics& physics) : followed_(moving_body(physics.model())) {
@@ -106,8 +108,9 @@ void OrbitCamera::turn(const Physics& physics, double right, double up) {
 void OrbitCamera::shift(const Physics& physics, double right, double up) {
   stand(physics);
   const Viewpoint now = viewpoint(physics, 1);
+  const double reach = now.orthographic ? 1 : camera_.distance;
   for (int i = 0; i < 3; ++i) // right and up span half the picture's height at distance 1
-    camera_.lookat[i] -= 2 * camera_.distance * (right * now.right[i] + up * now.up[i]);
+    camera_.lookat[i] -= 2 * reach * (right * now.right[i] + up * now.up[i]);
 }
 
 void OrbitCamera::zoom(const Physics& physics, double in) {
@@ -127,31 +130,23 @@ void OrbitCamera::follow(const Physics& physics) {
 }
 
 Viewpoint OrbitCamera::viewpoint(const Physics& physics, double width_by_height) const {
-  const mjModel& model = physics.model();
-  const mjData& data = physics.data();
+  mjvScene scene;
+  mjv_defaultScene(&scene);
+  mjvCamera camera = camera_;
+  mjv_updateCamera(&physics.model(), &physics.data(), &camera, &scene);
+  const mjvGLCamera& drawn = scene.camera[0];
   Viewpoint made;
-  double field = model.vis.global.fovy;
-  if (is_fixed()) {
-    const int camera = camera_.fixedcamid;
-    const mjtNum* axes = data.cam_xmat + 9 * camera; // columns: right, up, backward
-    field = model.cam_fovy[camera];
-    made.eye = point(data.cam_xpos + 3 * camera);
-    made.right = {axes[0], axes[3], axes[6]};
-    made.up = {axes[1], axes[4], axes[7]};
-    made.forward = {-axes[2], -axes[5], -axes[8]};
-  } else {
-    const double azimuth = camera_.azimuth * kDegree;
-    const double elevation = camera_.elevation * kDegree;
-    made.forward = {std::cos(elevation) * std::cos(azimuth),
-                    std::cos(elevation) * std::sin(azimuth), std::sin(elevation)};
-    made.up = {-std::sin(elevation) * std::cos(azimuth), -std::sin(elevation) * std::sin(azimuth),
-               std::cos(elevation)};
-    made.right = {std::sin(azimuth), -std::cos(azimuth), 0};
-    made.eye = plus(point(camera_.lookat), scaled(made.forward, -camera_.distance));
-  }
-  const double half = std::tan(field * kDegree / 2);
-  made.right = scaled(made.right, half * width_by_height);
-  made.up = scaled(made.up, half);
+  made.orthographic = drawn.orthographic != 0;
+  mjv_cameraFrame(made.eye.data(), made.forward.data(), made.up.data(), made.right.data(),
+                  &physics.data(), &camera);
+  const double scale = made.orthographic ? 1 : 1 / static_cast<double>(drawn.frustum_near);
+  const auto at_one = [&](float a) { return scale * static_cast<double>(a); };
+  const double height = at_one(drawn.frustum_top - drawn.frustum_bottom) / 2;
+  const double width = at_one(drawn.frustum_width); // 0 without intrinsics: pixels are square
+  made.middle = plus(scaled(made.right, at_one(drawn.frustum_center)),
+                     scaled(made.up, at_one(drawn.frustum_top + drawn.frustum_bottom) / 2));
+  made.right = scaled(made.right, width > 0 ? width : height * width_by_height);
+  made.up = scaled(made.up, height);
   return made;
 }
 

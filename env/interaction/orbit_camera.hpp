@@ -7,20 +7,23 @@
 
 namespace troupe::env {
 
-/// A camera's position and rays. The ray of pixel (u, v), where u and v run from -1 to 1, left to
-/// right and bottom to top, has the direction forward + u * right + v * up. Its parameter is the
-/// distance from the camera's plane.
+/// A camera's position and rays, as RayCaster draws them. The ray of pixel (u, v), where u and v
+/// run from -1 to 1, left to right and bottom to top, has the direction forward + middle + u *
+/// right + v * up. An orthographic ray has the direction forward, and the rest is added to the eye.
+/// A ray's parameter is the distance from the camera's plane.
 struct Viewpoint {
   std::array<double, 3> eye{};
   std::array<double, 3> right{}; // length: half the picture's width at distance 1
   std::array<double, 3> up{};
   std::array<double, 3> forward{};
+  std::array<double, 3> middle{}; // not 0 if the picture's middle is not on the camera's axis
+  bool orthographic = false;
 
   std::array<double, 3> at(double u, double v, double distance) const;
 };
 
 /// A camera that a person moves: one of the model's cameras, or one that orbits a point. The point
-/// may follow the first body with degrees of freedom. Perspective projection.
+/// may follow the first body with degrees of freedom.
 class OrbitCamera {
 public:
   /// Starts with the model's camera 0, or with a free camera if the model has none.

@@ -1,8 +1,11 @@
 // A person looks at a simulation and pulls its bodies.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "env/interaction/hand.hpp"
 #include "env/interaction/watched.hpp"
@@ -107,6 +110,57 @@ TEST_CASE(
   CHECK(camera.camera().distance == doctest::Approx(depth * std::exp(-0.5)));
   camera.zoom(scene.physics(), 1e9);
   CHECK(camera.camera().distance > 0);
+}
+
+TEST_CASE("A pixel's place in space follows from its distance, whatever the camera's projection") {
+  const std::string flat = R"(<global orthographic="true" fovy="2.5"/>)";
+  const auto with = [](const std::string& camera, const std::string& visual = "") {
+    return "<mujoco><visual>" + visual + "</visual><worldbody>" + camera
+           + R"(<geom type="sphere" size=".5" pos=".2 .1 .3"/></worldbody></mujoco>)";
+  };
+  const auto seen_by = [&](const std::string& more) {
+    return with("<camera pos=\"0 -3 1\" xyaxes=\"1 0 0 0 .3 1\" " + more + "/>");
+  };
+  for (const std::string& xml :
+       {seen_by(""), seen_by(R"(projection="orthographic" fovy="2.5")"),
+        seen_by(R"(resolution="100 100" focalpixel="90 120" principalpixel="8 -5")"
+                R"( sensorsize=".01 .01")"),
+        with(""), with("", flat)}) {
+    CAPTURE(xml);
+    constexpr int kWidth = 64;
+    constexpr int kHeight = 48;
+    Physics physics(compile_model("ball", xml));
+    const OrbitCamera camera(physics);
+    RayCaster caster(caster_model(physics.compiled()),
+                     {.height = kHeight, .width = kWidth, .camera = -1});
+    caster.look_through(camera.camera());
+    std::vector<std::int32_t> objects(2 * kWidth * kHeight);
+    std::vector<float> distances(kWidth * kHeight);
+    caster.draw_segmentation(physics.model(), physics.data(), objects, distances);
+    const Viewpoint view = camera.viewpoint(physics, static_cast<double>(kWidth) / kHeight);
+    int seen = 0;
+    double farthest = 0; // from the sphere
+    for (int i = 0; i < kWidth * kHeight; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      if (objects[2 * at] < 0)
+        continue;
+      ++seen;
+      const Vector place = view.at(2 * (i % kWidth + 0.5) / kWidth - 1,
+                                   1 - 2 * (i / kWidth + 0.5) / kHeight, distances[at]);
+      farthest = std::max(farthest, std::abs(distance(place, {0.2, 0.1, 0.3}) - 0.5));
+    }
+    CHECK(seen > 100);
+    CHECK(farthest < 1e-3);
+  }
+}
+
+TEST_CASE("An orthographic camera shifts by what the pointer covers") {
+  Physics physics(compile_model("ball", R"(<mujoco><visual><global orthographic="true" fovy="2.5"/>
+    </visual><worldbody><geom type="sphere" size=".5"/></worldbody></mujoco>)"));
+  OrbitCamera camera(physics);
+  const Vector there = camera.viewpoint(physics, 1).at(0, 0, 1);
+  camera.shift(physics, 0.25, 0.1);
+  CHECK(distance(camera.viewpoint(physics, 1).at(0.5, 0.2, 1), there) < 1e-6);
 }
 
 TEST_CASE("Cameras are chosen in turn, and one of them follows the body") {
