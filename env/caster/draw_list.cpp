@@ -47,7 +47,25 @@ void DrawList::look_through(const mjModel& model, const mjvCamera& camera) {
   camera_ = camera;
 }
 
+void DrawList::show(const mjvOption& option) {
+  if (option.flags[mjVIS_CONVEXHULL] != 0)
+    throw std::invalid_argument("flags[mjVIS_CONVEXHULL] of the option is "
+                                + std::to_string(option.flags[mjVIS_CONVEXHULL])
+                                + "; it must be 0, because convex hulls are not drawn");
+  option_ = option;
+}
+
 const mjvScene& DrawList::update(const mjModel& model, const mjData& data) {
+  list(model, data);
+  while (scene_.ngeom >= scene_.maxgeom) { // MuJoCo may have left out some
+    mjv_makeScene(&model, &scene_, 2 * scene_.maxgeom);
+    list(model, data);
+  }
+  return scene_;
+}
+
+void DrawList::list(const mjModel& model, const mjData& data) {
+  scene_.status = 1; // MuJoCo does not warn of a full list
   // mjv_updateScene needs a mutable mjData for its scratch stack, but does not change the state.
   auto* mutable_data = const_cast<mjData*>(&data);
   // Update the camera first. Infinite planes and the order of transparent objects depend on it, and
@@ -60,7 +78,6 @@ const mjvScene& DrawList::update(const mjModel& model, const mjData& data) {
     mjv_addGeoms(&model, mutable_data, &option_, &perturb_, mjCAT_ALL, &scene_);
     mjv_makeLights(&model, mutable_data, &scene_);
   }
-  return scene_;
 }
 
 } // namespace troupe::env::caster

@@ -20,14 +20,17 @@ public:
   /// Switches to `camera`, starting with the next update(). Throws std::invalid_argument if the
   /// model does not have the camera or the body that it tracks.
   void look_through(const mjModel& model, const mjvCamera& camera);
-  void show(const mjvOption& option) { option_ = option; }
+  /// Throws std::invalid_argument if the option asks for convex hulls, which are not drawn.
+  void show(const mjvOption& option);
 
-  /// Lists what to draw for a state. Allocates only if the state shows more than any earlier one
-  /// (slack tendons).
+  /// Lists what to draw for a state. Allocates only if the state or the option shows more than any
+  /// earlier one (slack tendons, frames).
   const mjvScene& update(const mjModel& model, const mjData& data);
   const mjvScene& scene() const { return scene_; }
 
 private:
+  void list(const mjModel& model, const mjData& data);
+
   mjvScene scene_;
   mjvOption option_;
   mjvPerturb perturb_;

@@ -59,6 +59,7 @@ public:
   /// std::invalid_argument if the model does not have the camera or the body.
   void look_through(const mjvCamera& camera);
   /// Selects which geoms, sites, tendons and other objects to draw. The default is dm_control's.
+  /// Throws std::invalid_argument if the option asks for convex hulls, which are not drawn.
   void show(const mjvOption& option);
 
   /// Reads the state. The functions below that take no state draw it, and may be called repeatedly.

@@ -139,8 +139,11 @@ void PythonCaster::remember(const py::object& camera, const py::object& option) 
   const mjvCamera wanted = camera.is_none() ? camera_ : camera_of(camera);
   casters_.front()->look_through(wanted); // refuses cameras that the model does not have
   camera_ = wanted;
-  if (!option.is_none())
-    option_ = option_of(option);
+  if (option.is_none())
+    return;
+  const mjvOption shown = option_of(option);
+  casters_.front()->show(shown); // refuses what is not drawn
+  option_ = shown;
 }
 
 void PythonCaster::look(env::RayCaster& caster) const {

@@ -171,7 +171,7 @@ class Renderer:
 
     - There is no `scene`. Geoms cannot be added to it by hand; add bodies with `mocap="true"` to the model instead. In place of `scene.flags`
       (shadow, reflection, fog) it has the keywords `effects=False` (no shadows, reflections and smoothing) and `fog=True`.
-    - Lines (rangefinders, contact forces), frames and labels are not drawn.
+    - Lines and arrows (rangefinders, contact forces) and labels are not drawn. The option `mjVIS_CONVEXHULL` raises ValueError.
     - The size is at most 4096 by 4096 pixels and not limited by the model's offscreen framebuffer.
     - render() raises ValueError before the first update_scene(). `out` must have the type and shape of the result."""
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "env/caster/draw_list.hpp"
 #include "env/caster/ray_caster.hpp"
 #include "env/physics.hpp"
 #include "env/random.hpp"
@@ -183,6 +184,23 @@ TEST_CASE("Thousands of shapes are drawn correctly") {
   CHECK(agreement(*physics) > .98);
   const auto picture = draw(*physics, {});
   CHECK(std::set<std::uint8_t>(picture.begin(), picture.end()).size() > 20);
+}
+
+TEST_CASE("Options list more objects than the default ones, and convex hulls are refused") {
+  std::string geoms;
+  for (int i = 0; i < 50; ++i)
+    geoms += std::string("<geom size='.1' pos='") + number(i) + "0 0'/>";
+  const auto physics = simulate("<mujoco><worldbody>" + geoms + "</worldbody></mujoco>");
+  caster::DrawList list(physics->model(), -1);
+  mjvOption option;
+  mjv_defaultOption(&option);
+  option.frame = mjFRAME_GEOM;
+  list.show(option);
+  CHECK(list.update(physics->model(), physics->data()).ngeom == 50 + 3 * 50); // three axes each
+  option.flags[mjVIS_CONVEXHULL] = 1;
+  CHECK_THROWS_WITH_AS(list.show(option), doctest::Contains("mjVIS_CONVEXHULL"),
+                       std::invalid_argument);
+  CHECK(list.update(physics->model(), physics->data()).ngeom == 50 + 3 * 50);
 }
 
 TEST_CASE("Pictures of even and odd sizes show the same scene") {

@@ -303,7 +303,10 @@ class Mistakes(unittest.TestCase):
         data = mujoco.MjData(model)
         other = mujoco.MjData(mujoco.MjModel.from_xml_string("<mujoco/>"))
         caster = troupe.render.RayCaster(model, 48, 64)
+        hulls = mujoco.MjvOption()
+        hulls.flags[mujoco.mjtVisFlag.mjVIS_CONVEXHULL] = 1
         for call, words in [
+            (lambda: caster.update(data, -1, hulls), "mjVIS_CONVEXHULL.* is 1; it must be 0"),
             (lambda: troupe.render.RayCaster(model, 0, 64), "height: 0 pixels is out of range"),
             (lambda: caster.rgb(data, "front"), "camera is \"front\"; the model has 'side'"),
             (lambda: caster.rgb(data, 1), "camera is 1; it must be from -1"),
