@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
 
 namespace troupe::env::goals {
 namespace {
@@ -13,17 +12,10 @@ GoalOutcome outcome(bool reached) {
   return {.reward = reached ? 0.0 : -1.0, .terminated = reached};
 }
 
-int checked(const std::string& name, int bits) {
-  if (bits < 2 || bits > kMostBits)
-    throw std::invalid_argument(name + ": option bits is " + std::to_string(bits)
-                                + "; it must be 2 to " + std::to_string(kMostBits));
-  return bits;
-}
-
 } // namespace
 
 BitFlipping::BitFlipping(const std::string& name, const gym::GymOptionValues& options)
-    : bits_(checked(name, options.count("bits"))) {
+    : bits_(options.count("bits")) {
   spec_.name = name;
   for (const char* array : {"bits", "goal"})
     spec_.observations.push_back({array, ElementType::float64, {bits_}});
@@ -67,8 +59,13 @@ bool BitFlipping::is_valid(const State& state) const {
 
 const std::vector<gym::GymOptionRule>& bit_flipping_options() {
   static const std::vector<gym::GymOptionRule> rules{
-      {"bits", gym::GymOptionKind::count, "15",
-       "number of bits, choices and steps per episode; 2 to 64"}};
+      {"bits",
+       gym::GymOptionKind::count,
+       "15",
+       "number of bits, choices and steps per episode",
+       {},
+       2,
+       kMostBits}};
   return rules;
 }
 

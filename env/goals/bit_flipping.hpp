@@ -21,7 +21,7 @@ public:
     std::uint64_t goal = 0;
   };
 
-  /// Throws std::invalid_argument on more than 64 bits.
+  /// `options`: of bit_flipping_options().
   BitFlipping(const std::string& name, const gym::GymOptionValues& options);
 
   const EnvironmentSpec& spec() const { return spec_; }

@@ -35,18 +35,18 @@ std::optional<double> parse_number(const std::string& padded) {
   return value;
 }
 
-std::optional<double> parse_bounded(GymOptionKind kind, const std::string& text) {
+std::optional<double> parse_bounded(const GymOptionRule& rule, const std::string& text) {
   const std::optional<double> value = parse_number(text);
   if (!value || !std::isfinite(*value))
     return {};
   const bool whole = *value == std::floor(*value);
-  switch (kind) {
+  switch (rule.kind) {
   case GymOptionKind::scale:
     return *value >= 0 ? value : std::nullopt;
   case GymOptionKind::probability:
     return *value >= 0 && *value <= 1 ? value : std::nullopt;
   case GymOptionKind::count:
-    return whole && *value >= 1 && *value <= 1000 ? value : std::nullopt;
+    return whole && *value >= rule.least && *value <= rule.most ? value : std::nullopt;
   case GymOptionKind::episode_steps:
     return whole && (*value == -1 || (*value >= 1 && *value <= 1e9)) ? value : std::nullopt;
   default:
@@ -125,7 +125,7 @@ std::string rule_text(const GymOptionRule& rule) {
   case GymOptionKind::probability:
     return "a number from 0 to 1";
   case GymOptionKind::count:
-    return "a whole number from 1 to 1000";
+    return "a whole number from " + std::to_string(rule.least) + " to " + std::to_string(rule.most);
   case GymOptionKind::episode_steps:
     return "a whole number from 1 to 1000000000, or -1 for no limit";
   case GymOptionKind::flag:
@@ -166,7 +166,7 @@ GymOptionValues::GymOptionValues(const std::string& task, const std::vector<GymO
     case GymOptionKind::text:
       return trimmed(text).empty() ? std::nullopt : std::optional<Value>(trimmed(text));
     default:
-      return parse_bounded(rule.kind, text);
+      return parse_bounded(rule, text);
     }
   };
   for (const GymOptionRule& rule : rules)

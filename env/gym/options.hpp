@@ -16,7 +16,7 @@ enum class GymOptionKind : std::uint8_t {
   number,        // finite
   scale,         // finite, not negative
   probability,   // 0 to 1
-  count,         // integer, 1 to 1000
+  count,         // integer, GymOptionRule::least to most
   episode_steps, // integer, 1 to 1e9, or -1 for no limit
   flag,          // true or false
   range,         // two numbers, the first not above the second; either may be infinite
@@ -32,6 +32,8 @@ struct GymOptionRule {
   const char* default_value;
   const char* help;
   std::vector<std::string> choices = {}; // for GymOptionKind::choice
+  int least = 1;                         // for GymOptionKind::count
+  int most = 1000;
 };
 
 std::string rule_text(const GymOptionRule& rule); // such as "a finite number"

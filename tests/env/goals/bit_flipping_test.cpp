@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <random>
+#include <string>
 
 #include "env/goals/goals.hpp"
 #include "env/make/make.hpp"
@@ -105,9 +106,12 @@ TEST_CASE("Wrappers that change observations or rewards remove the goal from the
 }
 
 TEST_CASE("Invalid options and states of another size are refused") {
-  for (const char* bits : {"1", "65", "1.5"})
+  for (const char* bits : {"1", "65", "1.5", "2000"}) {
+    const std::string rule = std::string("option bits is '") + bits
+                             + "'; it must be a whole number from 2 to 64 (default: 15)";
     CHECK_THROWS_WITH_AS(make_goal_task("bit_flipping", {{"bits", bits}}),
-                         doctest::Contains("bits"), std::invalid_argument);
+                         doctest::Contains(rule.c_str()), std::invalid_argument);
+  }
   CHECK_THROWS_AS(make_goal_task("bit_flopping"), std::invalid_argument);
   const auto few = make_goal_task("bit_flipping", {{"bits", "3"}});
   const auto many = make_goal_task("bit_flipping", {{"bits", "64"}});
