@@ -10,11 +10,12 @@ namespace troupe::env {
 struct GlThread {
   std::weak_ptr<GlContext> egl;
   std::weak_ptr<GlContext> osmesa;
-  GlContext* current = nullptr;
+  const GlContext* current = nullptr;
+  std::weak_ptr<GlContext> held; // the same; another thread may have destroyed it
 
   ~GlThread() {
-    if (current != nullptr)
-      current->unbind(); // so that another thread can take it over or destroy it
+    if (const auto context = held.lock())
+      context->unbind(); // so that another thread can take it over or destroy it
   }
 };
 
@@ -30,6 +31,7 @@ std::shared_ptr<GlContext> get_or_make(std::weak_ptr<GlContext>& known, Make mak
   static std::mutex making; // drivers are loaded and initialised under this lock
   const std::lock_guard lock(making);
   auto context = make();
+  context->make_current(); // its constructor could not tell the thread what it holds
   known = context;
   return context;
 }
@@ -42,13 +44,17 @@ std::string gl_text(const unsigned char* (*get_string)(unsigned), unsigned name)
 } // namespace
 
 void GlContext::make_current() {
-  if (this_thread.current == this)
+  if (this_thread.current == this && !this_thread.held.expired())
     return;
   if (!bind())
-    throw std::runtime_error("an OpenGL context (" + info_.backend
-                             + ") is used by another thread; an environment that renders must stay "
-                               "on the thread of its first reset");
+    throw std::runtime_error(
+        info_.backend.empty()
+            ? "a new OpenGL context cannot be made current"
+            : "an OpenGL context (" + info_.backend
+                  + ") is used by another thread; an environment that renders must stay on the "
+                    "thread of its first reset");
   this_thread.current = this;
+  this_thread.held = weak_from_this();
 }
 
 void GlContext::forget() {
@@ -56,6 +62,7 @@ void GlContext::forget() {
     return;
   unbind();
   this_thread.current = nullptr;
+  this_thread.held.reset();
 }
 
 void GlContext::describe(const std::string& backend, void* (*get_proc_address)(const char*)) {

@@ -25,14 +25,14 @@ struct GlInfo {
 /// There is one context per thread and backend. The renderers of the thread share it, and it is
 /// destroyed with the last of them. After its thread has ended, another thread may use or destroy
 /// it.
-class GlContext {
+class GlContext : public std::enable_shared_from_this<GlContext> {
 public:
   virtual ~GlContext() = default;
   GlContext(const GlContext&) = delete;
   GlContext& operator=(const GlContext&) = delete;
 
   /// Makes this the calling thread's current context; costs nothing if it already is. Throws
-  /// std::runtime_error if another running thread uses the context.
+  /// std::runtime_error if another running thread uses the context, or a new one cannot be used.
   void make_current();
   const GlInfo& info() const { return info_; }
 
