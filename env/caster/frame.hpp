@@ -235,6 +235,7 @@ struct FrameNumbers {
   std::array<float, 3> haze_colour{};
   float map_haze = 0;
   std::array<float, 3> scene_ambient{};
+  float shadow_scale = 1; // of the tolerances of shadows; below 1 in scenes smaller than 2 m
   Mirror mirror;
   Fog fog;
 };

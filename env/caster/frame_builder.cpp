@@ -34,7 +34,7 @@ void build_camera(const mjvScene& scene, Frame& frame) {
   camera.u0 = middle.frustum_center * scale - .5F * camera.du * static_cast<float>(frame.width);
 }
 
-void build_lights(const mjvScene& scene, Frame& frame) {
+void build_lights(const mjModel& model, const mjvScene& scene, Frame& frame) {
   frame.lights.clear();
   for (int i = 0; i < std::min(scene.nlight, kMaxLights); ++i) {
     const mjvLight& from = scene.lights[i];
@@ -65,6 +65,7 @@ void build_lights(const mjvScene& scene, Frame& frame) {
   }
   const float ambient = frame.lights.empty() ? kNoLightAmbient : 0;
   frame.scene_ambient = {ambient, ambient, ambient};
+  frame.shadow_scale = std::min(1.0F, .5F * static_cast<float>(model.stat.extent));
 }
 
 RayFrame local_rays(const Shape& shape, const Float3& eye, const Float3& right, const Float3& up,
@@ -198,7 +199,7 @@ void build_fog(const mjModel& model, Frame& frame) {
 void build_shapes(const mjModel& model, const mjvScene& scene, const CasterModel& shared,
                   const MovingParts& parts, Frame& frame) {
   build_camera(scene, frame);
-  build_lights(scene, frame);
+  build_lights(model, scene, frame);
   frame.shapes.clear();
   for (const bool transparent : {false, true}) {
     for (int i = 0; i < scene.ngeom; ++i) {

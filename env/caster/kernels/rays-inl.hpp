@@ -17,10 +17,12 @@ namespace HWY_NAMESPACE {
 
 inline constexpr float kNowhere = 3e38F; // the parameter of a ray that hits nothing
 inline constexpr float kTiny = 1e-20F;
-// Meshes and height fields, which may shadow themselves, cast shadows only from this distance on,
-// which is about the error of MuJoCo's shadow map.
+// Meshes and height fields, which may shadow themselves, cast shadows on themselves only from this
+// distance on, which is about the error of MuJoCo's shadow map.
 inline constexpr float kShadowPart = 2e-3F;  // fraction of the distance to a light
 inline constexpr float kShadowStart = 1e-2F; // in metres, for a directional light
+// Part of this distance for other shapes, whose surfaces may coincide with theirs.
+inline constexpr float kShadowOther = .1F;
 
 /// Where the rays of a packet pass through the picture.
 template <class R>
@@ -243,10 +245,17 @@ HWY_NOINLINE MaskOf<R> darkens_triangles(const Shape& shape, const Ray<R>& ray, 
   return mesh_between(shape.mesh, ray.o, ray.d, first, last, wanted);
 }
 
+/// The parameter from which on meshes and height fields cast shadows.
+HWY_INLINE float shadow_start(const FrameNumbers& frame, bool directional, bool on_itself) {
+  const float start = directional ? kShadowStart * frame.shadow_scale : kShadowPart;
+  return on_itself ? start : start * kShadowOther;
+}
+
 /// For the lanes of `wanted`: whether the shape is between `point` (in its frame) and the light.
+/// `first`: shadow_start().
 template <class R>
 HWY_INLINE MaskOf<R> darkens(const Shape& shape, const Vec3<R>& point, int light, bool directional,
-                             MaskOf<R> wanted) {
+                             float first, MaskOf<R> wanted) {
   const auto& local = shape.lights[static_cast<std::size_t>(light)];
   Vec3<R> toward = broadcast<R>(local.toward.data());
   const Vec3<R> scale = broadcast<R>(shape.inverse_size.data());
@@ -271,7 +280,7 @@ HWY_INLINE MaskOf<R> darkens(const Shape& shape, const Vec3<R>& point, int light
   case ShapeKind::box:
     return meets(box_interval(ray, shape.size));
   default:
-    return darkens_triangles(shape, ray, R(directional ? kShadowStart : kShadowPart), last, wanted);
+    return darkens_triangles(shape, ray, R(first), last, wanted);
   }
 }
 

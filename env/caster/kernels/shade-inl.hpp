@@ -46,7 +46,8 @@ HWY_INLINE SamplePlace sample_place(int sample) {
 }
 
 /// How far (metres) a sample of a height field may be below the surface without being shadowed by
-/// it. This is the bias of MuJoCo's shadow map a few metres below a lamp; it grows with the slope.
+/// it, in scenes of 2 m or more. This is the bias of MuJoCo's shadow map a few metres below a lamp;
+/// it grows with the slope.
 template <class R>
 HWY_INLINE R field_bias(const Vec3<R>& normal) {
   const R steep = sqrt(max(R(1.0F) - normal.z * normal.z, R(0.0F)));
@@ -66,7 +67,8 @@ struct Shader {
       const Shape& caster = frame.shapes[static_cast<std::size_t>(c)];
       const Vec3<R> point = point_at(ray_in<kOrthographic>(caster.ray, packet), t);
       const bool directional = frame.lights[static_cast<std::size_t>(light)].directional;
-      lit = andnot(lit, darkens(caster, point, light, directional, lit));
+      const float first = shadow_start(frame, directional, c == receiver);
+      lit = andnot(lit, darkens(caster, point, light, directional, first, lit));
     };
     if (frame.shapes[static_cast<std::size_t>(receiver)].kind == ShapeKind::plane) {
       candidates.shadowed.for_each_until([&](std::int32_t p) HWY_ATTR {
@@ -155,7 +157,8 @@ struct Shader {
       Surface<R> surface = centre;
       surface.point = select<R>(sample.inside, sample.point, centre.point);
       surface.normal = select<R>(sample.inside, sample.normal, centre.normal);
-      const MaskOf<R> below = sample.inside & (sample.above < -field_bias(surface.normal));
+      const MaskOf<R> below =
+          sample.inside & (sample.above < -field_bias(surface.normal) * R(frame.shadow_scale));
       sum =
           sum
           + light_surface<As::opaque>(number, surface, wanted, [&](int l, MaskOf<R> lit) HWY_ATTR {

@@ -302,6 +302,28 @@ TEST_CASE("Casters on several threads share a model and draw equal pictures") {
     CHECK((picture == expected));
 }
 
+TEST_CASE("A mesh of a few millimetres casts a shadow where it touches the floor, as a box does") {
+  const auto picture_of = [](const std::string& geom) {
+    return draw(*simulate(R"(<mujoco><asset><mesh name="cube" scale=".003 .003 .003"
+      vertex="-1 -1 -1  1 -1 -1  -1 1 -1  1 1 -1  -1 -1 1  1 -1 1  -1 1 1  1 1 1"/></asset>
+      <worldbody><light directional="true" dir="1 0 -1"/><camera pos="0 0 .07"/>
+      <geom type="plane" size=".5 .5 .1"/>)"
+                          + geom + "</worldbody></mujoco>"),
+                {.layout = PixelLayout::channels_last});
+  };
+  const auto mesh = picture_of(R"(<geom type="mesh" mesh="cube" pos="0 0 .003"/>)");
+  const auto box = picture_of(R"(<geom type="box" size=".003 .003 .003" pos="0 0 .003"/>)");
+  const auto bare = picture_of("");
+  const auto differing = [&box](const std::vector<std::uint8_t>& other) { // pixels
+    int count = 0;
+    for (std::size_t i = 0; i < box.size(); i += 3)
+      count += std::abs(box[i] - other[i]) > 40 ? 1 : 0;
+    return count;
+  };
+  CHECK(differing(bare) > 50); // the shadow has about 8 by 8 pixels
+  CHECK(differing(mesh) < 10);
+}
+
 TEST_CASE("Effects change the picture and darken it with shadows") {
   const auto physics = simulate(kScene);
   const auto with = draw(*physics, {.height = 120, .width = 120});
