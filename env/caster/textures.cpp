@@ -43,7 +43,7 @@ Image read_image(const mjModel& model, int texture, int face, int width, int hei
   for (Rgba& pixel : image.pixels) {
     for (std::size_t c = 0; c < 3; ++c)
       pixel[c] = srgb ? linear_of_srgb(from[c]) : from[c];
-    pixel[3] = channels == 4 ? from[3] : std::uint8_t{255};
+    pixel[3] = 255; // alpha is not drawn
     from += channels;
   }
   return image;
@@ -142,7 +142,7 @@ Texture make_flat(const mjModel& model, int number) {
   texture.two_colours = find_two_colours(image, colours);
   if (texture.two_colours) {
     for (std::size_t i = 0; i < 2; ++i)
-      for (std::size_t c = 0; c < 4; ++c)
+      for (std::size_t c = 0; c < 3; ++c)
         texture.colours[i][c] = static_cast<float>(colours[i][c]) / 255;
     for (Rgba& pixel : image.pixels) {
       const std::uint8_t weight = pixel == colours[1] ? 255 : 0;

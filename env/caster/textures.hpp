@@ -17,7 +17,7 @@ inline constexpr int kMaxTextureLevels = 16; // up to 32768 texels per side
 /// cube texture is six faces (+x -x +y -y +z -z) of [width[l] + 2, width[l] + 2] texels: a border
 /// of one texel repeats the adjacent faces, so that filtering works across edges.
 ///
-/// A texel is red | green << 8 | blue << 16 | alpha << 24. With `two_colours` it holds four weights
+/// A texel is red | green << 8 | blue << 16 | 255 << 24. With `two_colours` it holds four weights
 /// of colours[1] (0 to 255), which is all that bilinear filtering needs: this texel's, the next
 /// column's << 8, the next row's << 16, and that of the next column and row << 24.
 struct TextureView {
@@ -29,7 +29,7 @@ struct TextureView {
   std::array<std::int32_t, kMaxTextureLevels> height{};
   std::array<float, kMaxTextureLevels> width_texels{}; // `width` as floats
   std::array<float, kMaxTextureLevels> height_texels{};
-  std::array<std::array<float, 4>, 2> colours{}; // 0 to 1
+  std::array<std::array<float, 3>, 2> colours{}; // 0 to 1
   const std::int32_t* first_texel = nullptr;
 };
 

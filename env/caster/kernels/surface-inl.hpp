@@ -87,10 +87,10 @@ HWY_INLINE Vec3<R> apply_texture(const Scene& frame, const Shape& shape, const S
   const R reach = kOrthographic ? R(1.0F) : t;
   const bool triangles = shape.kind == ShapeKind::mesh || shape.kind == ShapeKind::skin;
   const Vec3<R> flat = triangles ? given.flat : surface.normal;
-  const Texel<R> texel = sample_texture(*shape.texture, shape.mapping, surface.point,
-                                        surface.normal, surface_step(flat, direction, reach, right),
-                                        surface_step(flat, direction, reach, down), given);
-  return {colour.x * texel.colour.x, colour.y * texel.colour.y, colour.z * texel.colour.z};
+  const Vec3<R> texel = sample_texture(*shape.texture, shape.mapping, surface.point, surface.normal,
+                                       surface_step(flat, direction, reach, right),
+                                       surface_step(flat, direction, reach, down), given);
+  return {colour.x * texel.x, colour.y * texel.y, colour.z * texel.z};
 }
 
 } // namespace HWY_NAMESPACE

@@ -19,12 +19,6 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
-template <class R>
-struct Texel {
-  Vec3<R> colour; // 0 to 1
-  R alpha;
-};
-
 // ---- flat textures
 
 /// The level of detail from the changes of u and v per pixel, to the right (x) and downwards (y).
@@ -35,10 +29,10 @@ HWY_INLINE R texture_level(const TextureView& texture, R du_dx, R dv_dx, R du_dy
   return log2(max(max(along_u, along_v), R(1e-20F)));
 }
 
-/// Interpolates the red, green, blue and alpha (0 to 255) of four texels with the weights of the
-/// second column and row.
+/// Interpolates the red, green and blue (0 to 255) of four texels with the weights of the second
+/// column and row.
 template <class R>
-HWY_INLINE Texel<R> mix_texels(IntOf<R> a, IntOf<R> b, IntOf<R> c, IntOf<R> d, R column, R row) {
+HWY_INLINE Vec3<R> mix_texels(IntOf<R> a, IntOf<R> b, IntOf<R> c, IntOf<R> d, R column, R row) {
   const IntOf<R> low(0xff);
   const auto mix = [&](IntOf<R> p, IntOf<R> q, IntOf<R> r, IntOf<R> s) {
     const R p_ = to_real(p & low);
@@ -47,13 +41,9 @@ HWY_INLINE Texel<R> mix_texels(IntOf<R> a, IntOf<R> b, IntOf<R> c, IntOf<R> d, R
     const R bottom = r_ + (to_real(s & low) - r_) * column;
     return top + (bottom - top) * row;
   };
-  Texel<R> texel;
-  texel.colour.x = mix(a, b, c, d);
-  texel.colour.y = mix(shift_right<8>(a), shift_right<8>(b), shift_right<8>(c), shift_right<8>(d));
-  texel.colour.z =
-      mix(shift_right<16>(a), shift_right<16>(b), shift_right<16>(c), shift_right<16>(d));
-  texel.alpha = mix(shift_right<24>(a), shift_right<24>(b), shift_right<24>(c), shift_right<24>(d));
-  return texel;
+  return {mix(a, b, c, d),
+          mix(shift_right<8>(a), shift_right<8>(b), shift_right<8>(c), shift_right<8>(d)),
+          mix(shift_right<16>(a), shift_right<16>(b), shift_right<16>(c), shift_right<16>(d))};
 }
 
 /// The first texel of a repeating coordinate (-1 to size - 1) and the fraction of the way to the
@@ -72,9 +62,9 @@ HWY_INLINE TexelPlace<R> place_texel(R coordinate, R size) {
 }
 
 /// Bilinear lookup in each lane's level: colours from 0 to 255, or for a two-colour texture the
-/// weight of the second colour in all four components.
+/// weight of the second colour in all three components.
 template <class R>
-HWY_INLINE Texel<R> sample_level(const TextureView& texture, R u, R v, IntOf<R> level) {
+HWY_INLINE Vec3<R> sample_level(const TextureView& texture, R u, R v, IntOf<R> level) {
   const R width = gather(texture.width_texels.data(), level);
   const R height = gather(texture.height_texels.data(), level);
   const IntOf<R> columns = gather(texture.width.data(), level);
@@ -90,15 +80,13 @@ HWY_INLINE Texel<R> sample_level(const TextureView& texture, R u, R v, IntOf<R> 
   const std::int32_t* texels = texture.first_texel;
   if (texture.two_colours) {
     const IntOf<R> four = gather(texels, row0 + left);
-    Texel<R> texel;
     const IntOf<R> low(0xff);
     const R a = to_real(four & low);
     const R c = to_real(shift_right<16>(four) & low);
     const R upper = a + (to_real(shift_right<8>(four) & low) - a) * x.weight;
     const R lower = c + (to_real(shift_right<24>(four) & low) - c) * x.weight;
-    texel.alpha = upper + (lower - upper) * y.weight;
-    texel.colour = {texel.alpha, texel.alpha, texel.alpha};
-    return texel;
+    const R weight = upper + (lower - upper) * y.weight;
+    return {weight, weight, weight};
   }
   const IntOf<R> right = select(x.first + one == columns, zero, x.first + one);
   const IntOf<R> bottom = select(y.first + one == rows, zero, y.first + one);
@@ -109,34 +97,33 @@ HWY_INLINE Texel<R> sample_level(const TextureView& texture, R u, R v, IntOf<R> 
 }
 
 template <class R>
-HWY_INLINE Texel<R> mix_levels(const Texel<R>& near, const Texel<R>& far, R weight) {
-  return {near.colour + (far.colour - near.colour) * weight,
-          near.alpha + (far.alpha - near.alpha) * weight};
+HWY_INLINE Vec3<R> mix_levels(const Vec3<R>& near, const Vec3<R>& far, R weight) {
+  return near + (far - near) * weight;
 }
 
 /// Scales colours from 0 to 255 to 0 to 1, and converts weights to colours.
 template <class R>
-HWY_INLINE Texel<R> finish_texel(const TextureView& texture, const Texel<R>& texel) {
+HWY_INLINE Vec3<R> finish_texel(const TextureView& texture, const Vec3<R>& texel) {
   const R unit(1.0F / 255.0F);
   if (!texture.two_colours)
-    return {texel.colour * unit, texel.alpha * unit};
-  const R weight = texel.alpha * unit;
+    return texel * unit;
+  const R weight = texel.x * unit;
   const auto mix = [&](std::size_t c) {
     const R first(texture.colours[0][c]);
     return first + (R(texture.colours[1][c]) - first) * weight;
   };
-  return {{mix(0), mix(1), mix(2)}, mix(3)};
+  return {mix(0), mix(1), mix(2)};
 }
 
 /// Trilinear lookup; the texture repeats in both directions.
 template <class R>
-HWY_INLINE Texel<R> sample_flat(const TextureView& texture, R u, R v, R level_of_detail) {
+HWY_INLINE Vec3<R> sample_flat(const TextureView& texture, R u, R v, R level_of_detail) {
   const R last(static_cast<float>(texture.levels - 1));
   const R level = clamp(level_of_detail, R(0.0F), last);
   const R whole = floor(level);
   const IntOf<R> near = to_integer(whole);
   const R weight = level - whole;
-  const Texel<R> a = sample_level(texture, u, v, near);
+  const Vec3<R> a = sample_level(texture, u, v, near);
   if (none(weight > R(0.0F)))
     return finish_texel(texture, a);
   const IntOf<R> far = min(near + IntOf<R>(1), IntOf<R>(texture.levels - 1));
@@ -203,8 +190,8 @@ HWY_INLINE R cube_level(const TextureView& texture, const Vec3<R>& d, const Vec3
 }
 
 template <class R>
-HWY_INLINE Texel<R> sample_cube_level(const TextureView& texture, IntOf<R> face, R u, R v,
-                                      IntOf<R> level) {
+HWY_INLINE Vec3<R> sample_cube_level(const TextureView& texture, IntOf<R> face, R u, R v,
+                                     IntOf<R> level) {
   const R size = gather(texture.width_texels.data(), level);
   const IntOf<R> pitch = gather(texture.width.data(), level) + IntOf<R>(2);
   const IntOf<R> base = gather(texture.offset.data(), level) + face * pitch * pitch;
@@ -222,7 +209,7 @@ HWY_INLINE Texel<R> sample_cube_level(const TextureView& texture, IntOf<R> face,
 
 /// Trilinear lookup, filtered across the cube's edges. `d` need not be a unit vector.
 template <class R>
-HWY_INLINE Texel<R> sample_cube(const TextureView& texture, const Vec3<R>& d, R level_of_detail) {
+HWY_INLINE Vec3<R> sample_cube(const TextureView& texture, const Vec3<R>& d, R level_of_detail) {
   const Vec3<R> at = cube_components(d, d);
   const IntOf<R> face = cube_face(d);
   const R inverse = R(1.0F) / max(at.z, R(1e-20F));
@@ -233,7 +220,7 @@ HWY_INLINE Texel<R> sample_cube(const TextureView& texture, const Vec3<R>& d, R 
   const R whole = floor(level);
   const IntOf<R> near = to_integer(whole);
   const R weight = level - whole;
-  const Texel<R> a = sample_cube_level(texture, face, u, v, near);
+  const Vec3<R> a = sample_cube_level(texture, face, u, v, near);
   if (none(weight > R(0.0F)))
     return finish_texel(texture, a);
   const IntOf<R> far = min(near + IntOf<R>(1), IntOf<R>(texture.levels - 1));
@@ -246,7 +233,7 @@ HWY_INLINE Vec3<R> sample_sky(const TextureView& sky, const Vec3<R>& d, const Ve
                               const Vec3<R>& dd_dy) {
   const auto turned = [](const Vec3<R>& a) { return Vec3<R>{a.x, a.z, -a.y}; };
   const R level = cube_level(sky, turned(d), turned(dd_dx), turned(dd_dy));
-  return sample_cube(sky, turned(d), level).colour;
+  return sample_cube(sky, turned(d), level);
 }
 
 // ---- flat and cube textures
@@ -254,12 +241,11 @@ HWY_INLINE Vec3<R> sample_sky(const TextureView& sky, const Vec3<R>& d, const Ve
 /// The texture of a shape at `point` with normal `normal`. The neighbouring pixels are dp_dx and
 /// dp_dy away (metres; see surface_step()). `given` is used only for layout `given`.
 template <class R>
-HWY_INLINE Texel<R> sample_texture(const TextureView& texture, const TextureMapping& mapping,
-                                   const Vec3<R>& point, const Vec3<R>& normal,
-                                   const Vec3<R>& dp_dx, const Vec3<R>& dp_dy,
-                                   const TexturePlace<R>& given) {
+HWY_INLINE Vec3<R> sample_texture(const TextureView& texture, const TextureMapping& mapping,
+                                  const Vec3<R>& point, const Vec3<R>& normal, const Vec3<R>& dp_dx,
+                                  const Vec3<R>& dp_dy, const TexturePlace<R>& given) {
   if (mapping.layout == TextureLayout::none || texture.levels == 0)
-    return {{R(1.0F), R(1.0F), R(1.0F)}, R(1.0F)};
+    return {R(1.0F), R(1.0F), R(1.0F)};
   if (texture.cube) {
     Vec3<R> scale;
     const Vec3<R> d = cube_direction(mapping, point, scale);

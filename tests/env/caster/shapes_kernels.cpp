@@ -110,9 +110,9 @@ std::vector<Hit> field_of_floats(const HeightFieldView& field, const Rays& rays)
   return field_hits<float>(field, rays);
 }
 
-std::vector<std::array<float, 4>> sample_places(const Texture& texture,
+std::vector<std::array<float, 3>> sample_places(const Texture& texture,
                                                 const std::vector<std::array<float, 4>>& places) {
-  std::vector<std::array<float, 4>> colours(places.size() + 16);
+  std::vector<std::array<float, 3>> colours(places.size() + 16);
   for (std::size_t first = 0; first < places.size(); first += kLanes<Real>) {
     alignas(64) float lines[4][kLanes<Real>];
     for (std::size_t i = 0; i < kLanes<Real>; ++i)
@@ -121,13 +121,12 @@ std::vector<std::array<float, 4>> sample_places(const Texture& texture,
     const Real a = load<Real>(lines[0]);
     const Real b = load<Real>(lines[1]);
     const Real c = load<Real>(lines[2]);
-    const Texel<Real> texel = texture.cube
-                                  ? sample_cube(texture, Vec3<Real>{a, b, c}, load<Real>(lines[3]))
-                                  : sample_flat(texture, a, b, c);
-    spread<Real>(texel.colour.x, [&](std::size_t i, float x) { colours[first + i][0] = x; });
-    spread<Real>(texel.colour.y, [&](std::size_t i, float x) { colours[first + i][1] = x; });
-    spread<Real>(texel.colour.z, [&](std::size_t i, float x) { colours[first + i][2] = x; });
-    spread<Real>(texel.alpha, [&](std::size_t i, float x) { colours[first + i][3] = x; });
+    const Vec3<Real> texel = texture.cube
+                                 ? sample_cube(texture, Vec3<Real>{a, b, c}, load<Real>(lines[3]))
+                                 : sample_flat(texture, a, b, c);
+    spread<Real>(texel.x, [&](std::size_t i, float x) { colours[first + i][0] = x; });
+    spread<Real>(texel.y, [&](std::size_t i, float x) { colours[first + i][1] = x; });
+    spread<Real>(texel.z, [&](std::size_t i, float x) { colours[first + i][2] = x; });
   }
   colours.resize(places.size());
   return colours;
@@ -174,7 +173,7 @@ std::vector<Hit> cast_field(const HeightFieldView& field, const Rays& rays) {
 std::vector<Hit> cast_field_singly(const HeightFieldView& field, const Rays& rays) {
   return HWY_DYNAMIC_DISPATCH(field_of_floats)(field, rays);
 }
-std::vector<std::array<float, 4>> sample(const Texture& texture,
+std::vector<std::array<float, 3>> sample(const Texture& texture,
                                          const std::vector<std::array<float, 4>>& places) {
   return HWY_DYNAMIC_DISPATCH(sample_places)(texture, places);
 }

@@ -37,9 +37,9 @@ std::vector<Hit> cast_field(const HeightFieldView& field, const Rays& rays);
 std::vector<Hit> cast_mesh_singly(const MeshView& mesh, const Rays& rays);
 std::vector<Hit> cast_field_singly(const HeightFieldView& field, const Rays& rays);
 
-/// Colour and alpha (0 to 1) at points (u, v, level) of a flat texture, or (x, y, z, level) of a
+/// Colours (0 to 1) at points (u, v, level) of a flat texture, or (x, y, z, level) of a
 /// cube texture.
-std::vector<std::array<float, 4>> sample(const Texture& texture,
+std::vector<std::array<float, 3>> sample(const Texture& texture,
                                          const std::vector<std::array<float, 4>>& places);
 
 } // namespace troupe::env::caster::test
