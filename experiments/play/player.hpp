@@ -33,7 +33,7 @@ struct PlayedPicture {
 };
 using PlayedPicturePtr = std::shared_ptr<const PlayedPicture>;
 
-/// Whether somebody watches: requests are waiting, or the last one was made less than 3 s ago.
+/// Whether a page watches: requests are waiting, or the last one was made less than 3 s ago.
 bool is_watched(std::size_t waiting, std::chrono::steady_clock::duration since_request);
 
 /// Plays episodes of a policy on a thread of its own, in real time, and draws pictures on request.
