@@ -5,6 +5,7 @@
 
 #include <latch>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
