@@ -65,10 +65,11 @@ SharedDataset open_training(const Data& in, std::uint64_t seed) {
 
 SharedDataset open_validation(const Data& in, const DescribedDataset& training) {
   auto options = dataset_options(in);
-  if (in.validation().empty())
-    options.split = "validation";
-  else
+  options.split = "validation";
+  if (!in.validation().empty()) {
     options.path = in.validation();
+    options.requires_split = false;
+  }
   options.transform = validation_transform(in);
   const auto info = training.info();
   options.classes = info.classes;

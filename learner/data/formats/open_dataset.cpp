@@ -74,6 +74,11 @@ bool is_validation(const std::string& split) {
   return split == "validation" || split == "val" || split == "test";
 }
 
+/// Whether the names of the files in a folder of this format tell the split.
+bool names_splits(const std::filesystem::path& path, const std::string& format) {
+  return std::filesystem::is_directory(path) && (format == "idx" || format.starts_with("cifar"));
+}
+
 /// If the folder has one subfolder per split, returns the one for the requested split.
 std::filesystem::path split_folder(const DatasetOptions& options) {
   const auto& split = options.split;
@@ -133,8 +138,9 @@ std::unique_ptr<DescribedDataset> open_dataset(const DatasetOptions& given) {
   auto options = given;
   options.path = split_folder(given);
   const auto format = given.format.empty() ? find_format(options.path) : given.format;
-  const bool names_splits = format == "idx" || format.starts_with("cifar"); // in the file names
-  if (is_validation(options.split) && options.path == given.path && !names_splits)
+  if (is_validation(options.split) && options.path == given.path
+      && !names_splits(options.path, format)
+      && (given.requires_split || std::filesystem::is_directory(options.path / "train")))
     throw std::invalid_argument(given.path.string() + ": split is \"" + options.split
                                 + "\", and there is no such folder in it");
   auto dataset = open_as(format, options);

@@ -16,6 +16,7 @@ struct DatasetOptions {
   std::filesystem::path path{};
   std::string format{}; // one of dataset_formats(); empty: detected from the path
   std::string split{};  // "train", "validation" ("test", "val"); empty: train, if there are two
+  bool requires_split = true; // off: a file, or a folder without splits, is "validation" as a whole
   std::string label{};  // the label's column, by name or (CSV) number from 0; empty: "label", CSV:
                         // the last. For CIFAR-100: "fine" or "coarse"
   std::vector<std::string> columns{}; // for tables; empty: all

@@ -44,6 +44,24 @@ inline std::vector<std::byte> bytes_of(const std::filesystem::path& path) {
   return as_bytes(read_text(path));
 }
 
+/// A row of CIFAR's binary files; of CIFAR-100 if it has a coarse label.
+inline std::string cifar_row(int label, int coarse = -1) {
+  std::string row = coarse < 0 ? "" : std::string(1, static_cast<char>(coarse));
+  row += static_cast<char>(label);
+  for (const int level : {10 + label, 20, 30})
+    row += std::string(1024, static_cast<char>(level));
+  return row;
+}
+
+/// The bytes of a file of MNIST's format.
+inline std::string idx(const std::vector<int>& shape, const std::string& values) {
+  std::string text = {0, 0, 8, static_cast<char>(shape.size())};
+  for (const int length : shape)
+    for (int shift = 24; shift >= 0; shift -= 8)
+      text += static_cast<char>(length >> shift);
+  return text + values;
+}
+
 /// Calls `reads` with damaged copies of valid bytes: truncated, with flipped bits, with replaced
 /// parts.
 template <typename Reads>

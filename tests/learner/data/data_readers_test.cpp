@@ -91,18 +91,6 @@ TEST_CASE("An image folder has one class per subfolder, and its pictures are in 
   CHECK(close(batch.at("picture")[1][2][5][7].item<int>(), 15 + 14 + 20));
 }
 
-TEST_CASE("Splits are folders, and a missing split is refused") {
-  const TemporaryFolder folder;
-  for (const std::string split : {"train", "validation"})
-    write_bytes(folder / split / "a" / "0.jpg", encode_jpeg(numbered_picture(0, 8, 8), 95));
-  write_bytes(folder / "train" / "a" / "1.jpg", encode_jpeg(numbered_picture(1, 8, 8), 95));
-  CHECK(open_dataset({.path = folder.path()})->size() == 2);
-  CHECK(open_dataset({.path = folder.path(), .split = "test"})->size() == 1);
-  refused({.path = folder / "train", .split = "validation"}, "no such folder");
-  refused({.path = folder / "train", .split = "half"}, "split: \"half\" must be");
-  refused({.path = folder / "train", .classes = 1, .names = {"b"}}, "has other classes");
-}
-
 TEST_CASE("An empty class folder, a corrupt JPEG and a picture of another size are named") {
   const TemporaryFolder folder;
   const auto path = image_folder(folder);
@@ -280,14 +268,6 @@ TEST_CASE("A table or a list of classes on a failing disk is refused instead of 
   CHECK(read_lines(folder / "a.csv") == std::vector<std::string>{"x,label", "1,0", "2,1"});
 }
 
-std::string cifar_row(int label, int coarse = -1) {
-  std::string row = coarse < 0 ? "" : std::string(1, static_cast<char>(coarse));
-  row += static_cast<char>(label);
-  for (const int level : {10 + label, 20, 30})
-    row += std::string(1024, static_cast<char>(level));
-  return row;
-}
-
 TEST_CASE("CIFAR files give their pictures and labels, fine and coarse") {
   const TemporaryFolder folder;
   write_text(folder / "data_batch_1.bin", cifar_row(1) + cifar_row(9));
@@ -311,14 +291,6 @@ TEST_CASE("CIFAR files give their pictures and labels, fine and coarse") {
           "test_batch.bin (its row 1): label 12 is out of range; it must be from 0 to 9");
   write_text(folder / "test_batch.bin", cifar_row(2).substr(1));
   refused({.path = folder / "test_batch.bin"}, "not a whole number of rows of 3073");
-}
-
-std::string idx(const std::vector<int>& shape, const std::string& values) {
-  std::string text = {0, 0, 8, static_cast<char>(shape.size())};
-  for (const int length : shape)
-    for (int shift = 24; shift >= 0; shift -= 8)
-      text += static_cast<char>(length >> shift);
-  return text + values;
 }
 
 void write_gz(const std::filesystem::path& path, const std::string& text) {
