@@ -61,20 +61,28 @@ public:
     array.values.resize(size);
     take(array.values.data(), size);
     std::uint8_t more = 0;
-    if (gzread(file_, &more, 1) != 0)
+    if (gzread(file_, &more, 1) > 0)
       fail_idx(path_, "it continues after its " + std::to_string(size) + " values");
+    if (const auto reason = error(); !reason.empty())
+      fail_idx(path_, reason);
     return array;
   }
 
 private:
+  /// Why the last reads failed, such as a wrong checksum; empty: they did not.
+  std::string error() {
+    int code = Z_OK;
+    const std::string reason = gzerror(file_, &code);
+    return code == Z_OK ? "" : reason;
+  }
+
   void take(std::uint8_t* to, std::uint64_t size) {
     while (size > 0) {
       const auto part = static_cast<unsigned>(std::min<std::uint64_t>(size, 1u << 30));
       const int got = gzread(file_, to, part);
       if (got <= 0) {
-        int code = 0;
-        const std::string reason = gzerror(file_, &code);
-        fail_idx(path_, code == Z_OK || reason.empty() ? "it ends too early (truncated?)" : reason);
+        const auto reason = error();
+        fail_idx(path_, reason.empty() ? "it ends too early (truncated?)" : reason);
       }
       to += got;
       size -= static_cast<std::uint64_t>(got);

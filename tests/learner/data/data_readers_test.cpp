@@ -329,6 +329,11 @@ TEST_CASE("IDX files, compressed or not, are grey pictures with labels") {
   refused({.path = folder.path()}, "more than the file can hold");
   write_gz(folder / "train-images-idx3-ubyte.gz", idx({3, 2, 2}, "abcdefghijkl"));
   refused({.path = folder.path()}, "has 2 labels for the 3 pictures");
+  const auto packed_pictures = folder / "train-images-idx3-ubyte.gz";
+  write_gz(packed_pictures, idx({2, 2, 3}, "abcdefghijkl"));
+  const std::string damaged("\x1f\x8b\x08\0\0\0\0\0\0\xff\x07 continues", 21); // another part
+  write_text(packed_pictures, read_text(packed_pictures) + damaged);
+  refused({.path = folder.path()}, "invalid block type");
 }
 
 TEST_CASE("A path whose format cannot be determined is refused, and the error lists the formats") {
