@@ -47,6 +47,8 @@ private:
 };
 
 void check_row(const FoundArray& array, const std::string& source) {
+  if (!array.problem.empty())
+    throw DataError(source + ": \"" + array.name + "\" " + array.problem);
   std::uint64_t bytes = c10::elementSize(array.type);
   for (std::size_t d = 1; d < array.shape.size(); ++d) {
     const auto length = static_cast<std::uint64_t>(array.shape[d]);
@@ -81,6 +83,7 @@ std::unique_ptr<DescribedDataset> make_file_table(std::unique_ptr<const ArrayFil
   at::Tensor label;
   if (chosen.label >= 0) {
     const auto which = static_cast<std::size_t>(chosen.label);
+    check_row(arrays[which], source);
     if (static_cast<std::uint64_t>(chosen.rows) > kMostRowBytes)
       throw DataError(source + ": has " + std::to_string(chosen.rows) + " labels, more than "
                       + std::to_string(kMostRowBytes));

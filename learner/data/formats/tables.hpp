@@ -36,6 +36,7 @@ struct FoundArray {
   std::string name;
   std::vector<std::int64_t> shape;
   at::ScalarType type = at::kFloat;
+  std::string problem{}; // why its rows cannot be used; empty: they can
 };
 
 /// Which arrays are the columns, and which one is the label. The number of rows is that of the

@@ -258,6 +258,52 @@ TEST_CASE("NetCDF variables become columns along the label's dimension") {
   refused({.path = folder / "bad.nc"}, "bad.nc: is not a readable NetCDF file");
 }
 
+TEST_CASE("Missing numbers and packed variables of NetCDF are refused") {
+  const TemporaryFolder folder;
+  const auto make = [&](const std::string& name, int mode, nc_type type, const auto& describe) {
+    const auto path = folder / name;
+    int file = 0, rows = 0, x = 0;
+    REQUIRE(nc_create(path.c_str(), NC_CLOBBER | mode, &file) == NC_NOERR);
+    REQUIRE(nc_def_dim(file, "time", NC_UNLIMITED, &rows) == NC_NOERR);
+    REQUIRE(nc_def_var(file, "x", type, 1, &rows, &x) == NC_NOERR);
+    describe(file, x);
+    REQUIRE(nc_enddef(file) == NC_NOERR);
+    for (const auto& [row, value] : {std::pair<std::size_t, double>{0, 1}, {2, 100}}) {
+      const std::size_t one = 1;
+      REQUIRE(nc_put_vara_double(file, x, &row, &one, &value) == NC_NOERR); // skips row 1
+    }
+    REQUIRE(nc_close(file) == NC_NOERR);
+    return path;
+  };
+  const auto nothing = [](int, int) {};
+  for (const int mode : {0, NC_NETCDF4})
+    for (const nc_type type : {NC_FLOAT, NC_DOUBLE, NC_SHORT, NC_INT}) {
+      CAPTURE(mode);
+      CAPTURE(type);
+      const auto path = make("default.nc", mode, type, nothing);
+      const auto good = open_dataset({.path = path})->rows(at::tensor({2, 0}, at::kLong), 0);
+      CHECK(at::equal(good.at("x").to(at::kDouble), at::tensor({100., 1.}, at::kDouble)));
+      refused({.path = path}, "default.nc: row 1 of \"x\" has a missing number");
+    }
+  const auto bytes = all_rows(*open_dataset({.path = make("bytes.nc", 0, NC_BYTE, nothing)}));
+  CHECK(bytes.at("x")[1].item<int>() == NC_FILL_BYTE);
+  const auto attribute = [](const char* name, nc_type type, double value) {
+    return [=](int file, int x) {
+      REQUIRE(nc_put_att_double(file, x, name, type, 1, &value) == NC_NOERR);
+    };
+  };
+  refused({.path = make("zero.nc", 0, NC_BYTE, attribute("_FillValue", NC_BYTE, 0))},
+          "row 1 of \"x\" has a missing number");
+  refused({.path = make("nan.nc", 0, NC_FLOAT, attribute("_FillValue", NC_FLOAT, NAN))},
+          "row 1 of \"x\" has a missing number");
+  const auto other = make("other.nc", 0, NC_DOUBLE, attribute("missing_value", NC_DOUBLE, 100));
+  CHECK_THROWS_WITH_AS(open_dataset({.path = other})->rows(at::tensor({2}, at::kLong), 0),
+                       doctest::Contains("row 2 of \"x\""), DataError);
+  for (const char* name : {"scale_factor", "add_offset"})
+    refused({.path = make("packed.nc", 0, NC_SHORT, attribute(name, NC_FLOAT, 2))},
+            "packed.nc: \"x\" is packed");
+}
+
 TEST_CASE("Actions are exported to Minari as the environment played them") {
   const TemporaryFolder folder;
   replay::RecordingSpec spec{.frame = {"state", env::ElementType::float32, {1}},
