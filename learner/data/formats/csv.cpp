@@ -65,6 +65,15 @@ bool is_number(const std::string& field) {
   return number_in<double>(field).has_value();
 }
 
+/// A label that is a whole number, written as "2" or "2.0".
+std::optional<std::int64_t> whole_in(const std::string& field) {
+  if (const auto whole = number_in<std::int64_t>(field))
+    return whole;
+  const auto number = number_in<double>(field);
+  return number && is_whole(*number) ? std::optional(static_cast<std::int64_t>(*number))
+                                     : std::nullopt;
+}
+
 /// Columns of numbers and one column of labels, from one file or the files of a folder.
 class CsvTable {
 public:
@@ -93,6 +102,13 @@ public:
     std::copy(values_.begin(), values_.end(), features.mutable_data_ptr<float>());
     values_ = {};
     info_.columns.push_back({"features", "float32", {columns}});
+    if (is_identified(label_)
+        && std::all_of(columns_.begin(), columns_.end(),
+                       [this](std::size_t i) { return is_identified(i); })) {
+      for (const auto i : columns_)
+        info_.features.push_back(names_[i]);
+      info_.label = names_[label_];
+    }
     auto table = std::make_unique<TensorDataset>(TensorMap{{"features", features}});
     auto label = labels();
     return make_table(std::move(table), std::move(label), std::move(info_), std::move(bad_),
@@ -157,6 +173,13 @@ private:
                                 + (names_.empty() ? ", numbered from 0" : ", named or numbered"));
   }
 
+  /// Whether the column's name in the header belongs to no column before it.
+  bool is_identified(std::size_t column) const {
+    return column < names_.size()
+           && std::find(names_.begin(), names_.end(), names_[column]) - names_.begin()
+                  == static_cast<std::ptrdiff_t>(column);
+  }
+
   std::string name_of(std::size_t column) const {
     return "column " + std::to_string(column)
            + (column < names_.size() ? " (\"" + names_[column] + "\")" : "");
@@ -186,7 +209,7 @@ private:
                   + "\" is not one of the classes of the data it goes with";
       label = std::to_string(found - names.begin());
     }
-    const auto number = number_in<std::int64_t>(label).value_or(-1);
+    const auto number = whole_in(label).value_or(-1);
     if (problem.empty() && options_.classes > 0 && (number < 0 || number >= options_.classes))
       problem = name_of(label_) + ": label \"" + label.substr(0, 40)
                 + "\" is out of range; it must be from 0 to " + std::to_string(options_.classes - 1)
@@ -199,16 +222,16 @@ private:
     ++rows_;
   }
 
-  template <typename T>
-  bool all() const { // over the good rows
-    return std::all_of(labels_.begin(), labels_.end(), [](const auto& text) {
-      return text.empty() || number_in<T>(text).has_value();
-    });
+  template <typename Accepts>
+  bool all(const Accepts& accepts) const { // over the good rows
+    return std::all_of(labels_.begin(), labels_.end(),
+                       [&](const auto& text) { return text.empty() || accepts(text); });
   }
 
   /// Whole numbers are classes, other numbers are values, and words are class names.
   at::Tensor labels() {
-    const bool whole = all<std::int64_t>(), numbers = all<double>();
+    const bool numbers = all(is_number);
+    const bool whole = all([](const auto& text) { return whole_in(text).has_value(); });
     std::map<std::string, std::int64_t> classes;
     for (const auto& text : labels_)
       if (!numbers && !text.empty())
@@ -224,7 +247,7 @@ private:
     for (std::int64_t row = 0; row < rows_; ++row) {
       const auto& text = labels_[static_cast<std::size_t>(row)];
       if (whole)
-        label.mutable_data_ptr<std::int64_t>()[row] = number_in<std::int64_t>(text).value_or(0);
+        label.mutable_data_ptr<std::int64_t>()[row] = whole_in(text).value_or(0);
       else if (numbers)
         label.mutable_data_ptr<float>()[row] =
             static_cast<float>(number_in<double>(text).value_or(0));

@@ -23,6 +23,8 @@ struct DatasetInfo {
   std::int64_t classes = 0;         // labels are below this; 0: there are no classes
   std::vector<std::string> names{}; // of the classes, if they have names
   std::vector<Column> columns{};
+  std::vector<std::string> features{}; // the header's names of the columns of "features" (CSV), …
+  std::string label{};                 // … and of the label; empty if names do not identify them
   std::int64_t bad_rows = 0;           // found so far
   std::vector<std::string> messages{}; // about the first bad rows
 };

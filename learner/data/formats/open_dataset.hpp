@@ -17,8 +17,8 @@ struct DatasetOptions {
   std::string format{}; // one of dataset_formats(); empty: detected from the path
   std::string split{};  // "train", "validation" ("test", "val"); empty: train, if there are two
   bool requires_split = true; // off: a file, or a folder without splits, is "validation" as a whole
-  std::string label{};  // the label's column, by name or (CSV) number from 0; empty: "label", CSV:
-                        // the last. For CIFAR-100: "fine" or "coarse"
+  std::string label{}; // the label's column, by name or (CSV) number from 0; empty: "label", CSV:
+                       // the last. For CIFAR-100: "fine" or "coarse"
   std::vector<std::string> columns{}; // for tables; empty: all
   std::string header = "auto";        // for CSV: "yes", "no"; auto: if the first row has no number
   std::int64_t classes = 0;           // labels must be below this; 0: determined from the data

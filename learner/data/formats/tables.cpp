@@ -1,6 +1,7 @@
 #include "learner/data/formats/tables.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include <ATen/ops/empty.h>
@@ -100,6 +101,14 @@ private:
   std::vector<std::int64_t> instead_; // the row to use for each row; empty if all are good
 };
 
+bool all_whole(const at::Tensor& label) {
+  if (!label.is_floating_point())
+    return true;
+  const auto wide = label.to(at::kDouble).contiguous();
+  const auto* first = wide.const_data_ptr<double>();
+  return std::all_of(first, first + wide.numel(), is_whole);
+}
+
 /// Returns the label with whole numbers from 0. Other values are added to `bad` and become 0.
 at::Tensor checked_label(const at::Tensor& given, std::int64_t classes, BadList& bad,
                          const std::string& source) {
@@ -122,6 +131,10 @@ at::Tensor checked_label(const at::Tensor& given, std::int64_t classes, BadList&
 
 } // namespace
 
+bool is_whole(double label) {
+  return std::trunc(label) == label && std::abs(label) <= 0x1p53;
+}
+
 std::unique_ptr<DescribedDataset> make_table(std::unique_ptr<Dataset> columns, at::Tensor label,
                                              DatasetInfo info, BadList bad,
                                              const std::string& source,
@@ -129,7 +142,7 @@ std::unique_ptr<DescribedDataset> make_table(std::unique_ptr<Dataset> columns, a
   if (info.rows < 1)
     throw DataError(source + ": has no rows");
   if (label.defined()) {
-    if (!label.is_floating_point()) {
+    if (all_whole(label)) {
       const auto classes = options.classes > 0 ? options.classes : info.classes;
       label = checked_label(label, classes, bad, source);
       info.classes = classes > 0 ? classes : label.max().item<std::int64_t>() + 1;

@@ -22,10 +22,13 @@ std::unique_ptr<DescribedDataset> open_netcdf(const DatasetOptions& options);
 /// The bad rows of a table: row number and message.
 using BadList = std::vector<std::pair<std::int64_t, std::string>>;
 
-/// Makes a table of `columns` (may be null) and a label in memory (may be undefined; [rows], whole
-/// numbers or floats). The next good row replaces each bad one. Whole labels become int64; a label
-/// out of range makes its row bad, with a message that names it "<source>: row 7". `info` must have
-/// the format, bytes, rows and other columns, and the number of classes if it is known.
+/// Whether a label is a whole number, which int64 and double hold exactly.
+bool is_whole(double label);
+
+/// Makes a table of `columns` (may be null) and a label in memory (may be undefined; [rows], of any
+/// type). The next good row replaces each bad one. Labels that are all whole become int64; one that
+/// is out of range makes its row bad, with a message that names it "<source>: row 7". `info` must
+/// have the format, bytes, rows and other columns, and the number of classes if it is known.
 std::unique_ptr<DescribedDataset> make_table(std::unique_ptr<Dataset> columns, at::Tensor label,
                                              DatasetInfo info, BadList bad,
                                              const std::string& source,

@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <ATen/ops/equal.h>
+#include <ATen/ops/tensor.h>
+
 #include "learner/data/formats/open_dataset.hpp"
 #include "tests/learner/data/data_fixture.hpp"
 
@@ -58,6 +61,23 @@ TEST_CASE("Data that need no splits are read as a whole, or else only their vali
           "there is no such folder");
   write_text(folder / "both" / "validation" / "a.csv", "x,label\n1,7\n");
   CHECK(labels(folder / "both") == std::vector<std::int64_t>{7});
+}
+
+TEST_CASE("Names in the header of a CSV identify the features and the label for other files") {
+  const TemporaryFolder folder;
+  const auto info = [&](const std::string& text) {
+    write_text(folder / "a.csv", text);
+    return open_dataset({.path = folder / "a.csv"})->info();
+  };
+  const auto named = info("a,b,class\n1,2,0\n");
+  CHECK(named.features == std::vector<std::string>{"a", "b"});
+  CHECK(named.label == "class");
+  write_text(folder / "b.csv", "class,b,more,a\n0,2,9,1\n");
+  const auto other = all_rows(
+      *open_dataset({.path = folder / "b.csv", .label = named.label, .columns = named.features}));
+  CHECK(at::equal(other.at("features"), at::tensor({1.F, 2.F}).reshape({1, 2})));
+  CHECK(info("a,a,class\n1,2,0\n").features.empty());
+  CHECK(info("1,2,0\n").features.empty());
 }
 
 } // namespace

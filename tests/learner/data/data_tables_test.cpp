@@ -114,6 +114,23 @@ TEST_CASE("NumPy arrays are read in C and Fortran order, and big-endian arrays a
   refused({.path = path}, "fewer numbers than its shape says");
 }
 
+TEST_CASE("Labels that are whole numbers are classes, also as floating-point numbers") {
+  const TemporaryFolder folder;
+  const auto with_labels = [&](const std::vector<float>& labels) {
+    const std::string bytes(reinterpret_cast<const char*>(labels.data()),
+                            labels.size() * sizeof(float));
+    write_text(folder / "label.npy", npy("<f4", false, "(3,)", bytes));
+    return open_dataset({.path = folder / "label.npy"});
+  };
+  CHECK(with_labels({0, 2, 1})->info().classes == 3);
+  CHECK(labels_of(*with_labels({0, 2, 1})) == std::vector<std::int64_t>{0, 2, 1});
+  for (const float other : {2.5F, NAN, 1e30F})
+    CHECK(with_labels({0, other, 1})->info().columns.at(0).type == "float32");
+  write_text(folder / "a.csv", "x,label\n1,0.0\n2,1e0\n");
+  CHECK(labels_of(*open_dataset({.path = folder / "a.csv", .classes = 2}))
+        == std::vector<std::int64_t>{0, 1});
+}
+
 std::filesystem::path write_hdf5(const TemporaryFolder& folder) {
   const auto path = folder / "a.h5";
   const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
