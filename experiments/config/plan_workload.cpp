@@ -8,6 +8,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "experiments/config/config.hpp"
+#include "experiments/config/keys.hpp"
 #include "experiments/config/members.hpp"
 #include "experiments/config/on_data.hpp"
 #include "experiments/config/stored_data.hpp"
@@ -74,6 +75,10 @@ SharedDataset open_validation(const Data& in, const DescribedDataset& training) 
   const auto info = training.info();
   options.classes = info.classes;
   options.names = info.names;
+  if (!info.features.empty()) { // the columns of training, in its order
+    options.columns = info.features;
+    options.label = info.label;
+  }
   return open_stored_dataset(options, in.validation().empty() ? "data.path" : "data.validation",
                              cache_options(in));
 }
@@ -83,6 +88,28 @@ const learner::data::Column* column_of(const learner::data::DatasetInfo& info,
   const auto found = std::find_if(info.columns.begin(), info.columns.end(),
                                   [&](const auto& column) { return column.name == name; });
   return found == info.columns.end() ? nullptr : &*found;
+}
+
+/// Refuses a table without a label that tells the class.
+void check_label_column(const learner::data::DatasetInfo& info) {
+  const auto* label = column_of(info, "label");
+  if (label != nullptr && label->type == "int64") {
+    return;
+  }
+  std::vector<std::string> names = info.features; // the header's; otherwise those of the arrays
+  if (names.empty()) {
+    for (const auto& column : info.columns) {
+      if (&column != label) {
+        names.push_back(column.name);
+      }
+    }
+  }
+  throw std::invalid_argument(
+      (label == nullptr ? "data.label is empty, and data.path has no array \"label\""
+                        : "data.label: the label in data.path is " + label->type
+                              + ", and not all are whole numbers")
+      + "; name the column of the classes, whole numbers from 0, which may be "
+      + joined(names, " or "));
 }
 
 learner::InputFn input_of(const SharedDataset& dataset, const Experiment& experiment,
@@ -101,6 +128,7 @@ learner::ClassifierConfig classifier_config(const Experiment& experiment) {
 
 learner::ClassifierSpec classifier_spec(const DescribedDataset& training, std::int64_t batch_size) {
   const auto info = training.info();
+  check_label_column(info);
   learner::ClassifierSpec spec;
   spec.classes = info.classes;
   if (const auto* pictures = column_of(info, "picture")) {
@@ -112,7 +140,13 @@ learner::ClassifierSpec classifier_spec(const DescribedDataset& training, std::i
     spec.height = pictures->shape[1];
     spec.width = pictures->shape[2];
   } else if (const auto* features = column_of(info, "features")) {
-    spec.features = features->shape.at(0);
+    if (features->shape.size() != 1) {
+      throw std::invalid_argument(
+          "data.path: \"features\" must have 2 dimensions, [rows, columns]; "
+          "it has "
+          + std::to_string(features->shape.size() + 1));
+    }
+    spec.features = features->shape[0];
   } else {
     throw std::invalid_argument("data.path has neither pictures nor a column \"features\"; "
                                 "`troupe dataset info` lists its contents");
