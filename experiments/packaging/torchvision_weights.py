@@ -3,8 +3,8 @@
 compares Troupe's networks with them (tests/learner/workloads/inception_test.cpp). Nothing is downloaded.
 
 One safetensors file per network: "weight.<name>" all parameters and buffers, "input" float32 [2, 3, height, width], "logits" in
-evaluation, "training_logits" in training mode (batch statistics, no dropout); of Inception-v3 also "training_auxiliary" and
-"transformed_logits" (transform_input). Needs torch, torchvision and safetensors (pip install torch torchvision safetensors)."""
+evaluation, "training_logits" in training mode (batch statistics, no dropout); of Inception-v3 also "training_auxiliary". Needs torch,
+torchvision and safetensors (pip install torch torchvision safetensors)."""
 import pathlib
 import sys
 
@@ -34,9 +34,6 @@ def main():
             tensors["input"] = pictures
             tensors["logits"] = network.eval()(pictures)
             if name == "inception_v3":
-                network.transform_input = True
-                tensors["transformed_logits"] = network(pictures)
-                network.transform_input = False
                 trained = network.train()(pictures)
                 tensors["training_logits"], tensors["training_auxiliary"] = trained.logits, trained.aux_logits
             else:

@@ -180,16 +180,6 @@ private:
   torch::nn::Linear fc_{nullptr};
 };
 
-/// Computes (x · 0.229 + 0.485 - 0.5) / 0.5 and so on, per channel.
-at::Tensor transformed(const at::Tensor& pictures) {
-  constexpr std::array<double, 3> kMean{0.485, 0.456, 0.406}, kDeviation{0.229, 0.224, 0.225};
-  std::vector<at::Tensor> channels;
-  for (std::size_t i = 0; i < 3; ++i)
-    channels.push_back(pictures.narrow(1, static_cast<std::int64_t>(i), 1) * (kDeviation[i] / 0.5)
-                       + (kMean[i] - 0.5) / 0.5);
-  return at::cat(channels, 1).contiguous(pictures.suggest_memory_format());
-}
-
 } // namespace
 
 struct InceptionImpl::Stage {
@@ -274,8 +264,6 @@ at::Tensor InceptionImpl::dropped(const at::Tensor& x) const {
 }
 
 at::Tensor InceptionImpl::trunk(at::Tensor x, at::Tensor* auxiliary) {
-  if (options_.transform_input)
-    x = transformed(x);
   for (const auto& stage : stages_) {
     x = stage.forward(x);
     if (auxiliary && stage.feeds_auxiliary)

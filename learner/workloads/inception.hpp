@@ -12,10 +12,8 @@ namespace troupe::learner {
 
 struct InceptionOptions {
   std::int64_t classes = 1000;
-  bool auxiliary = true;        // the second head, used only in training
-  bool transform_input = false; // the pictures are normalised by ImageNet's means and deviations,
-                                // but the weights expect 0.5 and 0.5
-  double dropout = 0.5;         // before the last layer
+  bool auxiliary = true;                       // the second head, used only in training
+  double dropout = 0.5;                        // before the last layer
   std::optional<at::Generator> generator = {}; // for the initial weights; none: LibTorch's default
 };
 
