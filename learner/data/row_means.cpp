@@ -51,7 +51,7 @@ TensorMap sum_over_rows(const Dataset& dataset, int part, int parts, std::int64_
 Metrics mean_over_rows(ReplicaContext& context, const Dataset& dataset, std::int64_t most,
                        const MeasureRows& measure, const PrefetchOptions& prefetch) {
   const at::NoGradGuard guard;
-  const bool together = context.has_collectives();
+  const bool together = context.parameters_are_equal();
   const auto sums =
       sum_over_rows(dataset, together ? context.rank_in_sync_group() : 0,
                     together ? context.num_replicas_in_sync() : 1, most, measure, prefetch);

@@ -25,8 +25,8 @@ TensorMap sum_over_rows(const Dataset& dataset, int part, int parts, std::int64_
                         const MeasureRows& measure, const PrefetchOptions& prefetch = {});
 
 /// Returns means over all rows, each row once, on every replica that calls it. All replicas of a
-/// sync group must call it, and share the rows; replicas of asynchronous strategies each measure
-/// all rows.
+/// sync group must call it, and share the rows; replicas whose parameters differ each measure all
+/// rows (ReplicaContext::parameters_are_equal()).
 Metrics mean_over_rows(ReplicaContext& context, const Dataset& dataset, std::int64_t most,
                        const MeasureRows& measure, const PrefetchOptions& prefetch = {});
 

@@ -214,7 +214,9 @@ bool convert(torch::nn::Module& module, Communicator* communicator, const std::s
 }
 
 Communicator* group_of(ReplicaContext& context) {
-  return context.num_replicas_in_sync() > 1 ? context.communicator() : nullptr;
+  return context.parameters_are_equal() && context.num_replicas_in_sync() > 1
+             ? context.communicator()
+             : nullptr;
 }
 
 } // namespace
@@ -258,6 +260,14 @@ void GlobalBatchNormImpl::_check_input_dim(const at::Tensor& input) {
     throw std::invalid_argument("GlobalBatchNorm: the input is " + Nest(input).describe()
                                 + "; it must be [rows, " + std::to_string(options.num_features())
                                 + " channels, …]");
+}
+
+void agree_on_buffers(torch::nn::Module& module, ReplicaContext& context) {
+  if (group_of(context) == nullptr)
+    return;
+  const at::NoGradGuard guard;
+  for (auto& buffer : module.buffers())
+    context.broadcast_(buffer);
 }
 
 int convert_batch_norm(torch::nn::Module& module, ReplicaContext& context) {

@@ -55,6 +55,9 @@ public:
   int num_replicas_in_sync() const; // number contributing to an update
   /// Whether parameters differ between the replicas, so that a checkpoint needs those of each.
   bool own_parameters() const { return assignment_.own_parameters; }
+  /// Whether all replicas in sync have the same parameters between two steps. Only then can they
+  /// share one computation, such as an evaluation, by collectives.
+  bool parameters_are_equal() const { return has_collectives() && !own_parameters(); }
   std::uint64_t seed() const { return seed_; } // this replica's, derived from the run's seed
 
   /// device() returns the replica's first device, logical_device(i) any of them. A replica may

@@ -345,14 +345,11 @@ TensorMap NetworkClassifier::measure(const TensorMap& batch) {
 }
 
 void NetworkClassifier::agree_on_buffers(ReplicaContext& context) {
-  if (config_.global_batch_norm || !context.has_collectives()
-      || context.num_replicas_in_sync() == 1)
+  if (config_.global_batch_norm)
     return;
-  const at::NoGradGuard guard;
   for (auto* network : {network_.get(), average_.get()})
     if (network)
-      for (auto& buffer : network->module().buffers())
-        context.broadcast_(buffer);
+      learner::agree_on_buffers(network->module(), context);
 }
 
 } // namespace

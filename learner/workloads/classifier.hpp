@@ -93,7 +93,7 @@ public:
   /// called.
   virtual TensorMap describe(const at::Tensor& pictures) = 0;
   /// Without global_batch_norm, the replicas' running averages differ. This gives all replicas
-  /// those of replica 0, which are also in checkpoints.
+  /// those of replica 0, which are also in checkpoints, unless the parameters differ, too.
   virtual void agree_on_buffers(ReplicaContext& context) = 0;
 };
 
@@ -107,7 +107,8 @@ std::unique_ptr<Classifier> make_classifier(const ClassifierConfig& config,
 
 /// Returns means over all rows of the data set, each row once: "top1", "top5", "loss". A replica
 /// evaluates `batch` rows at a time. Every replica of the sync group must call it, and gets the
-/// same result. Throws std::invalid_argument unless make_classifier() made `replica`.
+/// same result, or that of its own model if the replicas' parameters differ. Throws
+/// std::invalid_argument unless make_classifier() made `replica`.
 Metrics evaluate_classifier(ReplicaContext& context, Replica& replica, const Dataset& dataset,
                             std::int64_t batch);
 

@@ -30,7 +30,7 @@ at::Tensor checked(const at::Tensor& rows, std::int64_t columns, const char* wha
 
 /// Sums the numbers of all replicas, on the replica's device.
 at::Tensor summed(ReplicaContext& context, const at::Tensor& mine) {
-  if (!context.has_collectives())
+  if (!context.parameters_are_equal())
     return mine;
   auto there = mine.to(context.device(), false, true);
   context.all_reduce_(there, ReduceOp::sum);
@@ -38,7 +38,7 @@ at::Tensor summed(ReplicaContext& context, const at::Tensor& mine) {
 }
 
 std::int64_t largest(ReplicaContext& context, std::int64_t mine) {
-  if (!context.has_collectives())
+  if (!context.parameters_are_equal())
     return mine;
   auto there = at::full({1}, mine, at::TensorOptions(at::kLong).device(context.device()));
   context.all_reduce_(there, ReduceOp::max);

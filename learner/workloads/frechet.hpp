@@ -16,8 +16,8 @@ public:
   void add(const at::Tensor& features);
 
   /// Combines the statistics of the replicas in sync. They must all call it once, each with
-  /// separate rows (or none); afterwards all have the statistics of all rows. Asynchronous replicas
-  /// (ReplicaContext::has_collectives()) keep their own.
+  /// separate rows (or none); afterwards all have the statistics of all rows. Replicas whose
+  /// parameters differ (ReplicaContext::parameters_are_equal()) keep their own.
   void reduce(ReplicaContext& context);
 
   std::int64_t rows() const { return rows_; }

@@ -15,11 +15,11 @@ namespace {
 constexpr std::int64_t kAtOnce = 50; // samples that share one random stream
 
 int rank_of(const ReplicaContext& context) {
-  return context.has_collectives() ? context.rank_in_sync_group() : 0;
+  return context.parameters_are_equal() ? context.rank_in_sync_group() : 0;
 }
 
 int parts_of(const ReplicaContext& context) {
-  return context.has_collectives() ? context.num_replicas_in_sync() : 1;
+  return context.parameters_are_equal() ? context.num_replicas_in_sync() : 1;
 }
 
 } // namespace

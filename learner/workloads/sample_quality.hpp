@@ -17,14 +17,15 @@ using DescribePictures = std::function<TensorMap(const at::Tensor& pictures)>;
 using SamplePictures = std::function<at::Tensor(const at::Tensor& labels, at::Generator generator)>;
 
 /// Returns statistics of all "picture"s in a data set, each once, `most` at a time. Every replica
-/// in sync must call it; they share the pictures. Asynchronous replicas each process all of them.
+/// in sync must call it; they share the pictures. Replicas whose parameters differ each process
+/// all of them.
 FeatureStatistics statistics_of(ReplicaContext& context, const Dataset& dataset, std::int64_t most,
                                 const DescribePictures& describe);
 
 /// Compares `count` samples, over all classes in turn, with real pictures: "frechet_distance",
-/// "class_score". The replicas in sync share the samples, and must all call it. The samples depend
-/// only on `seed`, not on the number of replicas. Throws std::invalid_argument for fewer than two
-/// samples.
+/// "class_score". The replicas in sync share the samples, and must all call it; those whose
+/// parameters differ each make all samples. The samples depend only on `seed`, not on the number of
+/// replicas. Throws std::invalid_argument for fewer than two samples.
 Metrics measure_samples(ReplicaContext& context, const SamplePictures& sample,
                         const DescribePictures& describe, const FeatureStatistics& real,
                         std::int64_t count, std::int64_t classes, std::uint64_t seed);

@@ -319,6 +319,10 @@ at::Tensor SnganReplica::sample(const at::Tensor& labels, at::Generator generato
 Metrics SnganReplica::evaluate(ReplicaContext& context) {
   if (!spec_.real || !spec_.describe)
     return {};
+  if (!config_.global_batch_norm)
+    for (auto generator : {generator_, average_})
+      if (generator)
+        agree_on_buffers(*generator, context);
   if (!real_)
     real_ = statistics_of(context, *spec_.real, kEvaluated, spec_.describe);
   return measure_samples(

@@ -200,6 +200,24 @@ TEST_CASE("Evaluation needs no other replica, and a single replica equals LibTor
   CHECK(outputs[1].defined());
 }
 
+TEST_CASE("Replicas whose parameters differ normalise without each other, and keep their buffers") {
+  const auto errors = on_ranks(Means::threads, 2, [](Communicator& communicator) {
+    ReplicaContext context(ReplicaAssignment{.replica_id = communicator.rank(),
+                                             .num_replicas = 2,
+                                             .communicator = &communicator,
+                                             .own_parameters = true});
+    torch::nn::BatchNorm2d norm(kChannels);
+    convert_batch_norm(*norm, context);
+    if (is_global_batch_norm(norm->weight))
+      throw std::runtime_error("the norm waits for the other replica");
+    norm->running_mean.fill_(context.replica_id());
+    agree_on_buffers(*norm, context);
+    if (norm->running_mean[0].item<int>() != context.replica_id())
+      throw std::runtime_error("the buffers are those of the other replica");
+  });
+  CHECK(errors == std::vector<std::string>(2));
+}
+
 TEST_CASE("Moving a module undoes its conversion, and an unrecognisable batch norm is refused") {
   const auto errors = on_ranks(Means::threads, 2, [](Communicator& communicator) {
     ReplicaContext context(&communicator);
