@@ -1,9 +1,10 @@
 #include "learner/device/checked_copy.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
-#include <ATen/ops/isfinite.h>
+#include "learner/nn/kernels/ops.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -20,20 +21,19 @@ bool copy_elements(const T* from, T* to, std::int64_t count) {
     for (std::int64_t i = begin; i < end; ++i) {
       const auto bits = std::bit_cast<Bits>(from[i]);
       worst |= static_cast<Bits>((bits & exponent) == exponent);
-      if (to)
-        to[i] = from[i];
+      to[i] = from[i];
     }
     finite = finite && worst == 0;
   }
   return finite;
 }
 
-bool visit(const at::Tensor& from, at::Tensor* to) {
+bool copy_plain(const at::Tensor& from, at::Tensor& to) {
   if (from.scalar_type() == at::kFloat)
     return copy_elements<float, std::uint32_t, 0x7f800000U>(
-        from.const_data_ptr<float>(), to ? to->mutable_data_ptr<float>() : nullptr, from.numel());
+        from.const_data_ptr<float>(), to.mutable_data_ptr<float>(), from.numel());
   return copy_elements<double, std::uint64_t, 0x7ff0000000000000ULL>(
-      from.const_data_ptr<double>(), to ? to->mutable_data_ptr<double>() : nullptr, from.numel());
+      from.const_data_ptr<double>(), to.mutable_data_ptr<double>(), from.numel());
 }
 
 bool is_plain(const at::Tensor& tensor) {
@@ -46,15 +46,9 @@ bool is_plain(const at::Tensor& tensor) {
 bool checked_copy(const at::Tensor& from, at::Tensor& to) {
   if (is_plain(from) && is_plain(to) && from.scalar_type() == to.scalar_type()
       && from.sizes() == to.sizes() && from.strides() == to.strides())
-    return visit(from, &to);
+    return copy_plain(from, to);
   to.copy_(from.is_sparse() ? from.to_dense() : from);
-  return is_finite(to);
-}
-
-bool is_finite(const at::Tensor& tensor) {
-  if (is_plain(tensor))
-    return visit(tensor, nullptr);
-  return !tensor.is_cpu() || at::isfinite(tensor).all().item<bool>();
+  return all_finite(to, FiniteCheck::on_cpu);
 }
 
 } // namespace troupe::learner

@@ -11,6 +11,7 @@
 #include "collectives/communicator.hpp"
 #include "learner/device/checked_copy.hpp"
 #include "learner/gradients/gradient_bucket.hpp"
+#include "learner/nn/kernels/ops.hpp"
 
 namespace troupe::learner {
 
@@ -86,7 +87,8 @@ void GradientBuckets::take_in(std::size_t parameter) {
   auto& bucket = buckets_[index];
   auto& gradient = parameters_[parameter].mutable_grad();
   auto& view = bucket.memory.views[member];
-  bucket.finite[member] = is_view(gradient, view) ? is_finite(view) : checked_copy(gradient, view);
+  bucket.finite[member] = is_view(gradient, view) ? all_finite(view, FiniteCheck::on_cpu)
+                                                  : checked_copy(gradient, view);
   gradient = view;
 }
 

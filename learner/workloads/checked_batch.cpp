@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "collectives/nest/nest.hpp"
-#include "learner/device/checked_copy.hpp"
+#include "learner/nn/kernels/ops.hpp"
 
 namespace troupe::learner {
 
@@ -27,7 +27,7 @@ void check_rows(const at::Tensor& input, const std::string& name,
     throw std::invalid_argument("batch tensor \"" + name + "\" is " + Nest(input).describe()
                                 + "; it must be float32" + (pictures ? " or uint8" : "")
                                 + " [rows] + " + c10::str(at::IntArrayRef(shape)));
-  if (type != at::kByte && !is_finite(input))
+  if (!all_finite(input))
     throw std::runtime_error("NaN or infinity in batch tensor \"" + name + "\" at " + when
                              + ": it came from the data set");
 }

@@ -15,7 +15,7 @@ const at::Tensor& tensor_of(const TensorMap& batch, const std::string& name);
 
 /// Checks for float32 or float64 [rows] + shape; with three dimensions (pictures), uint8 is also
 /// accepted. Throws std::invalid_argument for other shapes and types, and std::runtime_error for
-/// NaN and infinity.
+/// NaN and infinity, on every device.
 void check_rows(const at::Tensor& input, const std::string& name,
                 const std::vector<std::int64_t>& shape, const std::string& when);
 

@@ -378,10 +378,10 @@ void average_into(at::Tensor& target, const at::Tensor& source, double weight) {
     target.lerp_(source, weight);
 }
 
-bool all_finite(const at::Tensor& tensor) {
-  if (!tensor.is_floating_point())
+bool all_finite(const at::Tensor& tensor, FiniteCheck check) {
+  if (!tensor.is_floating_point() || (check == FiniteCheck::on_cpu && !tensor.is_cpu()))
     return true;
-  if (uses_kernels(tensor) && tensor.is_contiguous())
+  if (uses_kernels(tensor) && tensor.is_non_overlapping_and_dense())
     return kernel_table().all_finite(data(tensor), tensor.numel());
   return at::isfinite(tensor).all().item<bool>();
 }

@@ -119,6 +119,11 @@ NormSums zeroed(at::Tensor& gain, at::Tensor& shift, at::Tensor& bias);
 at::Tensor tanh_of(const at::Tensor& x); // x must be dense
 /// target += weight * (source - target), both flat.
 void average_into(at::Tensor& target, const at::Tensor& source, double weight);
-bool all_finite(const at::Tensor& tensor);
+
+/// Which tensors all_finite() reads. `on_cpu` takes those on other devices for finite, because it
+/// would have to wait for them.
+enum class FiniteCheck : std::uint8_t { everywhere, on_cpu };
+/// Whether all elements are finite; whole numbers are.
+bool all_finite(const at::Tensor& tensor, FiniteCheck check = FiniteCheck::everywhere);
 
 } // namespace troupe::learner

@@ -95,6 +95,18 @@ TEST_CASE("Classifier updates on a GPU, eager and as a graph, give the results o
   }
 }
 
+TEST_CASE("NaN in a batch that is on the GPU already is refused before a weight changes") {
+  if (no_gpu())
+    return;
+  auto config = config_of("mlp");
+  config.precision = "float32";
+  Alone alone(config, spec_of(false), 1, UpdateCapture::where_it_pays, kGpu);
+  auto rows = features(kBatch, 1);
+  rows.at("features")[2][1] = NAN;
+  rows.at("features") = rows.at("features").to(kGpu);
+  CHECK(has(error_of([&] { alone.step(rows); }), "NaN or infinity in batch tensor \"features\""));
+}
+
 TEST_CASE("A replayed update with a gradient that is not finite names it and changes no weight") {
   if (no_gpu())
     return;
