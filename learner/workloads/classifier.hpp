@@ -46,8 +46,9 @@ struct ClassifierConfig {
   double decay_epochs = 2; // … every so many epochs
 
   double average_decay = 0; // exponential average of weights, used for evaluation: 0.9999; 0: off
-  std::string precision = "auto"; // "float32", "bfloat16", "auto" (bfloat16 for convolutions if the
-                                  // device supports it natively); "float64" for tests
+  std::string precision = "auto"; // "float32", "bfloat16", "auto" (bfloat16 for convolutions if
+                                  // measured to be faster, so it may differ between hosts and
+                                  // after a resumption); "float64" for tests
   bool channels_last = true;
   bool global_batch_norm = true; // over all replicas; off: each replica over its own rows
 };

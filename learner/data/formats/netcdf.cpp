@@ -37,7 +37,7 @@ std::optional<at::ScalarType> type_of(nc_type type) {
   }
 }
 
-/// The value of elements that nobody has written, unless the variable has a _FillValue. Bytes have
+/// The value of elements that were never written, unless the variable has a _FillValue. Bytes have
 /// none, because each of their values may be a number.
 std::optional<double> default_fill(nc_type type) {
   switch (type) {
