@@ -1,6 +1,6 @@
 #include "experiments/config/plan_workload.hpp"
 
-#include <doctest/doctest.h>
+#include "tests/doctest_torch.hpp"
 
 #include <filesystem>
 #include <fstream>
