@@ -20,7 +20,7 @@ bool out_of_time(const RunConfig& config, const Progress& now) {
 RunSchedule::RunSchedule(const RunConfig& config, const wire::RunState& before, bool begun)
     : config_(config),
       before_(before),
-      asynchronous_(config.learner.replicas > 1 && !step_together(config)),
+      asynchronous_(step_alone(config)),
       environments_(config.actors.environment),
       begun_(begun),
       updates_(before.updates()),

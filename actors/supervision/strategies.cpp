@@ -94,6 +94,10 @@ bool has_strategy(const RunConfig& config) {
   return config.learner.replicas > 1 || has_servers(config);
 }
 
+bool step_alone(const RunConfig& config) {
+  return config.learner.replicas > 1 && parsed(config).kind == StrategyKind::parameter_server;
+}
+
 bool step_together(const RunConfig& config) {
   const auto kind = parsed(config).kind;
   return config.learner.replicas > 1 && kind != StrategyKind::parameter_server

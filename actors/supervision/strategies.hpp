@@ -31,6 +31,10 @@ bool has_strategy(const RunConfig& config);
 /// batch.
 std::int64_t rows_per_replica(const RunConfig& config);
 
+/// Whether no learner ever waits for another one. With backup workers, learners wait for enough
+/// gradients, although none of them is needed.
+bool step_alone(const RunConfig& config);
+
 /// Whether learners wait for each other, so that all restart when one dies.
 bool step_together(const RunConfig& config);
 

@@ -342,17 +342,18 @@ TEST_CASE(
   now.inserts = 200;
   now.updates = 10;
   now.most_updates = 500;
-  for (const char* strategy : {"parameter_server", "backup_workers backup_workers=1"}) {
+  config.learner.strategy = "parameter_server";
+  RunSchedule alone(config, {});
+  CHECK(alone.extend_updates(now) == 502);
+  CHECK(alone.updates_before_pause(now) == 0);
+  // With backup workers, a learner that is ahead may wait for a gradient of the others.
+  for (const char* strategy : {"multi_worker", "backup_workers backup_workers=1"}) {
     CAPTURE(strategy);
     config.learner.strategy = strategy;
-    RunSchedule schedule(config, {});
-    CHECK(schedule.extend_updates(now) == 502);
-    CHECK(schedule.updates_before_pause(now) == 0);
+    RunSchedule together(config, {});
+    CHECK(together.extend_updates(now) == 12);
+    CHECK(together.updates_before_pause(now) == kAllGranted);
   }
-  config.learner.strategy = "multi_worker";
-  RunSchedule together(config, {});
-  CHECK(together.extend_updates(now) == 12);
-  CHECK(together.updates_before_pause(now) == kAllGranted);
 }
 
 TEST_CASE("On data, replicas that do not wait for each other all reach an evaluation and the end") {
