@@ -49,7 +49,7 @@ double difference(const at::Tensor& ours, const at::Tensor& theirs) {
   return ((ours - theirs).abs().max() / theirs.abs().max()).item<double>();
 }
 
-at::Tensor pictures(std::int64_t rows, std::int64_t pixels, std::uint64_t seed) {
+at::Tensor some_pictures(std::int64_t rows, std::int64_t pixels, std::uint64_t seed) {
   torch::manual_seed(seed);
   return torch::randn({rows, 3, pixels, pixels});
 }
@@ -78,14 +78,14 @@ TEST_CASE("Inception-v3 has torchvision's number of parameters and names") {
 TEST_CASE("The auxiliary head exists only in training, and dropout depends on the seed") {
   Inception network(InceptionOptions{.classes = 7});
   network->eval();
-  const auto small = pictures(1, kInceptionPixels, 1);
+  const auto small = some_pictures(1, kInceptionPixels, 1);
   const auto evaluated = network->forward(small);
   CHECK(evaluated.logits.sizes() == at::IntArrayRef({1, 7}));
   CHECK_FALSE(evaluated.auxiliary.defined());
   CHECK(torch::equal(network->head(network->features(small)), evaluated.logits));
   network->train();
   const at::NoGradGuard guard;
-  const auto x = pictures(2, kInceptionAuxiliaryPixels, 2);
+  const auto x = some_pictures(2, kInceptionAuxiliaryPixels, 2);
   const auto seeded = [&](std::uint64_t seed) {
     network->seed_dropout(seed);
     return network->forward(x);
