@@ -53,6 +53,7 @@ bool Evaluations::begin(const Progress& progress) {
   if (!actors_.is_up(kPlaying))
     return false;
   const int episodes = context_.config.evaluation.episodes;
+  begun_ = progress;
   running_ = actors_.request<ProtoBytes>(
       actors_.at(kPlaying), episodes * kRequestDeadline,
       [this, progress](const ProtoBytes& encoded, const caf::error& error) {
@@ -60,9 +61,10 @@ bool Evaluations::begin(const Progress& progress) {
         if (!error)
           return add_played(encoded, progress);
         if (error == caf::sec::request_receiver_down)
-          return; // it has died, but may succeed in another evaluator
+          return lost(); // it may succeed in another evaluator
         context_.log("warning", "the evaluation after " + std::to_string(progress.updates)
                                     + " updates has no result: " + explain(context_.system, error));
+        lost_ = false;
         on_end_(progress);
       },
       evaluate_atom_v, question(episodes, 0));
@@ -73,7 +75,19 @@ void Evaluations::cancel() {
   if (!running_)
     return;
   running_.reset();
-  context_.log("info", "the evaluation that its evaluator has not finished is due again");
+  lost();
+}
+
+/// It may be the evaluation that ends its evaluators, so a second one has the last try.
+void Evaluations::lost() {
+  lost_ = !lost_;
+  if (lost_) {
+    context_.log("info", "the evaluation that its evaluator has not finished is due again");
+    return;
+  }
+  context_.log("warning", "the evaluation after " + std::to_string(begun_.updates)
+                              + " updates has no result: two evaluators were lost during it");
+  on_end_(begun_);
 }
 
 /// First compares the critic with the returns, if there is something to compare.
@@ -97,6 +111,7 @@ void Evaluations::add_played(const ProtoBytes& encoded, const Progress& begun) {
 
 void Evaluations::end(Evaluated result, const Progress& begun) {
   add(std::move(result));
+  lost_ = false;
   on_end_(begun);
 }
 

@@ -14,7 +14,7 @@ namespace troupe::actors {
 class Evaluations {
 public:
   /// Calls `on_end` with the progress at the beginning of an evaluation by begin() once it has a
-  /// result or cannot have one. One that ends with its evaluator may begin again.
+  /// result or cannot have one. One that ends with its evaluator may begin again, once.
   Evaluations(const RunContext& context, RunActors& actors,
               std::function<void(const Progress& begun)> on_end)
       : context_(context), actors_(actors), on_end_(std::move(on_end)) {}
@@ -36,6 +36,7 @@ public:
   Evaluated evaluate_learners(const Progress& progress, bool final);
 
 private:
+  void lost();
   void add_played(const ProtoBytes& encoded, const Progress& begun);
   void end(Evaluated result, const Progress& begun);
   ProtoBytes question(int episodes, std::uint64_t minimum_version) const;
@@ -44,6 +45,8 @@ private:
   RunActors& actors_;
   std::function<void(const Progress& begun)> on_end_;
   std::optional<PendingRequest> running_;
+  Progress begun_;    // at the beginning of the last evaluation by begin()
+  bool lost_ = false; // the last evaluator was lost during it
   std::deque<Evaluated> results_;
 };
 

@@ -22,7 +22,8 @@ Head::Head(const RunContext& context)
       progress_(monitor_.progress()),
       actors_(
           context,
-          {.updated = [this](const UpdatePtr& update) { on_update(update); },
+          {.updated = [this](const UpdatePtr& update,
+                             std::int64_t refused) { on_update(update, refused); },
            .lost =
                [this](const ActorKey& key, const std::string& what) {
                  monitor_.note_failure(what);
@@ -301,13 +302,13 @@ void Head::refresh() {
   actors_.ask<UpdatePtr>(actors_.metrics(), kRequestDeadline, "asking for counters", report_atom_v);
 }
 
-void Head::on_update(const UpdatePtr& update) {
+void Head::on_update(const UpdatePtr& update, std::int64_t refused) {
   companion_.add(*update);
   if (update->record) {
     metrics_record_ = update->record;
     write_record();
   }
-  if (monitor_.take(*update, actors_, checkpoints_.report_copies(), schedule_.training()))
+  if (monitor_.take(*update, refused, checkpoints_.report_copies(), schedule_.training()))
     context_.log("warning", monitor_.standstill(*update, actors_.asking(), lifecycle_.returning()));
   if (!actors_.control())
     return;

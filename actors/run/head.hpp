@@ -62,7 +62,7 @@ private:
   void maybe_checkpoint();
   wire::RunState state_now();
   void refresh();
-  void on_update(const UpdatePtr& update);
+  void on_update(const UpdatePtr& update, std::int64_t refused);
   void tell_control();
 
   const RunContext& context_;
@@ -78,8 +78,9 @@ private:
   OperatorRequests requests_;
   Companion companion_;
   bool started_ = false, ending_ = false;
-  bool hopeful_ = false; // an evaluation has reached the goal, which is not confirmed yet
-  bool held_ = false;    // an operator has paused the run
+  bool hopeful_ = false;  // an evaluation has reached the goal, which is not confirmed yet
+  int confirmations_ = 0; // begun to confirm it
+  bool held_ = false;     // an operator has paused the run
   std::int32_t took_over_ = 0, had_processes_ = 0;            // processes of the previous head
   std::shared_ptr<const wire::MetricsRecord> metrics_record_; // the newest
   std::string record_problem_;                                // problem of the last write_record()

@@ -18,7 +18,7 @@ double ProgressMonitor::still_seconds() const {
   return elapsed_since(still_since_);
 }
 
-bool ProgressMonitor::take(const Update& update, const RunActors& actors,
+bool ProgressMonitor::take(const Update& update, std::int64_t refused_connections,
                            std::int64_t failed_copies, bool training) {
   if (update.number > newest_) { // an update in the mailbox may be older than an answer
     newest_ = update.number;
@@ -27,7 +27,7 @@ bool ProgressMonitor::take(const Update& update, const RunActors& actors,
   }
   progress_.failed_copies = failed_copies;
   progress_.taken_over = taken_over_;
-  actors.write(progress_);
+  progress_.refused_connections = refused_connections;
   for (const std::string& warning : update.warnings)
     context_.log("warning", warning);
   if (context_.callbacks.episode)

@@ -22,7 +22,7 @@ public:
   double still_seconds() const; // time since the last progress
 
   /// Calls the owner's callbacks. Returns true when a warning about a stall is due.
-  bool take(const Update& update, const RunActors& actors, std::int64_t failed_copies,
+  bool take(const Update& update, std::int64_t refused_connections, std::int64_t failed_copies,
             bool training);
   void note_taken_over(std::int64_t processes) { taken_over_ = processes; } // in all progress
   std::int64_t taken_over() const { return taken_over_; }

@@ -213,35 +213,38 @@ void RunActors::on_lost(const ActorKey& key, const std::string& reason, bool may
 void RunActors::take_messages(std::chrono::milliseconds at_most) {
   bool more = true;
   while (more) {
-    self_->receive([&](update_atom, const UpdatePtr& update) { events_.updated(update); },
-                   [&](started_atom, std::uint8_t role, std::int32_t index, const caf::actor& who,
-                       const std::string& endpoint, std::int32_t process) {
-                     const ActorKey key{static_cast<Role>(role), index};
-                     up_[key] = who;
-                     places_[key] = {endpoint, process};
-                   },
-                   [&](lost_atom, std::uint8_t role, std::int32_t index, const std::string& reason,
-                       bool may_restart) {
-                     on_lost({static_cast<Role>(role), index}, reason, may_restart);
-                   },
-                   [&](node_atom, const std::string& name, const std::string& why) {
-                     context_.log("warning", "node " + name + " " + why);
-                   },
-                   [&](refused_atom, const std::string& who) {
-                     context_.log("warning", "refused a stranger: " + who);
-                   },
-                   [&](answer_atom, std::uint64_t question) {
-                     const auto answered = answered_.extract(question);
-                     if (const auto handler = answered ? answered.mapped().lock() : nullptr)
-                       (*handler)();
-                   },
-                   [&](stop_atom) {
-                     if (!std::exchange(stop_requested_, true))
-                       context_.log("info", "stopping after a checkpoint, as requested");
-                   },
-                   [&](control_atom, std::uint64_t number, const ProtoBytes& request,
-                       const ProtoBytes& order) { events_.requested(number, request, order); },
-                   caf::after(at_most) >> [&] { more = false; });
+    self_->receive(
+        [&](update_atom, const UpdatePtr& update) {
+          events_.updated(update, remoting_ ? remoting_->strangers() : 0);
+        },
+        [&](started_atom, std::uint8_t role, std::int32_t index, const caf::actor& who,
+            const std::string& endpoint, std::int32_t process) {
+          const ActorKey key{static_cast<Role>(role), index};
+          up_[key] = who;
+          places_[key] = {endpoint, process};
+        },
+        [&](lost_atom, std::uint8_t role, std::int32_t index, const std::string& reason,
+            bool may_restart) {
+          on_lost({static_cast<Role>(role), index}, reason, may_restart);
+        },
+        [&](node_atom, const std::string& name, const std::string& why) {
+          context_.log("warning", "node " + name + " " + why);
+        },
+        [&](refused_atom, const std::string& who) {
+          context_.log("warning", "refused a stranger: " + who);
+        },
+        [&](answer_atom, std::uint64_t question) {
+          const auto answered = answered_.extract(question);
+          if (const auto handler = answered ? answered.mapped().lock() : nullptr)
+            (*handler)();
+        },
+        [&](stop_atom) {
+          if (!std::exchange(stop_requested_, true))
+            context_.log("info", "stopping after a checkpoint, as requested");
+        },
+        [&](control_atom, std::uint64_t number, const ProtoBytes& request,
+            const ProtoBytes& order) { events_.requested(number, request, order); },
+        caf::after(at_most) >> [&] { more = false; });
     at_most = std::chrono::milliseconds(0);
   }
   if (!first_cause_.empty())
@@ -267,10 +270,6 @@ void RunActors::fail(const std::string& what, const caf::error& problem) {
   if (!lost_.empty())
     throw ActorLost();
   throw RunFailed(what + ": " + explain(context_.system, problem));
-}
-
-void RunActors::write(Progress& progress) const {
-  progress.refused_connections = remoting_ ? remoting_->strangers() : 0;
 }
 
 void RunActors::write(wire::RunState& state) const {

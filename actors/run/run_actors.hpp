@@ -84,7 +84,8 @@ class RunActors {
 public:
   /// Handlers of messages other than answers, called within take_messages().
   struct Events {
-    std::function<void(const UpdatePtr&)> updated = {};
+    // with the number of connections that the head's port has refused
+    std::function<void(const UpdatePtr&, std::int64_t refused)> updated = {};
     std::function<void(const ActorKey&, const std::string& what)> lost = {}; // will be restarted
     std::function<void(std::uint64_t number, const ProtoBytes& request, const ProtoBytes& order)>
         requested = {};                  // by the run's operators
@@ -161,7 +162,6 @@ public:
   /// For the next head: writes which processes exist and where they look for it.
   void write(wire::HeadRecord& record, int environment_actors) const;
   void write(wire::RunState& state) const;
-  void write(Progress& progress) const; // what was counted at the head's port
 
 private:
   bool asks_evaluator(const std::vector<caf::actor>& asked) const;

@@ -4,6 +4,10 @@
 
 namespace troupe::actors {
 
+namespace {
+constexpr int kConfirmations = 2; // of a reached goal, if evaluators are lost
+} // namespace
+
 void Head::train_free() {
   bool reached = false;
   while (!time_to_stop() && !reached)
@@ -112,6 +116,12 @@ bool Head::reached_goal() {
   }
   if (!hopeful_)
     return false;
+  if (confirmations_++ == kConfirmations) { // it may be what ends its evaluators
+    context_.log("warning", "stop.evaluation_return is not confirmed: two evaluators were lost");
+    hopeful_ = false;
+    confirmations_ = 0;
+    return false;
+  }
   Evaluated sure;
   const auto confirm = [&] {
     // Not schedule_.updates(): for a pause a learner stops before it has made all of them.
@@ -126,6 +136,7 @@ bool Head::reached_goal() {
     confirm();
   }
   hopeful_ = false; // a death before this leaves it to be confirmed
+  confirmations_ = 0;
   if (mean(sure.returns) >= goal) {
     if (config_.in_rounds())
       end_training();

@@ -31,8 +31,8 @@ bool has_strategy(const RunConfig& config);
 /// batch.
 std::int64_t rows_per_replica(const RunConfig& config);
 
-/// Whether no learner ever waits for another one. With backup workers, learners wait for enough
-/// gradients, although none of them is needed.
+/// Whether learners make updates without each other's gradients (parameter_server). With max_lead,
+/// one that is far ahead waits for the others that take part, but not for learners that pause.
 bool step_alone(const RunConfig& config);
 
 /// Whether learners wait for each other, so that all restart when one dies.

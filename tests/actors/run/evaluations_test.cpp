@@ -93,5 +93,20 @@ TEST_CASE_FIXTURE(EvaluationsFixture, "An evaluation has not ended if its evalua
   CHECK(ended.empty());
 }
 
+TEST_CASE_FIXTURE(EvaluationsFixture, "An evaluation during which two evaluators were lost has "
+                                      "ended") {
+  begin_with(system.spawn(plays_for_ever));
+  evaluations.cancel();
+  CHECK(ended.empty());
+  CHECK(evaluations.begin(progress));
+  evaluations.cancel();
+  CHECK(ended == std::vector<std::int64_t>{900});
+  REQUIRE(logged.size() == 2);
+  CHECK(has(logged[1], "two evaluators were lost"));
+  CHECK(evaluations.begin(progress)); // the next one may be repeated again
+  evaluations.cancel();
+  CHECK(ended.size() == 1);
+}
+
 } // namespace
 } // namespace troupe::actors

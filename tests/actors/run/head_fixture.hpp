@@ -45,7 +45,7 @@ struct HeadFixture {
   std::function<void()> on_update; // called ten times a second once the services have started
   RunActors actors{context,
                    {.updated =
-                        [this](const UpdatePtr&) {
+                        [this](const UpdatePtr&, std::int64_t) {
                           if (on_update)
                             on_update();
                         },
