@@ -208,9 +208,9 @@ wire::Manifest read_manifest(const fs::path& checkpoint) {
                              + " is not a complete checkpoint");
   const bool unsealed = manifest.self_checksum().empty();
   if (manifest.version() != (unsealed ? kWithoutSeal : kVersion))
-    throw std::runtime_error(path.string() + " has version " + std::to_string(manifest.version())
-                             + (unsealed ? " and no checksum of its own" : "")
-                             + ", but this program reads " + std::to_string(kVersion));
+    throw OtherVersion(path.string() + " has version " + std::to_string(manifest.version())
+                       + (unsealed ? " and no checksum of its own" : "")
+                       + ", but this program reads " + std::to_string(kVersion));
   try {
     check_counters(manifest.state());
   } catch (const std::invalid_argument& problem) {

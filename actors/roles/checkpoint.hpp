@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,11 @@ wire::Manifest read_manifest(const std::filesystem::path& checkpoint);
 /// Reads and verifies every byte of a checkpoint. Throws std::runtime_error naming the file and the
 /// damage.
 void verify_checkpoint(const std::filesystem::path& checkpoint);
+
+/// Thrown for a manifest of another version of the program, which is not damaged.
+struct OtherVersion : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 /// Removes what a killed process or a failed checkpoint left in a run's folder of checkpoints. Only
 /// the holder of the run's lock may call it.

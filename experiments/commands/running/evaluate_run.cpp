@@ -99,11 +99,12 @@ std::vector<float> policy_parameters(const actors::RunConfig& config,
                                      const replay::TransitionSpec& transitions,
                                      const std::filesystem::path& checkpoint) {
   const auto parameters = learner::read_safetensors(checkpoint / "learner.safetensors");
-  const auto optimizer = learner::read_safetensors(checkpoint / "optimizer.safetensors");
+  auto optimizer = learner::read_safetensors(checkpoint / "optimizer.safetensors");
   learner::prepare_compute_thread(1); // more threads would only wait for each other
   learner::ReplicaContext context(nullptr, config.seed);
   const auto replica = config.agent->make_replica(transitions);
   replica->build(context);
+  context.load_rule_state(optimizer.tensors, 0); // the replica does not know what a rule saves
   replica->load(parameters.tensors, optimizer.tensors);
   const at::Tensor flat = replica->policy_parameters().to(at::kCPU, at::kFloat).contiguous();
   return {flat.const_data_ptr<float>(), flat.const_data_ptr<float>() + flat.numel()};

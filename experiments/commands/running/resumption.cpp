@@ -60,10 +60,23 @@ namespace {
 
 fs::path sound_checkpoint(const fs::path& run, const actors::RunConfig& config) {
   clear_remains(run / "checkpoints");
-  const CheckpointFolder found =
-      find_sound_checkpoint(run, verify_checkpoint, [](const std::string& what) {
-        std::fprintf(stderr, "troupe: %s; continuing from the one before it\n", what.c_str());
-      });
+  std::string other_version;
+  const auto verify = [&](const fs::path& checkpoint) {
+    try {
+      actors::verify_checkpoint(checkpoint);
+    } catch (const actors::OtherVersion& e) {
+      other_version = e.what();
+      throw;
+    }
+  };
+  const CheckpointFolder found = find_sound_checkpoint(run, verify, [](const std::string& what) {
+    std::fprintf(stderr, "troupe: %s; continuing from the one before it\n", what.c_str());
+  });
+  if (!other_version.empty()) {
+    throw std::runtime_error(other_version
+                             + "; resume with the program that wrote it, or move the checkpoint "
+                               "away to continue from an older one");
+  }
   check_with_checkpoint(config, found.path);
   for (const CheckpointFolder& one : complete_checkpoints(run)) {
     if (one.updates > found.updates) { // damaged

@@ -47,6 +47,19 @@ TEST_CASE(
   CHECK(has(bad.last_line, "has no complete checkpoint 1; there are "));
 }
 
+TEST_CASE("The policy of a run with local SGD, whose checkpoints say more, can be evaluated") {
+  const SmallRun place;
+  Program program(train_small({"--json", "--set", "learner.replicas=2", "--set",
+                               "learner.strategy=local_sgd local_steps=8"}),
+                  place.folder.path());
+  const int exit_code = program.wait();
+  CAPTURE(program.output());
+  REQUIRE(exit_code == 0);
+  const Outcome played = run_troupe({"evaluate", place.only_run().string(), "--episodes", "2"});
+  CAPTURE(played.output);
+  CHECK(played.exit_code == 0);
+}
+
 TEST_CASE("A first signal stops a run with a checkpoint and exit code 0, and resume continues it") {
   const SmallRun place;
   Program program(train_small({"--set", "stop.environment_steps=100000000"}), place.folder.path());
