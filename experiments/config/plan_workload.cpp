@@ -75,10 +75,8 @@ SharedDataset open_validation(const Data& in, const DescribedDataset& training) 
   const auto info = training.info();
   options.classes = info.classes;
   options.names = info.names;
-  if (!info.features.empty()) { // the columns of training, in its order
-    options.columns = info.features;
-    options.label = info.label;
-  }
+  options.features_like = info.features; // the columns of training, in its order
+  options.label_like = info.label;
   return open_stored_dataset(options, in.validation().empty() ? "data.path" : "data.validation",
                              cache_options(in));
 }

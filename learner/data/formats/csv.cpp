@@ -65,12 +65,12 @@ bool is_number(const std::string& field) {
   return number_in<double>(field).has_value();
 }
 
-/// A label that is a whole number, written as "2" or "2.0".
+/// A label that is a whole number; with a fraction, as in "2.0", only if it can be a class.
 std::optional<std::int64_t> whole_in(const std::string& field) {
   if (const auto whole = number_in<std::int64_t>(field))
     return whole;
   const auto number = number_in<double>(field);
-  return number && is_whole(*number) ? std::optional(static_cast<std::int64_t>(*number))
+  return number && is_class(*number) ? std::optional(static_cast<std::int64_t>(*number))
                                      : std::nullopt;
 }
 
@@ -147,11 +147,14 @@ private:
     width_ = fields.size();
     if (names)
       names_ = fields;
-    label_ = options_.label.empty() ? default_label() : column(options_.label, where);
-    if (options_.columns.empty())
+    const bool like = names && !options_.features_like.empty();
+    const std::string& label = like ? options_.label_like : options_.label;
+    const auto& columns = like ? options_.features_like : options_.columns;
+    label_ = label.empty() ? default_label() : column(label, where);
+    if (columns.empty())
       for (std::size_t i = 0; i < width_; ++i)
         columns_.push_back(i);
-    for (const auto& name : options_.columns)
+    for (const auto& name : columns)
       columns_.push_back(column(name, where));
     std::erase(columns_, label_);
     if (columns_.empty())

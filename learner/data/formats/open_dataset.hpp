@@ -20,12 +20,16 @@ struct DatasetOptions {
   std::string label{}; // the label's column, by name or (CSV) number from 0; empty: "label", CSV:
                        // the last. For CIFAR-100: "fine" or "coarse"
   std::vector<std::string> columns{}; // for tables; empty: all
-  std::string header = "auto";        // for CSV: "yes", "no"; auto: if the first row has no number
-  std::int64_t classes = 0;           // labels must be below this; 0: determined from the data
-  std::vector<std::string> names{};   // expected class names, in order, for data with named
-                                      // classes: those of the training data; empty: any
-  TransformOptions transform{};       // for pictures
-  std::uint64_t seed = 1;             // of any randomness in the data set
+  // For CSV with a header, the names of the columns and of the label of the data it goes with: they
+  // are taken in this order. Other data goes by `columns` and `label`.
+  std::vector<std::string> features_like{};
+  std::string label_like{};
+  std::string header = "auto";      // for CSV: "yes", "no"; auto: if the first row has no number
+  std::int64_t classes = 0;         // labels must be below this; 0: determined from the data
+  std::vector<std::string> names{}; // expected class names, in order, for data with named
+                                    // classes: those of the training data; empty: any
+  TransformOptions transform{};     // for pictures
+  std::uint64_t seed = 1;           // of any randomness in the data set
   double tolerate = 0; // fraction of rows that may be bad; the next good row replaces each
   TellBadRow tell{};   // called for each bad row
 };

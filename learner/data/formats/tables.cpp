@@ -101,12 +101,12 @@ private:
   std::vector<std::int64_t> instead_; // the row to use for each row; empty if all are good
 };
 
-bool all_whole(const at::Tensor& label) {
+bool all_classes(const at::Tensor& label) {
   if (!label.is_floating_point())
     return true;
   const auto wide = label.to(at::kDouble).contiguous();
   const auto* first = wide.const_data_ptr<double>();
-  return std::all_of(first, first + wide.numel(), is_whole);
+  return std::all_of(first, first + wide.numel(), is_class);
 }
 
 /// Returns the label with whole numbers from 0. Other values are added to `bad` and become 0.
@@ -131,8 +131,8 @@ at::Tensor checked_label(const at::Tensor& given, std::int64_t classes, BadList&
 
 } // namespace
 
-bool is_whole(double label) {
-  return std::trunc(label) == label && std::abs(label) <= 0x1p53;
+bool is_class(double label) {
+  return std::trunc(label) == label && label >= 0 && label < static_cast<double>(kMostClasses);
 }
 
 std::unique_ptr<DescribedDataset> make_table(std::unique_ptr<Dataset> columns, at::Tensor label,
@@ -142,7 +142,7 @@ std::unique_ptr<DescribedDataset> make_table(std::unique_ptr<Dataset> columns, a
   if (info.rows < 1)
     throw DataError(source + ": has no rows");
   if (label.defined()) {
-    if (all_whole(label)) {
+    if (all_classes(label)) {
       const auto classes = options.classes > 0 ? options.classes : info.classes;
       label = checked_label(label, classes, bad, source);
       info.classes = classes > 0 ? classes : label.max().item<std::int64_t>() + 1;

@@ -22,8 +22,9 @@ std::unique_ptr<DescribedDataset> open_netcdf(const DatasetOptions& options);
 /// The bad rows of a table: row number and message.
 using BadList = std::vector<std::pair<std::int64_t, std::string>>;
 
-/// Whether a label is a whole number, which int64 and double hold exactly.
-bool is_whole(double label);
+/// Whether a label that may have a fraction is the number of a class: whole, and not negative or
+/// too large.
+bool is_class(double label);
 
 /// Makes a table of `columns` (may be null) and a label in memory (may be undefined; [rows], of any
 /// type). The next good row replaces each bad one. Labels that are all whole become int64; one that

@@ -66,6 +66,7 @@ TEST_CASE("The columns of validation data are those that the header of training 
   const TemporaryFolder folder;
   const auto table = written(folder / "table.csv", kTable);
   CHECK(complaint_on(table, written(folder / "other.csv", "label,b,a\n0,2,1\n")).empty());
+  CHECK(complaint_on(table, written(folder / "bare.csv", "1,2,0\n")).empty()); // by position
   CHECK(has(complaint_on(table, written(folder / "less.csv", "a,c,label\n1,2,0\n")),
             "there is no column \"b\""));
 }

@@ -124,7 +124,7 @@ TEST_CASE("Labels that are whole numbers are classes, also as floating-point num
   };
   CHECK(with_labels({0, 2, 1})->info().classes == 3);
   CHECK(labels_of(*with_labels({0, 2, 1})) == std::vector<std::int64_t>{0, 2, 1});
-  for (const float other : {2.5F, NAN, 1e30F})
+  for (const float other : {2.5F, NAN, 1e30F, -1.F})
     CHECK(with_labels({0, other, 1})->info().columns.at(0).type == "float32");
   write_text(folder / "a.csv", "x,label\n1,0.0\n2,1e0\n");
   CHECK(labels_of(*open_dataset({.path = folder / "a.csv", .classes = 2}))
