@@ -182,9 +182,9 @@ int run_node(const NodeConfig& config, const std::atomic<bool>& stop) {
   }
   if (stop)
     throw std::runtime_error("this node was asked to stop before the run was over");
-  throw std::runtime_error("gave up after " + std::to_string(static_cast<int>(config.join_seconds))
-                           + " s without a head at " + config.head_host + ":"
-                           + std::to_string(config.head_port) + ": " + problem);
+  throw HeadNotFound("gave up after " + std::to_string(static_cast<int>(config.join_seconds))
+                     + " s without a head at " + config.head_host + ":"
+                     + std::to_string(config.head_port) + ": " + problem);
 }
 
 } // namespace troupe::actors

@@ -4,12 +4,17 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "actors/placement/placer.hpp"
 #include "actors/supervision/deployment.hpp"
 
 namespace troupe::actors {
+
+struct HeadNotFound : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 /// How one host takes part in a run.
 struct NodeConfig {
@@ -26,7 +31,8 @@ struct NodeConfig {
 /// returns 0 when the head says that the run is over. If the head is silent or has given this node
 /// up, the node ends its processes and joins again. No process outlives it. Throws
 /// std::invalid_argument for an invalid configuration, and std::runtime_error if it cannot join or
-/// `stop` becomes true before the run is over.
+/// `stop` becomes true before the run is over: HeadNotFound if it has looked for the head in vain
+/// for join_seconds.
 int run_node(const NodeConfig& config, const std::atomic<bool>& stop);
 
 } // namespace troupe::actors

@@ -12,6 +12,9 @@
 
 namespace troupe::experiments {
 
+/// Exit code of a node that has looked for the head in vain; EX_UNAVAILABLE of sysexits.h.
+inline constexpr int kNoHeadCode = 69;
+
 /// What starts the nodes of a cluster.
 enum class LauncherKind : std::uint8_t { none, local, ssh, slurm, kubernetes, mpi, ray };
 LauncherKind launcher_of(const Cluster& cluster);

@@ -73,6 +73,7 @@ void complete(const ClusterNode& block, const NodeResources& here, NodeResources
   if (block.numa_size() > 0) {
     return;
   }
+  node.shares_cores = here.shares_cores;
   const auto gpus = node.numa[0].gpus;
   NodeResources all = here;
   if (block.cores() == 0) {
@@ -80,7 +81,6 @@ void complete(const ClusterNode& block, const NodeResources& here, NodeResources
   } else if (!take_cores(static_cast<std::size_t>(block.cores()), rest, node)) {
     return;
   }
-  node.shares_cores = here.shares_cores;
   if (node.numa.empty()) {
     node.numa.emplace_back();
   }

@@ -34,23 +34,26 @@ Json selector(const Cluster& cluster, const std::string& component) {
 }
 
 /// `count` indexed pods, which restart when they fail, each within its own limit; an eviction does
-/// not count as a failure.
+/// not count as a failure. A node that finds no head is not started again, so that it does not hold
+/// its GPUs for hours after the head has failed for good.
 Json indexed_job(const Cluster& cluster, const std::string& name, int count, const PodPlan& plan) {
-  return {
-      {"apiVersion", "batch/v1"},
-      {"kind", "Job"},
-      {"metadata", metadata(cluster, name)},
-      {"spec",
-       {{"completionMode", "Indexed"},
-        {"completions", count},
-        {"parallelism", count},
-        {"backoffLimitPerIndex", cluster.kubernetes().retries()},
-        {"ttlSecondsAfterFinished", cluster.kubernetes().keep_seconds()},
-        {"podFailurePolicy",
-         {{"rules", Json::array({{{"action", "Ignore"},
-                                  {"onPodConditions", Json::array({{{"type", "DisruptionTarget"},
-                                                                    {"status", "True"}}})}}})}}},
-        {"template", pod_template(cluster, plan)}}}};
+  return {{"apiVersion", "batch/v1"},
+          {"kind", "Job"},
+          {"metadata", metadata(cluster, name)},
+          {"spec",
+           {{"completionMode", "Indexed"},
+            {"completions", count},
+            {"parallelism", count},
+            {"backoffLimitPerIndex", cluster.kubernetes().retries()},
+            {"ttlSecondsAfterFinished", cluster.kubernetes().keep_seconds()},
+            {"podFailurePolicy",
+             {{"rules",
+               Json::array({{{"action", "Ignore"},
+                             {"onPodConditions",
+                              Json::array({{{"type", "DisruptionTarget"}, {"status", "True"}}})}},
+                            {{"action", "FailIndex"},
+                             {"onExitCodes", {{"operator", "In"}, {"values", {kNoHeadCode}}}}}})}}},
+            {"template", pod_template(cluster, plan)}}}};
 }
 
 // Exit code of an evicted head. 0 would complete the Job.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -35,6 +36,19 @@ std::uint64_t size_of(const fs::path& path) {
   std::error_code error;
   const auto size = fs::file_size(path, error);
   return error ? 0 : size;
+}
+
+/// Returns the greatest number of bytes of each file with which they need at most `all` together.
+std::uint64_t most_of_each(std::vector<std::uint64_t> sizes, std::uint64_t all) {
+  std::sort(sizes.begin(), sizes.end());
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::uint64_t share = all / (sizes.size() - i);
+    if (sizes[i] > share) {
+      return share;
+    }
+    all -= sizes[i];
+  }
+  return std::numeric_limits<std::uint64_t>::max();
 }
 
 /// The role and index in the name environment-3.log; the index is -1 if the name has another form.
@@ -144,7 +158,11 @@ std::vector<LogLine> RunLogs::read() {
     }
   }
   std::vector<LogLine> lines;
-  const std::uint64_t most = most_bytes_ / std::max<std::size_t>(1, there.size());
+  std::vector<std::uint64_t> sizes;
+  for (const auto& [path, source] : there) {
+    sizes.push_back(size_of(path) + size_of(path.string() + ".1"));
+  }
+  const std::uint64_t most = most_of_each(std::move(sizes), most_bytes_);
   for (auto& [path, made] : there) {
     const bool is_new = !sources_.contains(path);
     Source& source = sources_.try_emplace(path, std::move(made)).first->second;

@@ -29,7 +29,7 @@ struct LogLine {
 /// Reads log.txt, nodes.log and logs/ of a run while they grow. Does not need the head.
 class RunLogs {
 public:
-  /// Each read() reads only the newest `most_bytes`, divided by the number of files. Throws
+  /// Each read() reads only the newest `most_bytes`, which long files share. Throws
   /// std::invalid_argument for a role without logs.
   RunLogs(std::filesystem::path run, LogChoice choice,
           std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max());

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "actors/supervision/node.hpp"
+#include "experiments/cluster/cluster.hpp"
 #include "experiments/cluster/cluster_environment.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/running/actor_launcher.hpp"
@@ -84,19 +85,24 @@ int play(const NodeOptions& given) {
   const StopSignals signals(stop);
   const actors::NodeResources node = resources(options, head.host);
   ActorLauncher launcher({}, options.keys, node.name);
-  return actors::run_node(
-      {.head_host = head.host,
-       .head_port = head.port,
-       .resources = node,
-       .keys = read_keys(options.keys),
-       .join_seconds = options.join_seconds,
-       .start_process = [&](const actors::ProcessOrder& order) { return launcher.start(order); },
-       .log =
-           [](const std::string& text) {
-             std::printf("node: %s\n", text.c_str());
-             std::fflush(stdout);
-           }},
-      stop);
+  const actors::NodeConfig config{
+      .head_host = head.host,
+      .head_port = head.port,
+      .resources = node,
+      .keys = read_keys(options.keys),
+      .join_seconds = options.join_seconds,
+      .start_process = [&](const actors::ProcessOrder& order) { return launcher.start(order); },
+      .log =
+          [](const std::string& text) {
+            std::printf("node: %s\n", text.c_str());
+            std::fflush(stdout);
+          }};
+  try {
+    return actors::run_node(config, stop);
+  } catch (const actors::HeadNotFound& e) {
+    std::fprintf(stderr, "troupe: %s\n", e.what());
+    return kNoHeadCode;
+  }
 }
 
 } // namespace

@@ -174,8 +174,10 @@ async function draw(jpeg) {
 async function watch() {
   let number = 0;
   for (;;) {
+    let answered = false;
     try {
       const reply = await fetch(`/api/picture?after=${number}`);
+      answered = true;
       if (reply.status === 204) continue;
       if (!reply.ok) throw new Error((await reply.json()).error ?? reply.statusText);
       number = Number(reply.headers.get('X-Troupe-Number'));
@@ -185,7 +187,7 @@ async function watch() {
       show(state);
     } catch (error) {
       byId('connection').textContent = `no pictures: ${error.message}`;
-      number = 0; // for a restarted server
+      if (!answered) number = 0; // for a restarted server
       await pause(1000);
     }
   }

@@ -62,6 +62,8 @@ TEST_CASE("Kubernetes manifests contain one Job per node block, one for the head
   CHECK_FALSE(has(files.at("nodes-cpu.yaml"), "nvidia.com/gpu: "));
   CHECK(has(files.at("nodes-cpu.yaml"), "value: \"cpu-$(POD_INDEX)\""));
   CHECK(has(files.at("nodes-cpu.yaml"), "  backoffLimitPerIndex: 20\n"));
+  CHECK(has(files.at("nodes-cpu.yaml"), "action: \"FailIndex\""));
+  CHECK(has(files.at("nodes-cpu.yaml"), "- 69\n"));
   CHECK(has(files.at("budget-node.yaml"), "minAvailable: 5\n"));
   CHECK(has(files.at("nodes-cpu.yaml"), "value: \"kubernetes-head-0.kubernetes.troupe.svc:4242\""));
 }

@@ -212,13 +212,17 @@ TEST_CASE("Of long logs, only the newest lines are read") {
   };
   append_lines();
   const std::string last = "replay/0 on head|line8\nreplay/0 on head|line9\n";
-  RunLogs logs(run, {}, 300); // 100 bytes of each of three files
+  RunLogs logs(run, {}, 100); // all for this file, because there is no other one
   CHECK(said(logs.read()) == "replay/0 on head|line7\n" + last);
   append_lines();
   CHECK(said(logs.read()) == "replay/0 on head|line7\n" + last);
   fs::rename(path, path.string() + ".1");
   append(path, line(1));
-  CHECK(said(RunLogs(run, {}, 300).read()) == last + "replay/0 on head|line1\n");
+  CHECK(said(RunLogs(run, {}, 100).read()) == last + "replay/0 on head|line1\n");
+  const std::string head =
+      "2026-11-21T10:00:01Z short\n"; // 27 bytes, which leave the rest to the other
+  append(run / "log.txt", head);
+  CHECK(said(RunLogs(run, {}, 127).read()) == last + "replay/0 on head|line1\nhead|short\n");
 }
 
 TEST_CASE("A status is printed as a table and as one JSON object") {
