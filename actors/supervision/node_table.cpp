@@ -25,11 +25,17 @@ NodeTable::NodeTable(Placer placer, std::int64_t join_by, bool restores)
 }
 
 void NodeTable::join(NodeResources node, std::uint64_t life, std::int64_t now) {
-  if (const auto given = given_.find(node.name); given != given_.end() && given->second.known) {
-    assign_resources(given->second, node);
-    node.memory_bytes = given->second.memory_bytes;
-    node.labels = given->second.labels;
-    node.group = given->second.group;
+  if (const auto found = given_.find(node.name); found != given_.end()) {
+    const NodeResources& given = found->second;
+    if (given.known) {
+      assign_resources(given, node);
+      node.labels.clear();
+    }
+    if (given.known || given.memory_bytes > 0)
+      node.memory_bytes = given.memory_bytes;
+    for (const auto& [label, value] : given.labels)
+      node.labels[label] = value;
+    node.group = given.group;
   }
   const auto names = placer_.nodes();
   if (std::find(names.begin(), names.end(), node.name) != names.end())

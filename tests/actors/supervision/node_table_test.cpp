@@ -65,6 +65,25 @@ TEST_CASE("A node gets as many of its own cores and GPUs as the cluster file cou
   CHECK_FALSE(nodes.known().at("b").shares_cores);
 }
 
+TEST_CASE("A node whose resources the cluster file does not say keeps the file's labels and name") {
+  Placer placer({{"learner", {.on_labels = {{"zone", "a"}}, .on_nodes = {"big"}}}});
+  NodeResources open{.name = "a"};
+  open.labels = {{"zone", "a"}, {"disk", "fast"}};
+  open.group = "big";
+  open.known = false;
+  placer.add_node(open);
+  NodeTable nodes(placer, 100);
+  auto reported = node_of("a", 3);
+  reported.labels = {{"zone", "b"}, {"rack", "7"}}; // its own --label
+  nodes.join(reported, 1, 0);
+  const NodeResources& joined = nodes.known().at("a");
+  CHECK(cores_of(joined).size() == 3);
+  CHECK(joined.memory_bytes == reported.memory_bytes);
+  CHECK(joined.labels
+        == std::map<std::string, std::string>{{"disk", "fast"}, {"rack", "7"}, {"zone", "a"}});
+  CHECK(joined.group == "big");
+}
+
 TEST_CASE("A node with fewer cores than the cluster file counts is not pinned") {
   Placer placer({{"environment", {.cores = 1}}});
   auto counted = node_of("a", 4);
