@@ -55,7 +55,9 @@ kill_head() { # with a record of what runs
 }
 living=$(roles) items=$(column replay_items) updates=$(column updates)
 [ "$(wc -w <<<"$living")" = 7 ] || fail "processes: $living"
-nodes=$(pgrep -f "^$troupe node --head" | sort -n)
+nodes_of_run() { pgrep -P "$(pgrep -P "$run" -x troupe-nodes)" -f "^$troupe node --head" | sort -n | tr '\n' ' '; } # not those of other tests
+nodes=$(nodes_of_run)
+[ "$(wc -w <<<"$nodes")" = 2 ] || fail "nodes: $nodes"
 cp "$scratch/cluster.textproto" "$scratch/cluster.before"
 cp "$scratch/run.textproto" "$scratch/run.before"
 echo 'node { an unfinished edit' >>"$scratch/cluster.textproto"
@@ -66,7 +68,7 @@ until_true 'both nodes told what lives there' said 'the head is back; living pro
 [ "$(column replay_items)" -ge "$items" ] || fail 'items went back'
 until_true 'updates after the death of the head' above $((updates + 200))
 [ "$(roles)" = "$living" ] || fail "other processes: $(roles), not $living"
-[ "$(pgrep -f "^$troupe node --head" | sort -n)" = "$nodes" ] || fail 'other nodes'
+[ "$(nodes_of_run)" = "$nodes" ] || fail "other nodes: $(nodes_of_run), not $nodes"
 mv "$scratch/cluster.before" "$scratch/cluster.textproto"
 mv "$scratch/run.before" "$scratch/run.textproto"
 
