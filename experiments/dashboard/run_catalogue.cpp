@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace troupe::experiments::dashboard {
 namespace {
@@ -79,23 +80,34 @@ RunPtr RunCatalogue::find(const std::string& id) {
   return found->second;
 }
 
+namespace {
+
+/// Puts the run at the end of `recent`. Returns the run used least recently if there are now more
+/// than `most`, otherwise null.
+RunPtr note_use(const RunPtr& run, std::vector<RunPtr>& recent, std::size_t most) {
+  std::erase(recent, run);
+  recent.push_back(run);
+  if (recent.size() <= most) {
+    return nullptr;
+  }
+  RunPtr oldest = std::move(recent.front());
+  recent.erase(recent.begin());
+  return oldest;
+}
+
+} // namespace
+
 void RunCatalogue::used(const RunPtr& run) {
   const std::lock_guard lock(mutex_);
-  std::erase(recent_, run);
-  recent_.push_back(run);
-  if (recent_.size() > kMostLoaded) {
-    recent_.front()->forget_metrics();
-    recent_.erase(recent_.begin());
+  if (const RunPtr oldest = note_use(run, recent_, kMostLoaded)) {
+    oldest->forget_metrics();
   }
 }
 
 void RunCatalogue::used_log(const RunPtr& run) {
   const std::lock_guard lock(mutex_);
-  std::erase(recent_logs_, run);
-  recent_logs_.push_back(run);
-  if (recent_logs_.size() > kMostLogs) {
-    recent_logs_.front()->forget_log();
-    recent_logs_.erase(recent_logs_.begin());
+  if (const RunPtr oldest = note_use(run, recent_logs_, kMostLogs)) {
+    oldest->forget_log();
   }
 }
 
