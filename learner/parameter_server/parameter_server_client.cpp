@@ -90,7 +90,6 @@ struct ParameterServerClient::Impl {
   void ask(Server& server, Clock::time_point now);
   void drain(Server& server);
   void take(Server& server, const wire::Envelope& answer, const Message& message);
-  void report_versions();
   void act(Server& server, wire::Answer::Need need);
   void finish(Clock::time_point begun);
   void leave(); // and briefly waits until the servers confirm it
@@ -178,10 +177,8 @@ void ParameterServerClient::Impl::push(Server& server, Clock::time_point now) {
 
 void ParameterServerClient::Impl::ask(Server& server, Clock::time_point now) {
   server.interval = std::min(server.interval * 2, kLongestInterval);
-  if (step == 0) {
-    join(server, false, now);
-    return;
-  }
+  if (step == 0)
+    return join(server, false, now);
   wire::Envelope made = head(server);
   made.mutable_exchange();
   send(server, std::move(made), nullptr, now);
@@ -220,15 +217,10 @@ void ParameterServerClient::Impl::take(Server& server, const wire::Envelope& ans
   server.staleness = body.staleness();
   server.rate_scale = body.rate_scale();
   server.done = true;
-  report_versions();
-}
-
-/// Lets the beats say what this worker has, also in an exchange that still waits for other servers:
-/// a server that restarted must know which versions reached the worker.
-void ParameterServerClient::Impl::report_versions() {
+  // Also while other servers are awaited: one that restarted must know which versions arrived here.
   std::vector<std::int64_t> versions;
-  for (const auto& server : servers)
-    versions.push_back(server->version);
+  for (const auto& one : servers)
+    versions.push_back(one->version);
   beats.set_step(step, std::move(versions));
 }
 
@@ -302,9 +294,8 @@ int ParameterServerClient::servers() const {
 }
 
 std::int64_t ParameterServerClient::version() const {
-  return (*std::min_element(impl_->servers.begin(), impl_->servers.end(),
-                            [](const auto& a, const auto& b) { return a->version < b->version; }))
-      ->version;
+  const auto version_of = [](const auto& server) { return server->version; };
+  return version_of(*std::ranges::min_element(impl_->servers, {}, version_of));
 }
 
 void ParameterServerClient::begin(const OptimizerRecipe& recipe, const ShardPlan& plan,

@@ -27,9 +27,10 @@ using BadList = std::vector<std::pair<std::int64_t, std::string>>;
 bool is_class(double label);
 
 /// Makes a table of `columns` (may be null) and a label in memory (may be undefined; [rows], of any
-/// type). The next good row replaces each bad one. Labels that are all whole become int64; one that
-/// is out of range makes its row bad, with a message that names it "<source>: row 7". `info` must
-/// have the format, bytes, rows and other columns, and the number of classes if it is known.
+/// type). The next good row replaces each bad one. Integers, and numbers that are all classes
+/// (is_class()), become int64; one that is out of range makes its row bad, with a message that
+/// names it "<source>: row 7". `info` must have the format, bytes, rows and other columns, and the
+/// number of classes if it is known.
 std::unique_ptr<DescribedDataset> make_table(std::unique_ptr<Dataset> columns, at::Tensor label,
                                              DatasetInfo info, BadList bad,
                                              const std::string& source,
