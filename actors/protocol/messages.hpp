@@ -299,19 +299,18 @@ using SupervisorActor = caf::typed_actor<
     caf::reacts_to<stop_atom, std::uint8_t, std::int32_t>,
     caf::replies_to<hello_atom, ProtoBytes>::with<ProtoBytes>, // from a process: Life -> Wiring
     // Life, its actor, the process's own handle, its endpoint; the process gets (wire_atom, Wiring)
-    // when an endpoint has changed
+    // when an endpoint has changed, and (stop_atom) when its Life is over
     caf::reacts_to<joined_atom, ProtoBytes, caf::actor, caf::actor, std::string>,
-    // Life, the process's own handle, which gets (beat_atom), or (stop_atom) when its Life is over
-    caf::reacts_to<beat_atom, ProtoBytes, caf::actor>,
     // Life of a learner, StoreRequest -> StoreAnswer; the store of the learners that started
     // together
     caf::replies_to<store_atom, ProtoBytes, ProtoBytes>::with<ProtoBytes>,
-    // from a node: Life of a process that ended, how it ended
+    // from a node: Life of a process that ended or is frozen, how it ended
     caf::reacts_to<lost_atom, ProtoBytes, std::string>,
     // from a host: NodeInfo, its NodeActor, its own handle -> NodeWelcome; that handle gets
     // (done_atom) when the run is over
     caf::replies_to<node_atom, ProtoBytes, caf::actor, caf::actor>::with<ProtoBytes>,
-    // a node's heartbeat: its name and life, its own handle, which gets an answer as a process does
+    // a node's heartbeat: its name and life, its own handle, which gets (beat_atom), or (stop_atom)
+    // when that life is over
     caf::reacts_to<node_atom, std::string, std::uint64_t, caf::actor>,
     // stops that actor, which then does not count as lost; answered when its process has ended
     caf::replies_to<leave_atom, std::uint8_t, std::int32_t>::with<done_atom>,
@@ -319,7 +318,7 @@ using SupervisorActor = caf::typed_actor<
     caf::replies_to<scale_atom, std::int32_t>::with<std::string>,
     // ControlRequest of an operator -> RunStatus or ControlDone
     caf::replies_to<control_atom, ProtoBytes>::with<ProtoBytes>,
-    caf::reacts_to<tick_atom>,                    // to itself: look for silent processes
+    caf::reacts_to<tick_atom>,                    // to itself: look for silent nodes
     caf::replies_to<stop_atom>::with<done_atom>>; // stops all of them
 
 /// Answers the run's operators: status requests by itself, others through the head, which gets

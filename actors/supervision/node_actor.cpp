@@ -1,12 +1,15 @@
 #include "actors/supervision/node_actor.hpp"
 
 #include <csignal>
+#include <fstream>
+#include <iterator>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "actors/protocol/system.hpp"
+#include "actors/supervision/process_table.hpp"
 
 namespace troupe::actors {
 
@@ -17,6 +20,7 @@ namespace {
 using NodeSelf = NodeActor::stateful_pointer<NodeState>;
 constexpr std::chrono::milliseconds kNodePeriod{200};
 constexpr int kNodePatience = 50; // ticks; a process has 10 s to leave by itself
+constexpr int kLook = 5;          // ticks between two looks for frozen processes: 1 s
 
 void tell(NodeSelf self, const wire::Life& life, const std::string& how) {
   self->send(self->state.options.supervisor, lost_atom_v, encode(life), how);
@@ -54,6 +58,7 @@ bool has_ended(const env::wire::Descriptor& process) {
 void start(NodeSelf self, const wire::ProcessStart& told) {
   const wire::Life& life = told.life();
   const std::pair key{role_named(life.role()), life.index()};
+  self->state.options.lost_seconds = told.lost_seconds();
   kill_process(self->state, key); // an earlier life
   const int process = self->state.options.start_process(
       {.role = life.role(),
@@ -111,9 +116,36 @@ void reap(NodeSelf self) {
   });
 }
 
+/// Whether a signal or a debugger has stopped a process.
+bool is_stopped(int process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const auto name = text.rfind(") "); // the name before it may contain anything
+  return name != std::string::npos && text.find_first_of("Tt", name) == name + 2;
+}
+
+/// Gives up the processes that have been stopped for lost_seconds.
+void look_for_frozen(NodeSelf self) {
+  auto& state = self->state;
+  const double patience = state.options.lost_seconds;
+  std::vector<std::pair<Role, std::int32_t>> frozen;
+  for (auto& [key, process] : state.processes) {
+    process.stopped = is_stopped(process.id) ? process.stopped + 1 : 0;
+    if (process.stopped > patience)
+      frozen.push_back(key);
+  }
+  for (const auto& key : frozen) {
+    tell(self, state.processes.at(key).life,
+         "its process was frozen for " + number(patience) + " s");
+    kill_process(state, key);
+  }
+}
+
 void tick(NodeSelf self) {
   auto& state = self->state;
   reap(self);
+  if (++state.ticks % kLook == 0 && state.patience < 0)
+    look_for_frozen(self);
   if (state.patience > 0 && --state.patience == 0)
     while (!state.processes.empty())
       kill_process(state, state.processes.begin()->first);

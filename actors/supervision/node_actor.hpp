@@ -17,6 +17,7 @@ struct NodeOptions {
   std::function<int(const ProcessOrder&)> start_process; // as in Deployment
   SupervisorActor supervisor;
   std::string head_host = "127.0.0.1"; // as seen from this node
+  double lost_seconds = 15;            // for which a process is stopped, after which it is killed
 };
 
 struct NodeState {
@@ -28,16 +29,18 @@ struct NodeState {
     std::vector<int> gpus = {};
     /// A pidfd, set for a process that a dead head had started and that is not our child.
     std::shared_ptr<const env::wire::Descriptor> adopted = nullptr;
+    int stopped = 0; // how many looks in a row found it stopped
   };
   NodeOptions options;
   std::map<std::pair<Role, std::int32_t>, Process> processes;
   std::vector<int> leaving; // killed children whose exit status is not collected yet
   int patience = -1;        // ticks until all processes are killed; below 0: not stopping
+  int ticks = 0;
   std::vector<caf::typed_response_promise<done_atom>> stoppers;
 };
 
-/// Manages the processes of one host. None outlives it, because they die with the process that
-/// started them.
+/// Manages the processes of one host, and tells the supervisor which ended or are
+/// frozen. None outlives it, because they die with the process that started them.
 NodeActor::behavior_type node_actor(NodeActor::stateful_pointer<NodeState> self,
                                     NodeOptions options);
 

@@ -5,7 +5,6 @@
 namespace troupe::actors {
 
 namespace {
-constexpr double kMostBeats = 4000;                          // per second, from all processes
 constexpr std::int64_t kLongestLeave = 10 * kTicksPerSecond; // after which it is killed
 } // namespace
 
@@ -21,10 +20,6 @@ std::string number(double value) {
   std::string text = std::to_string(value); // "0.500000"
   text.erase(text.find_last_not_of('0') + 1);
   return text.back() == '.' ? text.substr(0, text.size() - 1) : text;
-}
-
-double heartbeat_period(double configured, double lost_seconds, int processes) {
-  return std::max(configured, std::min(processes / kMostBeats, lost_seconds / 4));
 }
 
 void ProcessTable::enter(Process& process, Process::Phase phase) {
@@ -74,7 +69,6 @@ void ProcessTable::up(const ProcessKey& key, int process) {
   auto& entry = processes_.at(key);
   enter(entry, Process::Phase::up);
   entry.come_by = 0;
-  entry.heard = now_;
   entry.id = process;
 }
 
@@ -130,9 +124,6 @@ ProcessTable::Due ProcessTable::due(const ProcessKey& key) {
     return Due::missing;
   if (process.phase == Process::Phase::leaving && now_ > process.leave_by)
     return Due::kill;
-  if (process.phase == Process::Phase::up && options_.own_processes
-      && now_ - process.heard > ticks(options_.lost_seconds))
-    return Due::silent;
   return Due::nothing;
 }
 

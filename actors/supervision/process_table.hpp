@@ -18,11 +18,6 @@ std::int64_t ticks(double seconds);
 double seconds_of(std::int64_t ticks);
 std::string number(double value); // for example "15" or "0.5"
 
-/// Returns the seconds between the heartbeats of each of `processes` processes: `configured`, or
-/// more if the head would get above 4,000 per second, which take about 0.4 of a core. There are
-/// always at least four within `lost_seconds`, if `configured` allows that.
-double heartbeat_period(double configured, double lost_seconds, int processes);
-
 /// What the supervisor knows about one actor of the run, and about its process if it has its own.
 struct Process {
   enum class Phase : std::uint8_t { absent, starting, up, leaving };
@@ -34,7 +29,6 @@ struct Process {
   bool waiting = false;        // until not_before, or for a node
   std::string problem;         // why it has no node
   std::int64_t since = 0;      // tick at which the phase began
-  std::int64_t heard = 0;      // tick of its last heartbeat
   std::int64_t not_before = 0; // tick of its next start
   std::int64_t leave_by = 0;   // tick at which it is killed if it has not left
   std::int64_t come_by = 0;    // if a dead head had started it: tick at which it counts as lost
@@ -47,7 +41,7 @@ public:
   struct Options {
     int restarts = 0; // of each actor within restart_minutes
     double restart_minutes = 0;
-    double lost_seconds = 0;    // without a heartbeat, after which a process counts as lost
+    double lost_seconds = 0;    // for a process of a dead head to join
     bool own_processes = false; // each actor has its own process
   };
   ProcessTable() = default;
@@ -68,7 +62,6 @@ public:
   void place(const ProcessKey& key, const std::string& node);
   void wait(const ProcessKey& key, const std::string& problem);
   void up(const ProcessKey& key, int process);
-  void beat(const ProcessKey& key) { processes_.at(key).heard = now_; }
   void remove(const ProcessKey& key);
   /// Returns true if the actor leaves in order and is gone later, false if it can be removed at
   /// once.
@@ -84,7 +77,7 @@ public:
   std::int64_t recent_deaths(const ProcessKey& key) const;
 
   /// What to do about an actor at this tick.
-  enum class Due : std::uint8_t { nothing, start, kill, silent, missing };
+  enum class Due : std::uint8_t { nothing, start, kill, missing };
   Due due(const ProcessKey& key);
   bool any_up() const;
 

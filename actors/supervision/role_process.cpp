@@ -27,7 +27,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kJoinDeadline{60};
 constexpr std::chrono::seconds kFarewell{1};
-constexpr std::chrono::milliseconds kSearch{300}; // between two attempts to find a new head
+constexpr std::chrono::milliseconds kSearch{300};        // between two attempts to find a new head
+constexpr Clock::duration kRest = std::chrono::hours(1); // a message ends it
 
 struct ParameterFeed { // from the learner's process to an actor in this process
   env::wire::Subscriber subscriber;
@@ -101,11 +102,8 @@ public:
     auto head = remoting_.connect<SupervisorActor>(order_.head_host, order_.head_port);
     self_->monitor(head);
     const auto told = greet(head);
-    heartbeat_ = std::chrono::duration_cast<Clock::duration>(
-        std::chrono::duration<double>(told.heartbeat_seconds()));
     headless_ = std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double>(told.lost_seconds()));
-    patience_ = static_cast<int>(told.lost_seconds() / told.heartbeat_seconds()) + 1;
     connect(head, told);
     const caf::actor mine = spawn_role(system_, config_, role_, wiring_);
     self_->monitor(mine);
@@ -257,39 +255,22 @@ private:
     return -1;
   }
 
-  /// Waits until the head stops this process. Sends it heartbeats, and also ends if the head has
-  /// given the process up or is silent. While the connection is broken the actor keeps its state,
-  /// and a new head at the same address may take it over.
+  /// Waits until the head stops this process or gives it up. While the connection is broken the
+  /// actor keeps its state, and a new head at the same address may take it over. Its node watches
+  /// whether the head still answers.
   int wait(SupervisorActor head, const caf::actor& mine) {
     int code = -1;
-    int unanswered = 0;
-    auto next = Clock::now();
     while (code < 0) {
-      if (Clock::now() >= next && search_until_) {
-        if (find_head(head, mine))
-          unanswered = 0;
-        else if (Clock::now() > *search_until_)
-          return lost_head("did not return within "
-                           + number(std::chrono::duration<double>(headless_).count())
-                           + " s after their connection broke");
-        next = Clock::now() + kSearch;
-      } else if (Clock::now() >= next) {
-        if (++unanswered > patience_)
-          return lost_head("did not answer " + std::to_string(patience_) + " heartbeats");
-        self_->send(head, beat_atom_v, life_, caf::actor(self_));
-        next = Clock::now() + heartbeat_;
-      }
+      if (search_until_ && !find_head(head, mine) && Clock::now() > *search_until_)
+        return lost_head("did not return within "
+                         + number(std::chrono::duration<double>(headless_).count())
+                         + " s after their connection broke");
       self_->receive(
-          [&](const caf::down_msg& down) {
-            code = on_down(down, head, mine);
-            if (search_until_)
-              next = Clock::now();
-          },
-          [&](beat_atom) { unanswered = 0; },
+          [&](const caf::down_msg& down) { code = on_down(down, head, mine); },
           [&](wire_atom, const ProtoBytes& told) { rewire(mine, decode<wire::Wiring>(told)); },
           [&](lost_atom, const std::string& who) { leave_collective(who); },
           [&](stop_atom) { code = lost_head("has given up on it"); },
-          caf::after(std::max(next - Clock::now(), Clock::duration(0))) >> [] {});
+          caf::after(search_until_ ? Clock::duration(kSearch) : kRest) >> [] {});
     }
     return code;
   }
@@ -343,8 +324,6 @@ private:
   Remoting remoting_;
   Role role_;
   ProtoBytes life_;
-  Clock::duration heartbeat_{};
-  int patience_ = 1;           // heartbeats without an answer
   Clock::duration headless_{}; // maximum time without a head; then the process ends
   std::optional<Clock::time_point> search_until_; // set while there is no connection to a head
   replay::TransitionSpec transitions_;

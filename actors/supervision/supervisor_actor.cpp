@@ -24,6 +24,8 @@ void remove(Self self, const ProcessKey& key) {
   const auto node = state.node_handles.find(state.processes.at(key).node);
   if (node != state.node_handles.end())
     self->send(node->second.actor, stop_atom_v, number, key.second);
+  if (handles.process) // its node may be frozen or out of reach
+    caf::anon_send(handles.process, stop_atom_v);
   if (state.nodes)
     state.nodes->release(role_name(key.first), key.second);
   if (handles.on_left)
@@ -173,17 +175,6 @@ void joined(Self self, const wire::Life& life, const caf::actor& who, const caf:
                    encode(wiring_of(state, *key))); // actors may have moved since its greeting
 }
 
-void take_beat(Self self, const wire::Life& life, const caf::actor& process) {
-  auto& state = self->state;
-  const auto key = key_of(state, life);
-  if (!key || state.processes.phase(*key) == Phase::absent) {
-    caf::anon_send(process, stop_atom_v); // that life was given up
-    return;
-  }
-  state.processes.beat(*key);
-  caf::anon_send(process, beat_atom_v);
-}
-
 void stop(Self self) {
   auto& state = self->state;
   state.stopping = true;
@@ -212,10 +203,6 @@ void look_after(Self self, const ProcessKey& key) {
     return try_start(self, key);
   case ProcessTable::Due::kill:
     return remove(self, key);
-  case ProcessTable::Due::silent:
-    return lose(self, key,
-                "its process sent no heartbeat for "
-                    + number(self->state.options.config.supervision.lost_seconds) + " s");
   case ProcessTable::Due::missing:
     return lose(self, key,
                 "its process did not join the new head within "
@@ -336,9 +323,6 @@ SupervisorActor::behavior_type supervisor_actor(Self self, SupervisorOptions opt
              const caf::actor& process, const std::string& endpoint) {
         guarded(encoded,
                 [&](const wire::Life& life) { joined(self, life, who, process, endpoint); });
-      },
-      [self](beat_atom, const ProtoBytes& encoded, const caf::actor& process) {
-        guarded(encoded, [&](const wire::Life& life) { take_beat(self, life, process); });
       },
       [self](store_atom, const ProtoBytes& life, const ProtoBytes& request) {
         return answer_or_fault(

@@ -86,9 +86,10 @@ void begin_nodes(Self self) {
                                                      : deployment.nodes->join_seconds),
                         state.options.succeeds != nullptr);
   else
-    state.node_handles[""].actor =
-        self->spawn(node_actor, NodeOptions{.start_process = deployment.start_process,
-                                            .supervisor = SupervisorActor(self)});
+    state.node_handles[""].actor = self->spawn(
+        node_actor, NodeOptions{.start_process = deployment.start_process,
+                                .supervisor = SupervisorActor(self),
+                                .lost_seconds = state.options.config.supervision.lost_seconds});
 }
 
 void start_process(Self self, const ProcessKey& key) {
@@ -102,6 +103,7 @@ void start_process(Self self, const ProcessKey& key) {
   order.set_head_port(state.options.head_port);
   order.set_address("127.0.0.1");
   order.set_config(state.options.config_file);
+  order.set_lost_seconds(state.options.config.supervision.lost_seconds);
   std::string node;
   if (state.nodes) {
     const Placing placing =

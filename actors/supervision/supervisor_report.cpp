@@ -72,7 +72,6 @@ wire::SupervisorReport supervisor_report(const SupervisorState& state) {
     entry.set_incarnation(process.incarnation);
     entry.set_restarts(static_cast<std::int32_t>(state.processes.recent_deaths(key)));
     entry.set_age(seconds_of(now - process.since));
-    entry.set_last_beat(process.phase == Phase::up ? seconds_of(now - process.heard) : 0);
     entry.set_waits(why_not_started(process, now));
   }
   return report;

@@ -48,12 +48,6 @@ wire::Wiring wiring_of(const SupervisorState& state, const ProcessKey& key) {
     wiring.add_server_endpoints(endpoint);
   wiring.set_incarnation(process.incarnation);
   wiring.set_done_steps(process.steps_before);
-  int processes = 0;
-  for (const Role role :
-       {Role::replay, Role::parameter_server, Role::learner, Role::environment, Role::evaluator})
-    processes += role_count(config, role);
-  wiring.set_heartbeat_seconds(heartbeat_period(config.supervision.heartbeat_seconds,
-                                                config.supervision.lost_seconds, processes));
   wiring.set_lost_seconds(config.supervision.lost_seconds);
   wiring.set_environments(config.actors.environment);
   wiring.set_trusted_network(state.options.deployment.trusted_network);

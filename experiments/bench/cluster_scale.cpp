@@ -2,9 +2,9 @@
 // --actors environment actors, and a shard, a learner and an evaluator on some of them. The real
 // SupervisorActor runs behind the real Remoting on the loopback interface, first without and then
 // with a deployment's keys. Every node has its own actor system and connection in one of a few
-// processes (simulated_nodes.hpp). As in every run, nodes and roles send a heartbeat every second
-// (more than 4,000 roles less often) and count as lost after 15 s. With --nodes 1000 --actors 16
-// the goal is that 99% of the answers arrive within 100 ms while all send heartbeats. Measured:
+// processes (simulated_nodes.hpp). As in every run, nodes send a heartbeat every second, which
+// stands for all their processes, and count as lost after 15 s. With --nodes 1000 --actors 16 the
+// goal is that 99% of the answers arrive within 100 ms while all send heartbeats. Measured:
 //   - the time from the first connection until all nodes have joined and all roles are up;
 //   - for --seconds of heartbeats from all: this process's CPU time per heartbeat; then, for the
 //     same time, the latency of a request from another process to the supervisor;
@@ -27,7 +27,6 @@
 #include <unistd.h>
 
 #include "actors/remoting/descriptor_limit.hpp"
-#include "actors/supervision/process_table.hpp"
 #include "actors/supervision/supervisor_actor.hpp"
 #include "env/child_process.hpp"
 #include "experiments/bench/bench_folder.hpp"
@@ -214,13 +213,7 @@ private:
     const double cpu = cpu_seconds(), begin = now();
     listener_.look(std::chrono::duration<double>(options_.seconds));
     const double seconds = now() - begin, used = cpu_seconds() - cpu;
-    const auto roles = static_cast<int>(listener_.roles());
-    const RunConfig::Supervision supervision;
-    const double beats = seconds
-                         * (options_.nodes / supervision.heartbeat_seconds
-                            + roles
-                                  / heartbeat_period(supervision.heartbeat_seconds,
-                                                     supervision.lost_seconds, roles));
+    const double beats = seconds * options_.nodes / RunConfig::Supervision().heartbeat_seconds;
     tell("heartbeats while all beat", {beats / seconds}, "1/s");
     tell("this process's CPU while all beat", {used / seconds}, "cores");
     tell("this process's CPU per sign of life", {1e6 * used / beats}, "us");

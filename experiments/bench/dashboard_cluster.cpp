@@ -64,7 +64,6 @@ wire::RunStatus status_of(const Roles& roles) {
     process.set_node("node-" + std::to_string(index % 100));
     process.set_process(10'000 + index);
     process.set_age(3600);
-    process.set_last_beat(0.5);
   });
   return made;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <stdexcept>
@@ -32,27 +31,15 @@ auto first_beat(std::chrono::milliseconds period, double phase) {
 
 /// Stands in for a role's actor and for the handle of its process.
 caf::behavior role_stand_in(caf::event_based_actor* self, const SupervisorActor& head,
-                            const Shared& shared, const ProtoBytes& life) {
-  const auto period = std::make_shared<std::chrono::milliseconds>(1000);
+                            const ProtoBytes& life) {
   self->request(head, kAnswer, hello_atom_v, life)
       .then(
-          [=](const ProtoBytes& told) {
-            *period = std::chrono::milliseconds(
-                std::lround(1e3 * decode<wire::Wiring>(told).heartbeat_seconds()));
+          [=](const ProtoBytes&) {
             self->send(head, joined_atom_v, life, caf::actor(self), caf::actor(self),
                        std::string("tcp://127.0.0.1:9"));
-            // The actors of a node do not send at the same moment.
-            const double phase = shared->phase + 0.618 * static_cast<double>(self->id());
-            self->delayed_send(self, first_beat(*period, phase - std::floor(phase)), tick_atom_v);
           },
           [self](const caf::error& error) { self->quit(error); });
-  return {[=](tick_atom) {
-            if (!shared->silent)
-              self->send(head, beat_atom_v, life, caf::actor(self));
-            self->delayed_send(self, *period, tick_atom_v);
-          },
-          [](beat_atom) {}, [](wire_atom, const ProtoBytes&) {},
-          [self](stop_atom) { self->quit(); }};
+  return {[](wire_atom, const ProtoBytes&) {}, [self](stop_atom) { self->quit(); }};
 }
 
 /// Stands in for NodeActor, without processes.
@@ -68,7 +55,7 @@ caf::behavior node_stand_in(caf::event_based_actor* self, const SupervisorActor&
   return {[=](spawn_atom, const ProtoBytes& order) {
             const auto life = decode<wire::ProcessStart>(order).life();
             end(life.role(), life.index());
-            const auto who = self->system().spawn(role_stand_in, head, shared, encode(life));
+            const auto who = self->system().spawn(role_stand_in, head, encode(life));
             const std::lock_guard lock(shared->mutex);
             shared->roles[{life.role(), life.index()}] = who;
           },

@@ -28,9 +28,9 @@ struct SimulatedLife {
 };
 
 /// A node as its head sees it. It has its own actor system and connection, sends the messages of a
-/// join, and sends heartbeats at the head's rate. Stand-ins for the roles placed on it also join
-/// and send heartbeats (over the node's connection, whereas a real process has its own). It uses
-/// one thread for its actors, one for its clock and one for its connection.
+/// join, and sends heartbeats. Stand-ins for the roles placed on it also join (over the node's
+/// connection, whereas a real process has its own). It uses one thread for its actors, one for its
+/// clock and one for its connection.
 class SimulatedNode {
 public:
   /// Joins the run, with room for twice as many environment `actors` as the head will place on it.
@@ -41,7 +41,7 @@ public:
   SimulatedNode(const SimulatedNode&) = delete;
   SimulatedNode& operator=(const SimulatedNode&) = delete;
 
-  /// Stops the heartbeats of the node and its roles; its connection stays open.
+  /// Stops its heartbeats; its connection stays open.
   void fall_silent() { shared_->silent = true; }
   const std::string& name() const { return shared_->name; }
   std::vector<std::pair<std::string, std::int32_t>> roles() const; // roles placed on it

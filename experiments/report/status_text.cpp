@@ -146,13 +146,12 @@ std::string nodes_text(const wire::RunStatus& status) {
 
 std::string processes_text(const wire::RunStatus& status) {
   const auto& supervisor = status.supervisor();
-  std::vector<Row> rows = {{"process", "node", "id", "state", "for", "last beat", "restarts"}};
+  std::vector<Row> rows = {{"process", "node", "id", "state", "for", "restarts"}};
   for (const auto& process : supervisor.processes()) {
     rows.push_back({process.role() + "/" + std::to_string(process.index()),
                     process.node().empty() ? "-" : process.node(),
                     process.process() == 0 ? "-" : std::to_string(process.process()),
                     process.state(), duration_text(process.age()),
-                    process.state() == "up" ? number(process.last_beat()) + " s ago" : "-",
                     std::to_string(process.restarts()) + " of "
                         + std::to_string(supervisor.restarts_allowed())});
   }
@@ -195,7 +194,6 @@ Json supervisor_json(const wire::SupervisorReport& supervisor) {
                          {"process", process.process()},
                          {"state", process.state()},
                          {"seconds", process.age()},
-                         {"last_beat_seconds", process.last_beat()},
                          {"starts", process.incarnation() + 1},
                          {"restarts", process.restarts()},
                          {"waits", process.waits()}});

@@ -13,8 +13,8 @@ calculated processor seconds are from the measured ones, and prints for several 
 
  - the number of shards, with one core each: items inserted and sampled per second times their cost;
  - the number of learners (replicas), with one core each: updates per second for --samples-per-insert;
- - the head: its share of a core for heartbeats of nodes and processes (--beats, otherwise as measured in the runs), and for polling every
-   actor (ten times per second; above 200 actors, 2,000 polls per second). More than 4,000 processes send heartbeats less often. A poll is assumed to cost as much as a heartbeat: a message and its answer;
+ - the head: its share of a core for heartbeats of nodes (--beats, otherwise as measured in the runs), and for polling every
+   actor (ten times per second; above 200 actors, 2,000 polls per second). A poll is assumed to cost as much as a heartbeat: a message and its answer;
  - bytes per second into a shard's network card of --gigabits, from the size of an item in the table (uncompressed).
 
 Assumptions: processors are like the measured ones, and each role has its own cores; environment actors that are not held back step as fast as
@@ -22,7 +22,6 @@ the measured one on its own core; items are spread evenly over the shards; reque
 leaves out all_reduce between learners (collective_model.py), the file system under checkpoints, and the length of episodes.
 """
 import argparse
-import bisect
 import csv
 import json
 import math
@@ -48,8 +47,6 @@ stop {{ environment_steps: 2000000000 }}
 """
 COUNTERS = ("agent_steps", "updates", "inserts", "samples", "replay_items", "replay_bytes", "training_seconds")
 MOST_POLLS = 2000  # of the head's metrics, per second
-MOST_BEATS = 4000  # of processes, per second, if each sends one in LONGEST_PERIOD seconds (heartbeat_period() of actors/supervision)
-LONGEST_PERIOD = 3.75
 ROLES = ("environment", "replay", "learner", "evaluator", "head")
 # The causes of each role's processor time.
 CAUSES = {
@@ -209,12 +206,6 @@ def beats_of(path):
     return found
 
 
-def heartbeats(nodes, per_node):
-    """Returns how many heartbeats nodes and environment actors send per second."""
-    actors = nodes * per_node
-    return nodes + max(actors / LONGEST_PERIOD, min(actors, MOST_BEATS))
-
-
 def full(units, role, work):
     """Returns how many units of work per second a process of the role can do on its own core; `work`: processor seconds per unit."""
     return max(0.0, 1 - units[role]["alive"]) / work if work else math.inf
@@ -237,11 +228,11 @@ def print_table(options, runs, units):
     for nodes in [int(text) for text in options.nodes.split(",")]:
         actors = nodes * options.per_node
         steps = actors * free
-        head = units["head"]["alive"] + beat * (heartbeats(nodes, options.per_node) + min(10 * actors, MOST_POLLS))
+        head = units["head"]["alive"] + beat * (nodes + min(10 * actors, MOST_POLLS))
         print(f"| {nodes:,} | {actors:,} | {steps:,.0f} | {math.ceil(steps / one_learner):,} | {math.ceil(steps / one_shard):,} | "
               f"{math.ceil(item * (1 + ratio) * steps / card):,} | {head:.2f} | "
               f"{min(one_shard, one_learner):,.0f} steps/s ({'learner' if one_learner < one_shard else 'shard'}) |")
-    most_nodes = max(0, bisect.bisect_right(range(10**6), beats - MOST_POLLS, key=lambda nodes: heartbeats(nodes, options.per_node)) - 1)
+    most_nodes = max(0, int(beats - MOST_POLLS))
     print(f"\nAn environment actor makes at most {free:,.0f} steps/s. A shard is full at {one_shard:,.0f} inserts/s with {ratio:g} samples each, a learner at "
           f"{updates:,.0f} updates/s, {one_learner:,.0f} inserts/s, a head at {beats:,.0f} signs of life and polls a second: "
           f"{most_nodes:,} nodes.")

@@ -144,9 +144,9 @@ export class RunView {
     const {status} = told;
     this.processCard.hidden = !status?.processes?.length;
     if (status?.processes?.length) {
-      show(this.processes, table('Processes', ['process', 'node', 'id', 'state', 'for', 'last beat', 'restarts'], status.processes.map((one) => [
+      show(this.processes, table('Processes', ['process', 'node', 'id', 'state', 'for', 'restarts'], status.processes.map((one) => [
         `${one.role}/${one.index}`, one.node || '(the head’s)', one.process ? String(one.process) : '–', one.state, duration(one.seconds),
-        `${number(one.last_beat_seconds)} s`, `${one.restarts} of ${status.restarts_allowed}`])));
+        `${one.restarts} of ${status.restarts_allowed}`])));
     }
     this.why.textContent = told.actions.length > 0 ? '' : told.state === 'running' ? told.why_no_actions : 'The run is over.';
     this.why.hidden = this.why.textContent === '';

@@ -44,7 +44,7 @@ end_run
 for role in environment replay learner evaluator; do
   grep -q "$role actor . died" "$scratch"/runs/processes/*/log.txt || fail "the death of $role was not reported"
 done
-grep -q 'sent no heartbeat for 4 s' "$scratch"/runs/processes/*/log.txt || fail 'the freeze was not reported'
+grep -q 'its process was frozen for 4 s' "$scratch"/runs/processes/*/log.txt || fail 'the freeze was not reported'
 
 # An actor dies while the resumed run restores its state. Its part of the checkpoint is a pipe, which it opens without end.
 folder=$(ls -d "$scratch"/runs/processes/*)

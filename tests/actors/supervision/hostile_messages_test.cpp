@@ -82,7 +82,6 @@ TEST_CASE_FIXTURE(HostileFixture, "A supervisor ignores messages of unknown inca
     const ProtoBytes nobody = bad_life(i % 2 == 0 ? environment : learner);
     CHECK_FALSE(greeted(nobody));
     self->send(supervisor, joined_atom_v, nobody, system.spawn(idle), process, std::string());
-    self->send(supervisor, beat_atom_v, nobody, process);
     self->send(supervisor, lost_atom_v, nobody, std::string("it says"));
     self->request(supervisor, caf::infinite, store_atom_v, nobody, encode(set));
     self->request(supervisor, caf::infinite, store_atom_v, learner, bad(encode(set)));

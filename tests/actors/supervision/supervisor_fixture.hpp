@@ -35,6 +35,13 @@ inline void wait_until_dead(int process) {
   CHECK(how.si_status == SIGKILL);
 }
 
+/// Stops the process as a debugger does, or lets it continue.
+inline void freeze(int process, bool on = true) {
+  siginfo_t how{};
+  REQUIRE(::kill(process, on ? SIGSTOP : SIGCONT) == 0);
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(process), &how, on ? WSTOPPED : WCONTINUED) == 0);
+}
+
 inline caf::behavior idle(caf::event_based_actor*) {
   return {[](tick_atom) {}, [](stop_atom) {}, [](wire_atom, const ProtoBytes&) {}};
 }
@@ -139,8 +146,6 @@ struct SupervisorFixture : tests::ActorFixture {
     pending.receive([&](const ProtoBytes&) { in = true; }, [](const caf::error&) {});
     return in;
   }
-
-  void beat(const ProtoBytes& who) { self->send(supervisor, beat_atom_v, who, caf::actor(self)); }
 };
 
 } // namespace troupe::actors
