@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "collectives/backends/reduce.hpp"
-
 namespace troupe::collectives {
 namespace {
 
@@ -48,27 +46,14 @@ private:
 } // namespace
 
 CheckedBackend::CheckedBackend(c10::intrusive_ptr<c10d::Backend> inner,
-                               std::shared_ptr<ControlMesh> mesh, const Options& options)
+                               std::shared_ptr<ControlMesh> mesh, c10::DeviceType device)
     : GuardedBackend(inner->getRank(), inner->getSize()),
       inner_(std::move(inner)),
       mesh_(std::move(mesh)),
-      options_(options) {}
+      device_(device) {}
 
 void CheckedBackend::poison(const std::string& message) {
   mesh_->abort(message);
-}
-
-void CheckedBackend::require_arithmetic(const at::Tensor& tensor, ReduceOp op, Kind kind) {
-  if (!can_reduce(tensor.scalar_type(), op))
-    refuse(kind, std::string(op_name(op)) + " of " + type_name(tensor.scalar_type())
-                     + " is not defined; convert it to a floating-point type");
-}
-
-int CheckedBackend::root_of(std::int64_t root, Kind kind) {
-  if (root < 0 || root >= getSize())
-    refuse(kind, "root " + std::to_string(root) + " is not a rank; there are "
-                     + std::to_string(getSize()));
-  return static_cast<int>(root);
 }
 
 template <class Start>
@@ -83,21 +68,15 @@ CheckedBackend::Work CheckedBackend::checked(const Fingerprint& agreed, Start st
 }
 
 template <class Start>
-CheckedBackend::Work CheckedBackend::start(Fingerprint call, std::vector<at::Tensor> result,
-                                           const at::Tensor& mean_of, Start start) {
+CheckedBackend::Work CheckedBackend::start(const Fingerprint& call, std::vector<at::Tensor> result,
+                                           Start start) {
   const auto agreed = mesh_->agree(call);
   // In an uneven exchange, other ranks may have data even if this one receives none.
   const bool uneven = call.dimensions == Fingerprint::kNoShape;
   if (!uneven
       && std::all_of(result.begin(), result.end(), [](const auto& t) { return t.numel() == 0; }))
     return done_work(std::move(result));
-  auto work = checked(agreed, start);
-  if (!mean_of.defined())
-    return work;
-  work->wait(kNoTimeout);
-  const at::NoGradGuard guard;
-  at::Tensor(mean_of).div_(getSize());
-  return done_work(std::move(result));
+  return checked(agreed, start);
 }
 
 CheckedBackend::Work CheckedBackend::allreduce(std::vector<at::Tensor>& tensors,
@@ -105,19 +84,15 @@ CheckedBackend::Work CheckedBackend::allreduce(std::vector<at::Tensor>& tensors,
   auto& tensor = only(tensors, Kind::all_reduce);
   const auto op = operation(options.reduceOp);
   require_arithmetic(tensor, op, Kind::all_reduce);
-  auto inner = options;
-  const bool divide = op == ReduceOp::mean && !options_.averages;
-  if (divide)
-    inner.reduceOp = c10d::ReduceOp::SUM;
   return start(fingerprint_of(Kind::all_reduce, tensor, static_cast<int>(op)), tensors,
-               divide ? tensor : at::Tensor(), [&] { return inner_->allreduce(tensors, inner); });
+               [&] { return inner_->allreduce(tensors, options); });
 }
 
 CheckedBackend::Work CheckedBackend::broadcast(std::vector<at::Tensor>& tensors,
                                                const c10d::BroadcastOptions& options) {
   auto& tensor = only(tensors, Kind::broadcast);
   const auto root = root_of(options.rootRank, Kind::broadcast);
-  return start(fingerprint_of(Kind::broadcast, tensor, Fingerprint::kNoOp, root), tensors, {},
+  return start(fingerprint_of(Kind::broadcast, tensor, Fingerprint::kNoOp, root), tensors,
                [&] { return inner_->broadcast(tensors, options); });
 }
 
@@ -127,7 +102,7 @@ CheckedBackend::Work CheckedBackend::allgather(std::vector<std::vector<at::Tenso
   auto& input = only(inputs, Kind::all_gather);
   if (outputs.size() != 1 || outputs[0].size() != static_cast<std::size_t>(getSize()))
     refuse(Kind::all_gather, "it takes one list with an output per rank");
-  return start(fingerprint_of(Kind::all_gather, input), outputs[0], {},
+  return start(fingerprint_of(Kind::all_gather, input), outputs[0],
                [&] { return inner_->allgather(outputs, inputs, options); });
 }
 
@@ -135,7 +110,7 @@ CheckedBackend::Work CheckedBackend::_allgather_base(at::Tensor& output, at::Ten
                                                      const c10d::AllgatherOptions& options) {
   std::vector<at::Tensor> inputs{input};
   return start(
-      fingerprint_of(Kind::all_gather, only(inputs, Kind::all_gather)), {output}, {},
+      fingerprint_of(Kind::all_gather, only(inputs, Kind::all_gather)), {output},
       [&] { // flattened because LibTorch treats the first dimension as ranks, even with one rank
         auto from = input.contiguous().view({-1});
         auto to = output.view({-1});
@@ -150,13 +125,8 @@ CheckedBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
   only(inputs, Kind::reduce_scatter);
   const auto op = operation(options.reduceOp);
   require_arithmetic(input, op, Kind::reduce_scatter);
-  auto inner = options;
-  const bool divide = op == ReduceOp::mean && !options_.averages;
-  if (divide)
-    inner.reduceOp = c10d::ReduceOp::SUM;
   return start(fingerprint_of(Kind::reduce_scatter, input, static_cast<int>(op)), {output},
-               divide ? output : at::Tensor(),
-               [&] { return inner_->_reduce_scatter_base(output, input, inner); });
+               [&] { return inner_->_reduce_scatter_base(output, input, options); });
 }
 
 CheckedBackend::Work CheckedBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
@@ -169,7 +139,7 @@ CheckedBackend::Work CheckedBackend::alltoall_base(at::Tensor& output, at::Tenso
     call.dimensions = Fingerprint::kNoShape;
     call.shape = {};
   }
-  return start(call, {output}, {}, [&] {
+  return start(call, {output}, [&] {
     return inner_->alltoall_base(output, input, output_splits, input_splits, options);
   });
 }
@@ -180,13 +150,8 @@ CheckedBackend::Work CheckedBackend::reduce(std::vector<at::Tensor>& tensors,
   const auto op = operation(options.reduceOp);
   const auto root = root_of(options.rootRank, Kind::all_reduce);
   require_arithmetic(tensor, op, Kind::all_reduce);
-  auto inner = options;
-  const bool divide = op == ReduceOp::mean && !options_.averages;
-  if (divide)
-    inner.reduceOp = c10d::ReduceOp::SUM;
   return start(fingerprint_of(Kind::all_reduce, tensor, static_cast<int>(op), root), tensors,
-               divide && root == getRank() ? tensor : at::Tensor(),
-               [&] { return inner_->reduce(tensors, inner); });
+               [&] { return inner_->reduce(tensors, options); });
 }
 
 CheckedBackend::Work CheckedBackend::gather(std::vector<std::vector<at::Tensor>>& outputs,
@@ -194,7 +159,7 @@ CheckedBackend::Work CheckedBackend::gather(std::vector<std::vector<at::Tensor>>
                                             const c10d::GatherOptions& options) {
   auto& input = only(inputs, Kind::all_gather);
   const auto root = root_of(options.rootRank, Kind::all_gather);
-  return start(fingerprint_of(Kind::all_gather, input, Fingerprint::kNoOp, root), {input}, {},
+  return start(fingerprint_of(Kind::all_gather, input, Fingerprint::kNoOp, root), {input},
                [&] { return inner_->gather(outputs, inputs, options); });
 }
 
@@ -203,15 +168,12 @@ CheckedBackend::Work CheckedBackend::scatter(std::vector<at::Tensor>& outputs,
                                              const c10d::ScatterOptions& options) {
   auto& output = only(outputs, Kind::broadcast);
   const auto root = root_of(options.rootRank, Kind::broadcast);
-  return start(fingerprint_of(Kind::broadcast, output, Fingerprint::kNoOp, root), outputs, {},
+  return start(fingerprint_of(Kind::broadcast, output, Fingerprint::kNoOp, root), outputs,
                [&] { return inner_->scatter(outputs, inputs, options); });
 }
 
 CheckedBackend::Work CheckedBackend::barrier(const c10d::BarrierOptions& options) {
-  const auto agreed = mesh_->agree(Fingerprint{});
-  if (!options_.inner_barrier)
-    return done_work({});
-  return checked(agreed, [&] { return inner_->barrier(options); });
+  return checked(mesh_->agree(Fingerprint{}), [&] { return inner_->barrier(options); });
 }
 
 } // namespace troupe::collectives

@@ -12,21 +12,14 @@ namespace troupe::collectives {
 /// as asynchronous as the inner backend's, but every call first waits until all ranks have made it.
 class CheckedBackend : public GuardedBackend {
 public:
-  struct Options {
-    std::string name; // "nccl"
-    c10::DeviceType device = at::kCPU;
-    bool averages = false;      // the inner backend implements the mean itself
-    bool inner_barrier = false; // use the inner barrier, which also orders work on the device
-  };
-
+  /// `inner` accepts tensors on devices of type `device` and implements the mean.
   CheckedBackend(c10::intrusive_ptr<c10d::Backend> inner, std::shared_ptr<ControlMesh> mesh,
-                 const Options& options);
+                 c10::DeviceType device);
 
-  const std::string getBackendName() const override { return options_.name; }
-  c10::DeviceType device_type() const override { return options_.device; }
+  const std::string getBackendName() const override { return inner_->getBackendName(); }
+  c10::DeviceType device_type() const override { return device_; }
   void poison(const std::string& message) override;
 
-  using Work = c10::intrusive_ptr<c10d::Work>;
   Work allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
   Work reduce(std::vector<at::Tensor>& tensors, const c10d::ReduceOptions& options) override;
   Work broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
@@ -49,17 +42,13 @@ private:
   /// Returns the inner work that `start` makes. A failure in it is reported to all ranks.
   template <class Start>
   Work checked(const Fingerprint& agreed, Start start);
-  /// Starts the inner collective once the ranks agree. If `mean_of` is defined, it is divided by
-  /// the number of ranks afterwards.
+  /// Starts the inner collective once the ranks agree.
   template <class Start>
-  Work start(Fingerprint call, std::vector<at::Tensor> result, const at::Tensor& mean_of,
-             Start start);
-  int root_of(std::int64_t root, Kind kind);
-  void require_arithmetic(const at::Tensor& tensor, ReduceOp op, Kind kind);
+  Work start(const Fingerprint& call, std::vector<at::Tensor> result, Start start);
 
   c10::intrusive_ptr<c10d::Backend> inner_;
   std::shared_ptr<ControlMesh> mesh_;
-  Options options_;
+  c10::DeviceType device_;
 };
 
 } // namespace troupe::collectives

@@ -7,8 +7,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
-#include "collectives/backends/reduce.hpp"
-
 namespace troupe::collectives {
 namespace {
 
@@ -25,18 +23,6 @@ void give_back(const at::Tensor& flat, at::Tensor& tensor) {
 void FlatBackend::require(bool held, Kind kind, const std::string& rule) {
   if (!held)
     refuse(kind, rule);
-}
-
-void FlatBackend::require_root(std::int64_t root, Kind kind) {
-  require(root >= 0 && root < getSize(), kind,
-          "root " + std::to_string(root) + " is not a rank; there are "
-              + std::to_string(getSize()));
-}
-
-void FlatBackend::require_arithmetic(const at::Tensor& tensor, ReduceOp op, Kind kind) {
-  require(can_reduce(tensor.scalar_type(), op), kind,
-          std::string(op_name(op)) + " of " + type_name(tensor.scalar_type())
-              + " is not defined; convert it to a floating-point type");
 }
 
 void FlatBackend::call(Fingerprint fingerprint, const at::Tensor& input, const at::Tensor& output) {
@@ -58,8 +44,7 @@ FlatBackend::Work FlatBackend::allreduce(std::vector<at::Tensor>& tensors,
 FlatBackend::Work FlatBackend::broadcast(std::vector<at::Tensor>& tensors,
                                          const c10d::BroadcastOptions& options) {
   auto& tensor = only(tensors, Kind::broadcast);
-  const auto root = static_cast<int>(options.rootRank);
-  require_root(root, Kind::broadcast);
+  const auto root = root_of(options.rootRank, Kind::broadcast);
   const auto flat = tensor.contiguous();
   call(fingerprint_of(Kind::broadcast, tensor, Fingerprint::kNoOp, root), flat, flat);
   give_back(flat, tensor);
@@ -212,8 +197,7 @@ FlatBackend::Work FlatBackend::reduce(std::vector<at::Tensor>& tensors,
                                       const c10d::ReduceOptions& options) {
   auto& tensor = only(tensors, Kind::all_reduce);
   const auto op = operation(options.reduceOp);
-  const auto root = static_cast<int>(options.rootRank);
-  require_root(root, Kind::all_reduce);
+  const auto root = root_of(options.rootRank, Kind::all_reduce);
   require_arithmetic(tensor, op, Kind::all_reduce);
   const auto flat = tensor.contiguous();
   const auto result = root == getRank() ? flat : at::empty_like(flat);
@@ -227,8 +211,7 @@ FlatBackend::Work FlatBackend::gather(std::vector<std::vector<at::Tensor>>& outp
                                       std::vector<at::Tensor>& inputs,
                                       const c10d::GatherOptions& options) {
   auto& input = only(inputs, Kind::all_gather);
-  const auto root = static_cast<int>(options.rootRank);
-  require_root(root, Kind::all_gather);
+  const auto root = root_of(options.rootRank, Kind::all_gather);
   const auto ranks = static_cast<std::size_t>(getSize());
   require(root == getRank() ? outputs.size() == 1 && outputs[0].size() == ranks : outputs.empty(),
           Kind::all_gather, "it takes one list with an output per rank, at the root only");
@@ -246,8 +229,7 @@ FlatBackend::Work FlatBackend::scatter(std::vector<at::Tensor>& outputs,
                                        std::vector<std::vector<at::Tensor>>& inputs,
                                        const c10d::ScatterOptions& options) {
   auto& output = only(outputs, Kind::broadcast);
-  const auto root = static_cast<int>(options.rootRank);
-  require_root(root, Kind::broadcast);
+  const auto root = root_of(options.rootRank, Kind::broadcast);
   const auto ranks = static_cast<std::size_t>(getSize());
   require(root == getRank() ? inputs.size() == 1 && inputs[0].size() == ranks : inputs.empty(),
           Kind::broadcast, "it takes one list with an input per rank, at the root only");

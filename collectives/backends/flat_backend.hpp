@@ -28,7 +28,6 @@ class FlatBackend : public GuardedBackend {
 public:
   using GuardedBackend::GuardedBackend;
 
-  using Work = c10::intrusive_ptr<c10d::Work>;
   Work allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
   Work reduce(std::vector<at::Tensor>& tensors, const c10d::ReduceOptions& options) override;
   Work broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
@@ -61,8 +60,6 @@ protected:
 private:
   void call(Fingerprint fingerprint, const at::Tensor& input, const at::Tensor& output);
   void require(bool held, Kind kind, const std::string& rule);
-  void require_root(std::int64_t root, Kind kind);
-  void require_arithmetic(const at::Tensor& tensor, ReduceOp op, Kind kind);
   void set_splits(const at::Tensor& output, const at::Tensor& input,
                   const std::vector<int64_t>& output_splits,
                   const std::vector<int64_t>& input_splits);

@@ -2,6 +2,8 @@
 
 #include <ATen/core/ivalue.h>
 
+#include "collectives/backends/reduce.hpp"
+
 namespace troupe::collectives {
 namespace {
 
@@ -124,6 +126,19 @@ void GuardedBackend::refuse(Kind kind, const std::string& rule) {
                        + describe(fingerprint, true) + " wrongly: " + rule;
   poison(message);
   throw CollectiveError(message);
+}
+
+int GuardedBackend::root_of(std::int64_t root, Kind kind) {
+  if (root < 0 || root >= getSize())
+    refuse(kind, "root " + std::to_string(root) + " is not a rank; there are "
+                     + std::to_string(getSize()));
+  return static_cast<int>(root);
+}
+
+void GuardedBackend::require_arithmetic(const at::Tensor& tensor, ReduceOp op, Kind kind) {
+  if (!can_reduce(tensor.scalar_type(), op))
+    refuse(kind, std::string(op_name(op)) + " of " + type_name(tensor.scalar_type())
+                     + " is not defined; convert it to a floating-point type");
 }
 
 at::Tensor& GuardedBackend::only(std::vector<at::Tensor>& tensors, Kind kind) {

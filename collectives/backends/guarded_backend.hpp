@@ -43,6 +43,8 @@ protected:
   /// Returns the only tensor of a c10d list after checking that it is dense and on this device. An
   /// invalid argument poisons the group, because the other ranks would wait for this one.
   at::Tensor& only(std::vector<at::Tensor>& tensors, Kind kind);
+  int root_of(std::int64_t root, Kind kind); // refuses a root that is not a rank
+  void require_arithmetic(const at::Tensor& tensor, ReduceOp op, Kind kind);
   [[noreturn]] void refuse(Kind kind, const std::string& rule);
 };
 

@@ -61,13 +61,8 @@ StoreFactory nccl_over_store(int device, const std::string& interface_host) {
     const auto mesh = make_control_mesh(*store, interface_host, rank, size, options);
     auto inner = module->make(c10::make_intrusive<c10d::PrefixStore>("nccl", store), rank, size,
                               device, options.timeout.count());
-    CheckedBackend::Options checked;
-    checked.name = "nccl";
-    checked.device = at::kCUDA;
-    checked.averages = true;
-    checked.inner_barrier = true;
     return std::make_unique<BackendCommunicator>(
-        c10::make_intrusive<CheckedBackend>(std::move(inner), mesh, checked),
+        c10::make_intrusive<CheckedBackend>(std::move(inner), mesh, at::kCUDA),
         at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device)));
   };
 }

@@ -77,8 +77,7 @@ TEST_CASE("A failure of LibTorch's backend is reported with its call on every ra
         return "agreed";
       });
       CheckedBackend backend(c10::make_intrusive<FailingBackend>(at_once),
-                             std::make_shared<ControlMesh>(*store, 0, 2, kMeshOptions),
-                             {.name = "failing", .inner_barrier = true});
+                             std::make_shared<ControlMesh>(*store, 0, 2, kMeshOptions), at::kCPU);
       std::vector<at::Tensor> tensors{at::ones({3})};
       std::string error;
       try {
@@ -104,7 +103,7 @@ TEST_CASE("A rank that receives nothing in an uneven exchange still sends its ro
   });
   const auto inner = c10::make_intrusive<CountingBackend>();
   CheckedBackend backend(inner, std::make_shared<ControlMesh>(*store, 0, 2, kMeshOptions),
-                         {.name = "counting"});
+                         at::kCPU);
   auto input = at::ones({3});
   auto output = at::empty({0});
   std::vector<int64_t> takes{0, 0}, gives{0, 3};
