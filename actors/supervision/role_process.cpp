@@ -182,12 +182,6 @@ private:
     place.local_rank =
         static_cast<int>(std::count(names.begin(), names.begin() + wiring_.index, here));
     place.local_size = static_cast<int>(std::count(names.begin(), names.end(), here));
-    std::vector<std::string> nodes; // ordered by their first replicas
-    for (const auto& name : names)
-      if (std::find(nodes.begin(), nodes.end(), name) == nodes.end())
-        nodes.push_back(name);
-    place.nodes = static_cast<int>(nodes.size());
-    place.node = static_cast<int>(std::find(nodes.begin(), nodes.end(), here) - nodes.begin());
     return place;
   }
 

@@ -88,14 +88,6 @@ std::uint64_t hash_of(const std::string& text) {
   return XXH3_64bits(text.data(), text.size());
 }
 
-/// Derives the node from the local size, if ranks fill the hosts one after another.
-void number_nodes(ProcessTopology& place) {
-  const bool even =
-      place.size % place.local_size == 0 && place.rank % place.local_size == place.local_rank;
-  place.nodes = even ? place.size / place.local_size : 0;
-  place.node = even ? place.rank / place.local_size : -1;
-}
-
 void read_local(const Variables& variables, ProcessTopology& place, const std::string& rank,
                 const std::string& size) {
   if (!variables.has(rank) && !variables.has(size)) { // unknown: assume a single host
@@ -127,13 +119,12 @@ ProcessTopology from_hosts(const Variables& variables, const ReadFile& read_file
   place.size = static_cast<int>(total);
   place.rank = variables.number("TROUPE_RANK", 0, place.size - 1, "TROUPE_HOSTS");
   place.role_index = place.rank;
-  place.nodes = static_cast<int>(hosts.size());
   place.local_rank = place.rank;
-  while (place.local_rank >= hosts[static_cast<std::size_t>(place.node)].slots)
-    place.local_rank -= hosts[static_cast<std::size_t>(place.node++)].slots;
-  const auto& mine = hosts[static_cast<std::size_t>(place.node)];
-  place.local_size = mine.slots;
-  place.address = mine.host.host;
+  auto mine = hosts.begin();
+  for (; place.local_rank >= mine->slots; ++mine)
+    place.local_rank -= mine->slots;
+  place.local_size = mine->slots;
+  place.address = mine->host.host;
   place.rendezvous_host = hosts[0].host.host;
   place.rendezvous_port = hosts[0].host.port;
   if (place.rendezvous_port == 0 && place.size > 1)
@@ -160,11 +151,6 @@ ProcessTopology from_torchrun(const Variables& variables) {
     place.local_size = is_loopback(place.rendezvous_host) ? place.size : place.local_rank + 1;
   } else {
     read_local(variables, place, "LOCAL_RANK", "LOCAL_WORLD_SIZE");
-  }
-  number_nodes(place);
-  if (variables.has("GROUP_RANK") || variables.has("GROUP_WORLD_SIZE")) {
-    place.nodes = variables.number("GROUP_WORLD_SIZE", 1, place.size, "GROUP_RANK");
-    place.node = variables.number("GROUP_RANK", 0, place.nodes - 1, "GROUP_WORLD_SIZE");
   }
   const bool one_host = place.local_size == place.size;
   place.address = one_host || place.rank == 0 || is_loopback(place.rendezvous_host)
@@ -202,20 +188,13 @@ ProcessTopology from_tf_config(const Variables& variables) {
   }
   place.size = static_cast<int>(group.size());
   place.address = group[static_cast<std::size_t>(place.rank)].host;
-  std::vector<std::string> hosts;
   place.local_size = 0;
   for (int rank = 0; rank < place.size; ++rank) {
-    const auto& host = group[static_cast<std::size_t>(rank)].host;
-    if (std::find(hosts.begin(), hosts.end(), host) == hosts.end())
-      hosts.push_back(host);
-    if (host != place.address)
+    if (group[static_cast<std::size_t>(rank)].host != place.address)
       continue;
     place.local_rank += rank < place.rank ? 1 : 0;
     ++place.local_size;
   }
-  place.nodes = static_cast<int>(hosts.size());
-  place.node =
-      static_cast<int>(std::find(hosts.begin(), hosts.end(), place.address) - hosts.begin());
   return place;
 }
 
@@ -230,7 +209,6 @@ ProcessTopology from_mpi(const Variables& variables, const std::string& source,
   place.rank = variables.number(rank, 0, place.size - 1, size);
   place.role_index = place.rank;
   read_local(variables, place, local_rank, local_size);
-  number_nodes(place);
   const bool one_host = place.local_size == place.size;
   if (one_host)
     stay_at_home(place, hash_of(variables.text(job)));
@@ -257,18 +235,19 @@ ProcessTopology from_slurm(const Variables& variables) {
   } catch (const std::invalid_argument& error) {
     variables.refuse(list, std::string("must be a list of nodes: ") + error.what());
   }
-  place.nodes = static_cast<int>(nodes.size());
+  const auto node_count = static_cast<int>(nodes.size());
   const char* count =
       variables.has("SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_NNODES";
   if (variables.has(count)
-      && variables.number(count, 1, static_cast<int>(kMostNodes), list) != place.nodes)
+      && variables.number(count, 1, static_cast<int>(kMostNodes), list) != node_count)
     variables.refuse(count, "contradicts " + std::string(list) + ", which has "
-                                + std::to_string(place.nodes) + " nodes");
-  place.node = variables.number("SLURM_NODEID", 0, place.nodes - 1, "SLURM_PROCID");
+                                + std::to_string(node_count) + " nodes");
+  const auto node =
+      static_cast<std::size_t>(variables.number("SLURM_NODEID", 0, node_count - 1, "SLURM_PROCID"));
   place.local_rank = variables.number("SLURM_LOCALID", 0, place.rank, "SLURM_PROCID");
   const char* tasks = variables.has("SLURM_STEP_TASKS_PER_NODE") ? "SLURM_STEP_TASKS_PER_NODE"
                                                                  : "SLURM_TASKS_PER_NODE";
-  std::vector<int> counts(nodes.size(), (place.size + place.nodes - 1) / place.nodes);
+  std::vector<int> counts(nodes.size(), (place.size + node_count - 1) / node_count);
   if (variables.has(tasks)) {
     try {
       counts = expand_task_counts(variables.text(tasks));
@@ -276,16 +255,15 @@ ProcessTopology from_slurm(const Variables& variables) {
       variables.refuse(tasks, std::string("must be counts of tasks: ") + error.what());
     }
   }
-  if (static_cast<std::size_t>(place.node) >= counts.size()
-      || counts[static_cast<std::size_t>(place.node)] <= place.local_rank)
+  if (node >= counts.size() || counts[node] <= place.local_rank)
     variables.refuse(tasks, "has no room for SLURM_LOCALID " + std::to_string(place.local_rank)
-                                + " on node " + std::to_string(place.node));
-  place.local_size = std::min(place.size, counts[static_cast<std::size_t>(place.node)]);
+                                + " on node " + std::to_string(node));
+  place.local_size = std::min(place.size, counts[node]);
   const auto job = hash_of(variables.text("SLURM_JOB_ID") + "." + variables.text("SLURM_STEP_ID"));
   stay_at_home(place, job);
-  if (place.nodes > 1) {
+  if (node_count > 1) {
     place.rendezvous_host = nodes[0];
-    place.address = nodes[static_cast<std::size_t>(place.node)];
+    place.address = nodes[node];
   }
   take_master(variables, place);
   return place;

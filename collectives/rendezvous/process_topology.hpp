@@ -17,8 +17,6 @@ struct ProcessTopology {
   int size = 1;
   int local_rank = 0; // among the ranks on this host
   int local_size = 1;
-  int node = 0; // -1 (with nodes 0) if unknown
-  int nodes = 1;
   std::string rendezvous_host = "127.0.0.1"; // rank 0's host; "" if unknown
   int rendezvous_port = 0;                   // 0 if unknown
   std::string rendezvous_file = {};          // path of a RendezvousFile; replaces host and port
