@@ -16,6 +16,7 @@ namespace troupe::collectives {
 namespace {
 
 constexpr auto kNever = std::numeric_limits<std::int64_t>::max();
+constexpr int kClockBarriers = 32; // to measure clock offsets
 
 std::int64_t nanoseconds(Timeline::Clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
@@ -160,14 +161,10 @@ std::uint64_t Timeline::dropped() const {
   return dropped_;
 }
 
-std::vector<ClockOffset> measure_clock_offsets(Communicator& communicator, int rounds,
-                                               c10::Device device) {
-  if (rounds < 1)
-    throw std::invalid_argument("timeline: rounds " + std::to_string(rounds)
-                                + " must be at least 1");
-  auto times = at::empty({rounds, 2}, at::kLong); // before and after each barrier
+std::vector<ClockOffset> measure_clock_offsets(Communicator& communicator, c10::Device device) {
+  auto times = at::empty({kClockBarriers, 2}, at::kLong); // before and after each barrier
   auto* mine = times.mutable_data_ptr<std::int64_t>();
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < kClockBarriers; ++round) {
     mine[2 * round] = nanoseconds(Timeline::Clock::now());
     communicator.barrier();
     mine[2 * round + 1] = nanoseconds(Timeline::Clock::now());
@@ -179,7 +176,7 @@ std::vector<ClockOffset> measure_clock_offsets(Communicator& communicator, int r
     const auto* other = all[rank].const_data_ptr<std::int64_t>();
     auto least = std::numeric_limits<std::int64_t>::min();
     auto most = std::numeric_limits<std::int64_t>::max();
-    for (int round = 0; round < rounds; ++round) {
+    for (int round = 0; round < kClockBarriers; ++round) {
       least = std::max(least, other[2 * round] - first[2 * round + 1]);
       most = std::min(most, other[2 * round + 1] - first[2 * round]);
     }
@@ -193,7 +190,7 @@ void write_timeline(const std::vector<const Timeline*>& timelines, Communicator*
                     const std::filesystem::path& path, c10::Device device) {
   std::int64_t ahead = 0;
   if (communicator) {
-    const auto offsets = measure_clock_offsets(*communicator, kClockBarriers, device);
+    const auto offsets = measure_clock_offsets(*communicator, device);
     ahead = offsets[static_cast<std::size_t>(communicator->rank())].ahead.count();
   }
   auto origin = at::full({1}, kNever, at::kLong); // the earliest span, by rank 0's clock

@@ -98,13 +98,10 @@ struct ClockOffset {
   std::chrono::nanoseconds error{0}; // bound on the error of `ahead`
 };
 
-constexpr int kClockBarriers = 32;
-
 /// Returns the offsets of all ranks' steady clocks, [rank], on every rank. All ranks must call it.
-/// It measures `rounds` barriers: no rank leaves a barrier before the last one has arrived, which
+/// It measures several barriers: no rank leaves a barrier before the last one has arrived, which
 /// bounds the offset from both sides. `device` is where the communicator's tensors must be.
 std::vector<ClockOffset> measure_clock_offsets(Communicator& communicator,
-                                               int rounds = kClockBarriers,
                                                c10::Device device = c10::kCPU);
 
 /// Gathers the timelines of all ranks and writes one Chrome trace on rank 0, in rank 0's clock.

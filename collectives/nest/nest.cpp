@@ -1,5 +1,6 @@
 #include "collectives/nest/nest.hpp"
 
+#include <functional>
 #include <stdexcept>
 
 #define XXH_INLINE_ALL // users of the installed library need not link xxhash
@@ -90,13 +91,6 @@ Nest Nest::pack(const std::vector<at::Tensor>& tensors) const {
     throw std::invalid_argument("nest: " + std::to_string(tensors.size())
                                 + " tensors are too many for " + describe());
   return packed;
-}
-
-Nest Nest::transform(const std::function<at::Tensor(const at::Tensor&)>& function) const {
-  auto tensors = flatten();
-  for (auto& tensor : tensors)
-    tensor = function(tensor);
-  return pack(tensors);
 }
 
 std::string Nest::describe() const {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <variant>
@@ -41,7 +40,6 @@ public:
   /// Returns the same structure with other tensors, in the order of flatten(). Throws
   /// std::invalid_argument if their number differs.
   Nest pack(const std::vector<at::Tensor>& tensors) const;
-  Nest transform(const std::function<at::Tensor(const at::Tensor&)>& function) const;
 
   /// Returns e.g. "{a: float32 [2], b: [int64 [], int64 []]}".
   std::string describe() const;

@@ -73,7 +73,7 @@ TEST_CASE("A span ends once, explicitly or with its scope, and a null timeline r
 
 TEST_CASE("Clock offsets between threads are zero within their error") {
   const auto errors = on_ranks(Means::threads, 3, [](Communicator& communicator) {
-    const auto offsets = measure_clock_offsets(communicator, 8);
+    const auto offsets = measure_clock_offsets(communicator);
     if (offsets.size() != 3 || offsets[0].ahead.count() != 0)
       throw std::runtime_error("rank 0 is not the origin");
     for (const auto& offset : offsets)

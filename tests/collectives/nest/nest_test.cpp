@@ -15,7 +15,7 @@ TEST_CASE("A nest is flattened depth first by name and packed again") {
   CHECK(tensors[0].item<int>() == 2);
   CHECK(tensors[1].item<int>() == 3);
   CHECK(tensors[2].item<int>() == 1);
-  const auto twice = nest.transform([](const at::Tensor& tensor) { return 2 * tensor; });
+  const auto twice = nest.pack({2 * tensors[0], 2 * tensors[1], 2 * tensors[2]});
   CHECK(twice.at("a").at(1).at("z").tensor().item<int>() == 6);
   CHECK(twice.describe() == nest.describe());
   CHECK(twice.fingerprint() == nest.fingerprint());
