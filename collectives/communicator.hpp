@@ -68,8 +68,8 @@ struct CommunicatorOptions {
   GroupTrust trust{};
 };
 
-/// Returns a TCP port that is currently free at `host`.
-int free_port(const std::string& host = "127.0.0.1");
+/// Returns a TCP port that is currently free on loopback.
+int free_port();
 
 /// Makes one communicator for each of `size` ranks that run as threads of this process.
 std::vector<std::unique_ptr<Communicator>>

@@ -69,7 +69,7 @@ std::unique_ptr<Communicator> make_mpi_communicator(const CommunicatorOptions& o
   std::unique_ptr<RendezvousServer> server;
   std::string address;
   if (group->rank() == 0) {
-    server = std::make_unique<RendezvousServer>(interface_host, 0);
+    server = std::make_unique<RendezvousServer>(interface_host);
     address = interface_host + " " + std::to_string(server->port());
   }
   address = tell_all(*group, address, options.connect_timeout);

@@ -57,8 +57,8 @@ void require(bool held, const std::string& message) {
 
 } // namespace
 
-int free_port(const std::string& host) {
-  return port_of(listen_at(host, 0));
+int free_port() {
+  return port_of(listen_at("127.0.0.1", 0));
 }
 
 c10::intrusive_ptr<c10d::Store> connect_rendezvous(const std::string& host, int port,
@@ -73,8 +73,8 @@ c10::intrusive_ptr<c10d::Store> connect_rendezvous(const std::string& host, int 
   return c10::make_intrusive<c10d::TCPStore>(host, store);
 }
 
-RendezvousServer::RendezvousServer(const std::string& host, int port) : host_(host) {
-  auto listener = listen_at(host, port);
+RendezvousServer::RendezvousServer(const std::string& host) : host_(host) {
+  auto listener = listen_at(host, 0);
   port_ = port_of(listener);
   store_ = serve(host, std::move(listener), CommunicatorOptions().connect_timeout);
 }

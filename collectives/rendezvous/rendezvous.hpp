@@ -27,9 +27,8 @@ c10::intrusive_ptr<c10d::Store> connect_rendezvous(const std::string& host, int 
 /// lifetime.
 class RendezvousServer {
 public:
-  /// Listens only at host:port; port 0 selects a free port. Throws std::runtime_error if the port
-  /// is in use.
-  RendezvousServer(const std::string& host, int port);
+  /// Listens only at `host`, on a free port. Throws std::runtime_error.
+  explicit RendezvousServer(const std::string& host);
 
   const std::string& host() const { return host_; }
   int port() const { return port_; }

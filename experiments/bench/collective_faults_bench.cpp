@@ -167,7 +167,7 @@ Outcome outcome_of(double begin, const std::vector<End>& ends) {
 
 Outcome with_processes(const std::string& backend, const std::string& fault,
                        const BenchOptions& options) {
-  const collectives::RendezvousServer rendezvous("127.0.0.1", 0);
+  const collectives::RendezvousServer rendezvous("127.0.0.1");
   const auto ranks =
       start_ranks("collective_faults", backend, kRanks, options, fault, rendezvous.port());
   double begin = 0;

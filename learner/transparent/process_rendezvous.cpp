@@ -40,7 +40,7 @@ std::unique_ptr<collectives::Communicator> ProcessRendezvous::communicator() {
 std::string ProcessRendezvous::way(collectives::Communicator& first) {
   if (place_.rank == 0 && !server_)
     server_ = std::make_unique<collectives::RendezvousServer>(
-        place_.local_size == place_.size ? "127.0.0.1" : place_.address, 0);
+        place_.local_size == place_.size ? "127.0.0.1" : place_.address);
   auto bytes = at::zeros({kAddress}, at::kByte);
   auto* const text = reinterpret_cast<char*>(bytes.mutable_data_ptr<std::uint8_t>());
   if (server_) {

@@ -70,7 +70,7 @@ inline std::vector<std::string> on_ranks(Means means, int size, const Body& body
   }
   const bool hosts =
       means == Means::even_hosts || means == Means::uneven_hosts || means == Means::one_host;
-  const auto server = hosts ? std::make_unique<RendezvousServer>("127.0.0.1", 0) : nullptr;
+  const auto server = hosts ? std::make_unique<RendezvousServer>("127.0.0.1") : nullptr;
   const auto threads_of_host = threads_over_store();
   const bool joins = means == Means::tcp || means == Means::shared_memory;
   const int port = joins ? reserved_port() : 0;

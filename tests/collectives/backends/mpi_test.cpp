@@ -135,7 +135,7 @@ TEST_CASE("Minimum and maximum over MPI propagate NaN") {
 }
 
 TEST_CASE("A late rank over MPI is named and gets the same error") {
-  const RendezvousServer server("127.0.0.1", 0);
+  const RendezvousServer server("127.0.0.1");
   const auto store = connect_rendezvous("127.0.0.1", server.port(), {});
   const int status = run_helper(2, "late", "TROUPE_TEST=" + std::to_string(server.port()));
   if (status < 0)
@@ -150,7 +150,7 @@ TEST_CASE("A late rank over MPI is named and gets the same error") {
 }
 
 TEST_CASE("A killed rank ends the mpirun job") {
-  const RendezvousServer server("127.0.0.1", 0);
+  const RendezvousServer server("127.0.0.1");
   const auto store = connect_rendezvous("127.0.0.1", server.port(), {});
   const int status = run_helper(3, "killed", "TROUPE_TEST=" + std::to_string(server.port()));
   if (status < 0)

@@ -70,7 +70,7 @@ void sum_ten_times(Communicator& communicator) {
 } // namespace
 
 TEST_CASE("A rendezvous survives malformed clients of every kind, and the group still forms") {
-  const RendezvousServer server("127.0.0.1", 0);
+  const RendezvousServer server("127.0.0.1");
   const auto memory = resident_bytes();
   const auto strangers = bother(server.port());
   const auto rank = [&](int number) {
