@@ -78,7 +78,8 @@ std::unique_ptr<Communicator> make_mpi_communicator(const CommunicatorOptions& o
     throw std::runtime_error("MPI: rank 0 gave no address; do all processes run the same program?");
   const auto store =
       connect_rendezvous(address.substr(0, space), std::atoi(address.c_str() + space), options);
-  auto mesh = make_control_mesh(*store, interface_host, group->rank(), group->size(), options);
+  auto mesh =
+      std::make_shared<ControlMesh>(*store, group->rank(), group->size(), options, interface_host);
   // Rank 0, which serves the addresses, waits until all ranks have read them.
   const auto here =
       std::make_shared<std::vector<char>>(1 + static_cast<std::size_t>(group->size()));

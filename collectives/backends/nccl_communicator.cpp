@@ -58,7 +58,7 @@ StoreFactory nccl_over_store(int device, const std::string& interface_host) {
                           const CommunicatorOptions& options) -> std::unique_ptr<Communicator> {
     if (size > 1)
       require_trusted_network(options.trust, interface_host, "NCCL");
-    const auto mesh = make_control_mesh(*store, interface_host, rank, size, options);
+    const auto mesh = std::make_shared<ControlMesh>(*store, rank, size, options, interface_host);
     auto inner = module->make(c10::make_intrusive<c10d::PrefixStore>("nccl", store), rank, size,
                               device, options.timeout.count());
     return std::make_unique<BackendCommunicator>(

@@ -18,7 +18,7 @@ StoreFactory tcp_over_store(const std::string& interface_host) {
   return [interface_host](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                           const CommunicatorOptions& options) -> std::unique_ptr<Communicator> {
     const auto deadline = std::chrono::steady_clock::now() + options.connect_timeout;
-    auto mesh = make_control_mesh(*store, interface_host, rank, size, options);
+    auto mesh = std::make_shared<ControlMesh>(*store, rank, size, options, interface_host);
     std::vector<SecureSocket> data;
     if (size > 1) {
       c10d::PrefixStore others("data", store);

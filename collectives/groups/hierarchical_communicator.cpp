@@ -49,7 +49,7 @@ StoreFactory hierarchical_over_store(StoreFactory inner, StoreFactory outer,
           interface_host](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                           const CommunicatorOptions& options) -> std::unique_ptr<Communicator> {
     auto hosts = meet_hosts(*store, host, rank, size);
-    auto mesh = make_control_mesh(*store, interface_host, rank, size, options);
+    auto mesh = std::make_shared<ControlMesh>(*store, rank, size, options, interface_host);
     const auto& here = hosts.ranks[static_cast<std::size_t>(hosts.host)];
     auto inside = inner(part_of(store, "inner/" + std::to_string(hosts.host)), hosts.position,
                         static_cast<int>(here.size()), options);

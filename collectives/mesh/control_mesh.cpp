@@ -24,7 +24,8 @@ std::span<const std::byte> bytes_of(const T& value) {
 
 } // namespace
 
-ControlMesh::ControlMesh(c10d::Store& store, int rank, int size, const Options& options)
+ControlMesh::ControlMesh(c10d::Store& store, int rank, int size, const CommunicatorOptions& options,
+                         const std::string& interface_host)
     : rank_(rank),
       timeout_(options.timeout),
       peers_(static_cast<std::size_t>(size)),
@@ -32,7 +33,7 @@ ControlMesh::ControlMesh(c10d::Store& store, int rank, int size, const Options& 
   if (size == 1)
     return;
   auto sockets = connect_ranks(store, rank, size,
-                               {.host = options.host,
+                               {.host = interface_host,
                                 .trust = options.trust,
                                 .deadline = Clock::now() + options.connect_timeout});
   for (std::size_t peer = 0; peer < peers_.size(); ++peer)

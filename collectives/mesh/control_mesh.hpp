@@ -23,15 +23,10 @@ namespace troupe::collectives {
 /// closed connection. One thread per rank uses the mesh, but any thread may call abort().
 class ControlMesh {
 public:
-  struct Options {
-    std::string host = "127.0.0.1"; // address at which the other ranks reach this process
-    std::chrono::milliseconds timeout{60'000};
-    std::chrono::milliseconds connect_timeout{60'000};
-    GroupTrust trust{};
-  };
-
-  /// Connects to the other ranks through `store`. Throws std::runtime_error naming a missing rank.
-  ControlMesh(c10d::Store& store, int rank, int size, const Options& options);
+  /// Connects to the other ranks through `store`. `interface_host` is the address at which they
+  /// reach this process. Throws std::runtime_error naming a missing rank.
+  ControlMesh(c10d::Store& store, int rank, int size, const CommunicatorOptions& options,
+              const std::string& interface_host = "127.0.0.1");
   /// If the mesh is poisoned, sends the other ranks the reason and waits until they have read it.
   ~ControlMesh();
   ControlMesh(const ControlMesh&) = delete;

@@ -120,15 +120,4 @@ c10::intrusive_ptr<c10d::Store> make_rendezvous(const std::string& host, int por
   }
 }
 
-std::shared_ptr<ControlMesh> make_control_mesh(c10d::Store& store,
-                                               const std::string& interface_host, int rank,
-                                               int size, const CommunicatorOptions& options) {
-  ControlMesh::Options mesh;
-  mesh.host = interface_host;
-  mesh.timeout = options.timeout;
-  mesh.connect_timeout = options.connect_timeout;
-  mesh.trust = options.trust;
-  return std::make_shared<ControlMesh>(store, rank, size, mesh);
-}
-
 } // namespace troupe::collectives

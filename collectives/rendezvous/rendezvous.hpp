@@ -1,11 +1,10 @@
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "collectives/mesh/control_mesh.hpp"
+#include "collectives/communicator.hpp"
 #include "collectives/mesh/socket.hpp"
 
 namespace troupe::collectives {
@@ -53,9 +52,5 @@ private:
 /// Opens the store in a RendezvousFile. Throws std::runtime_error if this process may not open it.
 c10::intrusive_ptr<c10d::Store> open_rendezvous(const std::string& file,
                                                 const CommunicatorOptions& options);
-
-std::shared_ptr<ControlMesh> make_control_mesh(c10d::Store& store,
-                                               const std::string& interface_host, int rank,
-                                               int size, const CommunicatorOptions& options);
 
 } // namespace troupe::collectives

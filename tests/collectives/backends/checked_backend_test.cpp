@@ -13,8 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const ControlMesh::Options kMeshOptions{
-    .host = "127.0.0.1", .timeout = 20s, .connect_timeout = 20s};
+const CommunicatorOptions kMeshOptions{.timeout = 20s, .connect_timeout = 20s};
 
 /// A LibTorch backend whose all-reduce and barrier fail, either at once or during the wait.
 class FailingBackend : public c10d::Backend {

@@ -75,8 +75,7 @@ TEST_CASE("A rendezvous survives malformed clients of every kind, and the group 
   const auto strangers = bother(server.port());
   const auto rank = [&](int number) {
     const auto store = connect_rendezvous("127.0.0.1", server.port(), kOptions);
-    const auto mesh = make_control_mesh(*store, "127.0.0.1", number, 2, kOptions);
-    mesh->agree({});
+    ControlMesh(*store, number, 2, kOptions).agree({});
   };
   auto other = std::async(std::launch::async, [&] { rank(1); });
   CHECK_NOTHROW(rank(0));

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const ControlMesh::Options kOptions{.host = "127.0.0.1", .timeout = 20s, .connect_timeout = 20s};
+const CommunicatorOptions kOptions{.timeout = 20s, .connect_timeout = 20s};
 
 Deadline soon() {
   return std::chrono::steady_clock::now() + 20s;
