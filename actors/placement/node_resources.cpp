@@ -1,10 +1,11 @@
 #include "actors/placement/node_resources.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <iterator>
 #include <stdexcept>
+
+#include "env/text/number_in.hpp"
 
 namespace troupe::actors {
 namespace {
@@ -13,10 +14,7 @@ constexpr int kMostCores = 65'536;
 
 /// Parses a whole number below kMostCores; -1 on failure.
 int core_number(std::string_view text) {
-  int value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool good = error == std::errc() && end == text.data() + text.size() && value >= 0;
-  return good && value < kMostCores ? value : -1;
+  return env::number_in<int>(text, 0, kMostCores - 1).value_or(-1);
 }
 
 } // namespace

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "env/text/joined.hpp"
+
 namespace troupe::actors {
 namespace {
 
@@ -86,7 +88,7 @@ void Placer::broken_rules(const Node& node, const std::string& role, const RoleN
   const NodeResources& resources = node.resources;
   if (!needs.on_nodes.empty() && !has(needs.on_nodes, resources.name)
       && !has(needs.on_nodes, resources.group)) {
-    note(lack.rules, lack.words, [&] { return "is not " + listed(needs.on_nodes, " or "); });
+    note(lack.rules, lack.words, [&] { return "is not " + env::joined(needs.on_nodes, " or "); });
   }
   for (const auto& [key, value] : needs.on_labels) {
     const auto label = resources.labels.find(key);
@@ -348,7 +350,7 @@ std::string Placer::problem(const RoleIndex& who) const {
     return word.find(" core") != std::string::npos;
   });
   return asked + (nodes_.size() == 1 ? "the only node, " : "no node has that: the nearest, ")
-         + nearest->resources.name + ", " + listed(words, " and ") + "; add nodes, "
+         + nearest->resources.name + ", " + env::joined(words, " and ") + "; add nodes, "
          + (cores && !oversubscribe_ ? "set oversubscribe: true, " : "")
          + "or change role { name: \"" + who.first + "\" … } in the cluster file";
 }

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "actors/placement/node_resources.hpp"
+#include "env/text/joined.hpp"
 
 namespace troupe::actors {
 namespace {
@@ -39,14 +40,6 @@ void check_role(const std::string& role, const RoleNeeds& needs,
 
 } // namespace
 
-std::string listed(const std::vector<std::string>& parts, const std::string& last) {
-  std::string out;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    out += (i == 0 ? "" : i + 1 == parts.size() ? last : ", ") + parts[i];
-  }
-  return out;
-}
-
 std::string counted(std::size_t count, const std::string& one) {
   return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
 }
@@ -62,7 +55,7 @@ std::string needs_text(const RoleNeeds& needs) {
   if (needs.memory_bytes > 0) {
     parts.push_back(bytes_text(needs.memory_bytes) + " of memory");
   }
-  std::string out = parts.empty() ? "a place" : listed(parts);
+  std::string out = parts.empty() ? "a place" : env::joined(parts, " and ");
   if (needs.on_gpu_node) {
     out += ", on a node with GPUs";
   }
@@ -70,12 +63,12 @@ std::string needs_text(const RoleNeeds& needs) {
     out += ", on a node labelled " + key + "=" + value;
   }
   if (!needs.on_nodes.empty()) {
-    out += ", on " + listed(needs.on_nodes, " or ");
+    out += ", on " + env::joined(needs.on_nodes, " or ");
   }
   if (!needs.together.empty()) {
-    out += ", together with " + listed(needs.together);
+    out += ", together with " + env::joined(needs.together, " and ");
   }
-  return out + (needs.apart.empty() ? "" : ", apart from " + listed(needs.apart));
+  return out + (needs.apart.empty() ? "" : ", apart from " + env::joined(needs.apart, " and "));
 }
 
 void check_needs(const std::map<std::string, RoleNeeds>& roles) {

@@ -28,9 +28,6 @@ void check_needs(const std::map<std::string, RoleNeeds>& roles);
 /// learner".
 std::string needs_text(const RoleNeeds& needs);
 
-/// Joins parts to "a, b and c".
-std::string listed(const std::vector<std::string>& parts, const std::string& last = " and ");
-
 /// Formats a count, for example "1 core" or "2 cores".
 std::string counted(std::size_t count, const std::string& one);
 

@@ -7,6 +7,7 @@
 #include <openssl/rand.h>
 
 #include "actors/remoting/openssl_handles.hpp"
+#include "env/text/hexadecimal.hpp"
 
 namespace troupe::actors {
 
@@ -14,16 +15,6 @@ namespace {
 
 using WallClock = std::chrono::system_clock;
 constexpr std::chrono::minutes kSkew{5};
-
-std::string hex(const unsigned char* bytes, std::size_t count) {
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string text;
-  for (std::size_t i = 0; i < count; ++i) {
-    text += kDigits[bytes[i] >> 4U];
-    text += kDigits[bytes[i] & 15U];
-  }
-  return text;
-}
 
 Bio pem_reader(const std::string& pem) {
   return Bio(
@@ -123,8 +114,8 @@ CertificateInfo describe(X509* certificate) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
   openssl_must(X509_digest(certificate, EVP_sha256(), digest.data(), &size), "a fingerprint");
-  return {name.data(), hex(digest.data(), size), time_of(X509_get0_notBefore(certificate)),
-          time_of(X509_get0_notAfter(certificate))};
+  return {name.data(), env::hexadecimal({digest.data(), size}),
+          time_of(X509_get0_notBefore(certificate)), time_of(X509_get0_notAfter(certificate))};
 }
 
 /// Returns "" if `authority` has signed `certificate` and it is valid at `now` for either end of a
@@ -221,7 +212,7 @@ std::string random_hex(int bytes) {
   if (bytes < 0 || bytes > static_cast<int>(made.size()))
     throw std::invalid_argument("random_hex: at most 64 bytes, not " + std::to_string(bytes));
   openssl_must(RAND_bytes(made.data(), bytes), "random numbers");
-  return hex(made.data(), static_cast<std::size_t>(bytes));
+  return env::hexadecimal({made.data(), static_cast<std::size_t>(bytes)});
 }
 
 } // namespace troupe::actors

@@ -9,6 +9,7 @@
 #include "actors/protocol/system.hpp"
 #include "actors/roles/files.hpp"
 #include "env/state_bytes.hpp"
+#include "env/text/joined.hpp"
 #include "learner/replicas/replica_threads.hpp"
 
 namespace troupe::actors {
@@ -157,10 +158,8 @@ std::string waiting(const EnvironmentState& state) {
   for (std::size_t i = 0; i < state.clients.size(); ++i)
     if (state.clients[i].in_flight() > 0)
       waited_for.insert(i);
-  std::string shards;
-  for (const std::size_t shard : waited_for)
-    shards += (shards.empty() ? "" : ", ") + std::to_string(shard);
-  return "waiting until replay " + shards + " takes " + std::to_string(insertions) + " insertions";
+  return "waiting until replay " + env::joined(waited_for) + " takes " + std::to_string(insertions)
+         + " insertions";
 }
 
 /// Waits a moment for insertions in flight to shards in other processes, then checks again.

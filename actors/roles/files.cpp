@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "env/text/number_in.hpp"
 #include "env/whole_file.hpp"
 #include "replay/storage/segment_file.hpp"
 
@@ -20,10 +21,8 @@ constexpr std::size_t kGreatest = std::size_t{1} << 32; // bytes, far more than 
 } // namespace
 
 std::int64_t number_of(const std::string& name) {
-  const bool digits =
-      !name.empty() && name.size() < 19
-      && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
-  return digits ? std::stoll(name) : -1;
+  const auto number = env::number_in<std::uint64_t>(name, 0, 999'999'999'999'999'999);
+  return number ? static_cast<std::int64_t>(*number) : -1;
 }
 
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "actors/protocol/system.hpp"
+#include "env/text/joined.hpp"
 #include "replay/table/importance.hpp"
 
 namespace troupe::actors {
@@ -167,10 +168,7 @@ std::string waiting(const PrefetchState& state) {
   if (state.client)
     return "waiting for samples from replay"
            + (state.silence.empty() ? state.silence : ": " + state.silence);
-  std::string shards;
-  for (const std::size_t shard : state.pending.front().shards)
-    shards += (shards.empty() ? "" : ", ") + std::to_string(shard);
-  return "waiting for samples from replay " + shards;
+  return "waiting for samples from replay " + env::joined(state.pending.front().shards);
 }
 
 /// Buffers that are neither free nor being filled.

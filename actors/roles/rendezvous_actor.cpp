@@ -1,10 +1,10 @@
 #include "actors/roles/rendezvous_actor.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "actors/protocol/messages.pb.h"
 #include "actors/protocol/system.hpp"
+#include "env/text/number_in.hpp"
 
 namespace troupe::actors {
 
@@ -62,10 +62,10 @@ void store(RendezvousState& state, const std::string& key, const std::string& va
 std::int64_t add(RendezvousState& state, const std::string& key, std::int64_t number) {
   std::int64_t sum = 0;
   if (const auto at = state.values.find(key); at != state.values.end()) {
-    const auto& text = at->second;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), sum);
-    require_rule(error == std::errc() && end == text.data() + text.size(),
+    const auto before = env::number_in<std::int64_t>(at->second);
+    require_rule(before.has_value(),
                  "the value of " + key + " is not a number, so nothing can be added to it");
+    sum = *before;
   }
   require_rule(!__builtin_add_overflow(sum, number, &sum),
                "the sum at " + key + " exceeds 64 bits");

@@ -6,6 +6,7 @@
 #include "actors/protocol/system.hpp"
 #include "actors/run/metrics_actor.hpp"
 #include "actors/supervision/roles.hpp"
+#include "env/text/number_in.hpp"
 
 namespace troupe::actors {
 
@@ -175,12 +176,11 @@ std::pair<std::string, std::int32_t> parse_role(const std::string& text) {
     role_named(role);
   if (slash == std::string::npos)
     return {role, -1};
-  const std::string digits = text.substr(slash + 1);
-  if (digits.empty() || digits.size() > 6
-      || digits.find_first_not_of("0123456789") != std::string::npos)
+  const auto index = env::number_in<unsigned>(text.substr(slash + 1), 0, 999'999);
+  if (!index)
     throw std::invalid_argument("role \"" + text + "\" must be ROLE or ROLE/INDEX, e.g. " + role
                                 + "/0");
-  return {role, std::stoi(digits)};
+  return {role, static_cast<std::int32_t>(*index)};
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 
 #include "actors/protocol/counters.hpp"
 #include "actors/run/metrics_actor.hpp"
+#include "env/text/joined.hpp"
 
 namespace troupe::actors {
 
@@ -330,12 +331,8 @@ std::vector<std::string> MetricsSum::waits() const {
     if (newest && !report.waiting().empty() && !away_.contains(key.first))
       environments[report.waiting()].push_back(key.first);
   }
-  for (const auto& [words, actors] : environments) {
-    std::string who;
-    for (const int actor : actors)
-      who += (who.empty() ? "" : ", ") + std::to_string(actor);
-    lines.push_back("environment " + who + ": " + words);
-  }
+  for (const auto& [words, actors] : environments)
+    lines.push_back("environment " + env::joined(actors) + ": " + words);
   for (const auto& [replica, report] : learners_)
     if (!report.waiting().empty())
       lines.push_back("learner " + std::to_string(replica) + ": " + report.waiting());

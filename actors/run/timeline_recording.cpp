@@ -59,9 +59,8 @@ void write_trace(const std::filesystem::path& file, const std::string& text) {
   std::filesystem::rename(partial, file);
   std::vector<std::pair<std::int64_t, std::filesystem::path>> all;
   for (const auto& entry : std::filesystem::directory_iterator(file.parent_path())) {
-    const std::string stem = entry.path().stem();
-    if (!stem.empty() && stem.size() < 19 && stem.find_first_not_of("0123456789") == stem.npos)
-      all.emplace_back(std::stoll(stem), entry.path());
+    if (const std::int64_t number = number_of(entry.path().stem()); number >= 0)
+      all.emplace_back(number, entry.path());
   }
   std::sort(all.begin(), all.end());
   std::error_code ignored; // remove as many as possible

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "env/gym/gym_task.hpp"
+#include "env/text/number_in.hpp"
 
 namespace troupe::env::gym {
 
@@ -10,14 +10,13 @@ namespace {
 
 /// Returns the index of the body with this index or name.
 int find_body(const Physics& physics, const std::string& text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size())
+  const auto number = number_in<int>(text);
+  if (!number)
     return physics.id(mjOBJ_BODY, text);
-  if (number < 0 || number >= static_cast<int>(physics.model().nbody))
+  if (*number < 0 || *number >= static_cast<int>(physics.model().nbody))
     throw std::invalid_argument("Ant-v5: option main_body is " + text + "; model '" + physics.name()
                                 + "' has bodies 0 to " + std::to_string(physics.model().nbody - 1));
-  return number;
+  return *number;
 }
 
 class Ant final : public GymTask {

@@ -1,12 +1,13 @@
 #include "env/gym/options.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 
 #include "env/nearest_names.hpp"
+#include "env/text/number_in.hpp"
 
 namespace troupe::env::gym {
 
@@ -27,12 +28,8 @@ std::string trimmed(const std::string& text) {
 }
 
 std::optional<double> parse_number(const std::string& padded) {
-  const std::string text = trimmed(padded);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || std::isnan(value))
-    return {};
-  return value;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return number_in<double>(trimmed(padded), -kInfinity, kInfinity);
 }
 
 std::optional<double> parse_bounded(const GymOptionRule& rule, const std::string& text) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "env/environment.hpp"
+#include "env/text/number_in.hpp"
 
 /// A user's environment is a class that derives from Environment and one line that names it,
 ///
@@ -68,11 +68,10 @@ private:
     const std::string value = text(key, "");
     if (value.empty())
       return otherwise;
-    T number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc() || end != value.data() + value.size() || number - number != T(0))
+    const auto number = number_in<T>(value);
+    if (!number || *number - *number != T(0))
       throw bad(key, value, rule);
-    return number;
+    return *number;
   }
 
   Pairs pairs_;

@@ -8,15 +8,14 @@
 #include <string>
 #include <system_error>
 
+#include "env/text/joined.hpp"
+
 namespace troupe::env {
 
 namespace {
 
 std::string text(const std::vector<int>& cpus) {
-  std::string made;
-  for (const int cpu : cpus)
-    made += (made.empty() ? "" : ", ") + std::to_string(cpu);
-  return made.empty() ? "none" : made;
+  return cpus.empty() ? "none" : joined(cpus);
 }
 
 } // namespace

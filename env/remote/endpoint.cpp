@@ -1,8 +1,7 @@
-#include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "env/remote/protocol.hpp"
+#include "env/text/number_in.hpp"
 
 namespace troupe::env::remote {
 
@@ -23,14 +22,6 @@ std::optional<Tcp> parse_tcp(const std::string& endpoint) {
   return Tcp{endpoint.substr(kPrefix.size(), colon - kPrefix.size()), endpoint.substr(colon + 1)};
 }
 
-std::optional<int> number(std::string_view text, int most) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > most)
-    return std::nullopt;
-  return value;
-}
-
 /// The check is strict, because "127.evil.example" is the name of another host.
 bool is_loopback(const std::string& host) {
   if (host == "localhost" || host == "[::1]")
@@ -39,8 +30,7 @@ bool is_loopback(const std::string& host) {
   std::size_t begin = 0;
   for (;; ++parts) {
     const auto dot = host.find('.', begin);
-    const auto part =
-        number(std::string_view(host).substr(begin, std::min(dot, host.size()) - begin), 255);
+    const auto part = number_in<std::uint8_t>(std::string_view(host).substr(begin, dot - begin));
     if (!part || (parts == 0 && *part != 127))
       return false;
     if (dot == std::string::npos)
@@ -63,7 +53,7 @@ void check_endpoint(const std::string& endpoint, bool allow_other_hosts, bool po
   }
   const auto tcp = parse_tcp(endpoint);
   const bool any = tcp && port_may_be_any && tcp->port == "*";
-  if (!tcp || tcp->host.empty() || (!any && number(tcp->port, 65535).value_or(0) == 0))
+  if (!tcp || tcp->host.empty() || (!any && number_in<std::uint16_t>(tcp->port).value_or(0) == 0))
     throw std::invalid_argument(what
                                 + " must be ipc://<path> or tcp://<host>:<port>, for example "
                                   "ipc:///tmp/environments or tcp://127.0.0.1:5555");

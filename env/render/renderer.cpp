@@ -1,12 +1,12 @@
 #include "env/render/renderer.hpp"
 
-#include <charconv>
 #include <stdexcept>
 
 #include "env/render/cast_renderer.hpp"
 #include "env/render/cuda_renderer.hpp"
 #include "env/render/gl_context.hpp"
 #include "env/render/opengl_renderer.hpp"
+#include "env/text/number_in.hpp"
 
 namespace troupe::env {
 
@@ -75,11 +75,8 @@ int find_camera(const Physics& physics, const std::string& camera) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (!camera.empty() && names[i] == camera)
       return static_cast<int>(i);
-  int number = 0;
-  const auto [end, error] = std::from_chars(camera.data(), camera.data() + camera.size(), number);
-  if (error == std::errc() && end == camera.data() + camera.size() && number >= -1
-      && number < static_cast<int>(names.size()))
-    return number;
+  if (const auto number = number_in<int>(camera, -1, static_cast<int>(names.size()) - 1))
+    return *number;
   std::string message = "camera: '" + camera + "' is not a camera of model '" + physics.name()
                         + "'; it has -1 (free)";
   for (std::size_t i = 0; i < names.size(); ++i)

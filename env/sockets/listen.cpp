@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "env/text/number_in.hpp"
+
 namespace troupe::env::wire {
 
 namespace {
@@ -99,9 +101,7 @@ void Listener::listen_tcp(const std::string& address) {
   hints.ai_family = six ? AF_INET6 : AF_INET; // as libzmq's clients do
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* got = nullptr;
-  const bool is_number = !port.empty() && port.size() <= 5
-                         && port.find_first_not_of("0123456789") == std::string::npos
-                         && std::stoi(port) <= 65535;
+  const bool is_number = number_in<std::uint16_t>(port).has_value();
   if ((port != "*" && !is_number) || host.empty()
       || ::getaddrinfo(host == "*" ? nullptr : host.c_str(), port == "*" ? "0" : port.c_str(),
                        &hints, &got)

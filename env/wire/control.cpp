@@ -98,14 +98,4 @@ Token make_token() {
   return token;
 }
 
-std::string hexadecimal(const Token& token) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const std::uint8_t byte : token) {
-    text += digits[byte >> 4U];
-    text += digits[byte & 15U];
-  }
-  return text;
-}
-
 } // namespace troupe::env::wire

@@ -61,6 +61,5 @@ std::optional<Control> decode_control(std::span<const std::byte> part);
 
 /// Returns unpredictable bytes. Throws std::runtime_error if the system cannot provide them.
 Token make_token();
-std::string hexadecimal(const Token& token);
 
 } // namespace troupe::env::wire

@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 
 #include "env/sockets/peer_user.hpp"
+#include "env/text/hexadecimal.hpp"
 
 namespace troupe::env::wire {
 

@@ -1,11 +1,11 @@
 #include "experiments/bench/rank_process.hpp"
 
-#include <charconv>
 #include <sstream>
 #include <stdexcept>
 
 #include "collectives/backends/hierarchical_backend.hpp"
 #include "collectives/rendezvous/rendezvous.hpp"
+#include "env/text/number_in.hpp"
 
 namespace troupe::experiments {
 
@@ -14,13 +14,12 @@ Seat parse_seat(const std::string& text) {
   Seat seat;
   std::string port, rank, size;
   const auto number = [&text](const std::string& word) {
-    int value = 0;
-    const auto end = word.data() + word.size();
-    if (word.empty() || std::from_chars(word.data(), end, value).ptr != end)
+    const auto value = env::number_in<int>(word);
+    if (!value)
       throw std::invalid_argument("--join is \"" + text
                                   + "\"; it must be BACKEND:PORT:RANK:SIZE:NOTE, and is for the "
                                     "benchmark's own processes");
-    return value;
+    return *value;
   };
   std::getline(stream, seat.backend, ':');
   std::getline(stream, port, ':');

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "env/text/joined.hpp"
 #include "learner/agents/options.hpp"
 
 namespace troupe::experiments::commands {
@@ -47,11 +48,7 @@ std::string range_text(const std::string& type) {
 }
 
 std::string names_of(const std::set<CLI::Option*>& options) {
-  std::string names;
-  for (const CLI::Option* option : options) {
-    names += (names.empty() ? "" : ", ") + option->get_name();
-  }
-  return names;
+  return env::joined(options, ", ", [](const CLI::Option* option) { return option->get_name(); });
 }
 
 class HelpFormat : public CLI::Formatter {

@@ -12,6 +12,7 @@
 
 #include "env/make/make.hpp"
 #include "env/nearest_names.hpp"
+#include "env/text/joined.hpp"
 #include "experiments/config/agent_choice.hpp"
 #include "experiments/config/base.hpp"
 #include "experiments/config/keys.hpp"
@@ -171,10 +172,11 @@ fs::path find_config(const std::string& name_or_path, const std::vector<fs::path
   for (const std::string& kind : kinds) {
     lists.push_back("`troupe list " + kind + "s`");
   }
-  throw ConfigError(
-      {name_or_path + ": there is no such file and no " + joined(kinds, " or ") + " of this name"
-       + (near.empty() ? "" : "; did you mean " + joined(near, " or ") + "?") + " ("
-       + joined(lists, " and ") + (lists.size() == 1 ? " names" : " name") + " them all)"});
+  throw ConfigError({name_or_path + ": there is no such file and no " + env::joined(kinds, " or ")
+                     + " of this name"
+                     + (near.empty() ? "" : "; did you mean " + env::joined(near, " or ") + "?")
+                     + " (" + env::joined(lists, " and ") + (lists.size() == 1 ? " names" : " name")
+                     + " them all)"});
 }
 
 } // namespace troupe::experiments

@@ -9,6 +9,7 @@
 
 #include "env/make/make.hpp"
 #include "env/nearest_names.hpp"
+#include "env/text/joined.hpp"
 #include "experiments/config/cluster.pb.h"
 #include "experiments/config/members.hpp"
 #include "experiments/config/sweep.pb.h"
@@ -57,14 +58,6 @@ std::string kind_text(const FieldDescriptor& field) {
 
 } // namespace
 
-std::string joined(const std::vector<std::string>& parts, const std::string& last) {
-  std::string out;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    out += (i == 0 ? "" : i + 1 == parts.size() ? last : ", ") + parts[i];
-  }
-  return out;
-}
-
 std::vector<Key> all_keys(const Schema& schema) {
   std::vector<Key> out;
   collect(schema, "", out);
@@ -101,14 +94,14 @@ std::string rule_text(const FieldDescriptor& field) {
     for (int i = 0; i < field.enum_type()->value_count(); ++i) {
       names.push_back(field.enum_type()->value(i)->name());
     }
-    return "one of " + joined(names, " and ");
+    return "one of " + env::joined(names, " and ");
   }
   if (rules.one_of_size() > 0) {
     std::vector<std::string> names;
     for (const std::string& name : rules.one_of()) {
       names.push_back('"' + name + '"');
     }
-    return "one of " + joined(names, " and ");
+    return "one of " + env::joined(names, " and ");
   }
   std::string out = kind_text(field);
   if (rules.has_at_least() && rules.has_at_most()) {
@@ -127,7 +120,7 @@ std::string rule_text(const FieldDescriptor& field) {
     if (rules.has_at_most()) {
       parts.push_back("at most " + number_text(rules.at_most()));
     }
-    out += (parts.empty() ? "" : ", ") + joined(parts, " and ");
+    out += (parts.empty() ? "" : ", ") + env::joined(parts, " and ");
   }
   return rules.has_unit() ? out + ", in " + rules.unit() : out;
 }
@@ -264,7 +257,7 @@ std::string did_you_mean(const std::string& block, const std::string& name, cons
       unique.push_back(candidate);
     }
   }
-  return unique.empty() ? "" : "; did you mean " + joined(unique, " or ") + "?";
+  return unique.empty() ? "" : "; did you mean " + env::joined(unique, " or ") + "?";
 }
 
 } // namespace troupe::experiments

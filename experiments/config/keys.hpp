@@ -59,9 +59,6 @@ std::string did_you_mean(const std::string& block, const std::string& name,
 /// The hint " (`troupe list keys` names them all)" for this schema.
 std::string where_keys_are(const Schema& schema);
 
-/// Joins `parts`: "a, b or c" if `last` is " or ".
-std::string joined(const std::vector<std::string>& parts, const std::string& last);
-
 using learner::number_text;
 
 } // namespace troupe::experiments

@@ -7,6 +7,7 @@
 
 #include <ATen/ops/zeros.h>
 
+#include "env/text/joined.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/keys.hpp"
 #include "experiments/config/members.hpp"
@@ -107,7 +108,7 @@ void check_label_column(const learner::data::DatasetInfo& info) {
                         : "data.label: the label in data.path is " + label->type
                               + ", and not all are whole numbers")
       + "; name the column of the classes, whole numbers from 0, which may be "
-      + joined(names, " or "));
+      + env::joined(names, " or "));
 }
 
 learner::InputFn input_of(const SharedDataset& dataset, const Experiment& experiment,

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "env/text/number_in.hpp"
 #include "experiments/config/on_data.hpp"
 #include "experiments/config/resume_changes.hpp"
 #include "experiments/dashboard/prometheus_reply.hpp"
@@ -65,10 +66,11 @@ double number_in(const Json& body, const std::string& key) {
 
 int whole_number(const web::Request& request, const std::string& key) {
   const std::string text = request.parameter(key);
-  if (text.empty() || text.size() > 6 || text.find_first_not_of("0123456789") != text.npos) {
+  const auto number = env::number_in<unsigned>(text, 0, 999'999);
+  if (!number) {
     throw std::invalid_argument(key + "=" + text + ": must be a whole number from 0 to 999999");
   }
-  return std::stoi(text);
+  return static_cast<int>(*number);
 }
 
 Json files_json(const std::filesystem::path& run, const std::string& kind) {

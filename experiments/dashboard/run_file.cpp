@@ -3,10 +3,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <optional>
 #include <string_view>
+
+#include "env/text/number_in.hpp"
 
 namespace troupe::experiments::dashboard {
 namespace {
@@ -36,14 +37,9 @@ AskedRange parse_range(std::string_view text, std::uint64_t size) {
   if (dash == std::string_view::npos) {
     return {};
   }
-  const auto number = [](std::string_view digits) -> std::optional<std::uint64_t> {
-    std::uint64_t value = 0;
-    const char* const end = digits.data() + digits.size();
-    const auto result = std::from_chars(digits.data(), end, value);
-    return result.ec == std::errc() && result.ptr == end ? std::optional(value) : std::nullopt;
-  };
   const bool to_end = dash + 1 == text.size();
-  auto first = number(text.substr(0, dash)), last = number(text.substr(dash + 1));
+  auto first = env::number_in<std::uint64_t>(text.substr(0, dash));
+  auto last = env::number_in<std::uint64_t>(text.substr(dash + 1));
   if (dash == 0 && last) { // the last bytes
     first = size - std::min(*last, size);
     last = std::nullopt;

@@ -1,11 +1,11 @@
 #include "experiments/dashboard/run_metrics.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <limits>
 
+#include "env/text/number_in.hpp"
 #include "experiments/run_folder/metrics_file.hpp"
 
 namespace troupe::experiments::dashboard {
@@ -15,14 +15,6 @@ constexpr std::size_t kPart = 1 << 20; // bytes read at a time
 constexpr std::size_t kMostRecord = kPart / 2;
 constexpr std::size_t kMostColumns = 512;
 constexpr std::size_t kMostEvaluations = 4096; // maximum number of buckets
-
-double number(std::string_view text) {
-  double value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  return result.ec == std::errc() && result.ptr == text.data() + text.size()
-             ? value
-             : std::numeric_limits<double>::quiet_NaN();
-}
 
 } // namespace
 
@@ -86,7 +78,8 @@ void RunMetrics::take(const std::vector<std::string_view>& fields) {
   }
   values_.resize(names_.size());
   for (std::size_t i = 0; i < names_.size(); ++i) {
-    values_[i] = number(fields[i]);
+    values_[i] =
+        env::number_in<double>(fields[i]).value_or(std::numeric_limits<double>::quiet_NaN());
   }
   const bool report = fields[kind_] == "progress";
   if (!report) { // counters and rates that an evaluation lacks keep the last report's values

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "env/text/number_in.hpp"
 #include "experiments/launchers/command_text.hpp"
 
 namespace troupe::experiments::launchers {
@@ -52,11 +53,10 @@ std::optional<std::pair<std::size_t, std::string_view>> tagged(std::string_view 
   const std::size_t colon = line.find(">:", close);
   if (!line.starts_with("[") || colon == std::string_view::npos)
     return std::nullopt;
-  std::size_t rank = 0;
-  const auto [end, error] = std::from_chars(line.data() + comma + 1, line.data() + close, rank);
-  if (error != std::errc() || end != line.data() + close)
+  const auto rank = env::number_in<std::size_t>(line.substr(comma + 1, close - comma - 1));
+  if (!rank)
     return std::nullopt;
-  return std::pair{rank, line.substr(colon + 2)};
+  return std::pair{*rank, line.substr(colon + 2)};
 }
 
 } // namespace

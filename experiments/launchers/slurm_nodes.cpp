@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <stdexcept>
 
+#include "env/text/number_in.hpp"
 #include "experiments/launchers/slurm.hpp"
 
 namespace troupe::experiments::launchers {
@@ -17,11 +17,10 @@ constexpr std::size_t kMostNames = 65'536;
 }
 
 long number(std::string_view digits, std::string_view list) {
-  long value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || digits.empty() || value < 0)
+  const auto value = env::number_in<long>(digits);
+  if (!value || *value < 0)
     bad_list(list);
-  return value;
+  return *value;
 }
 
 /// "01-03,7" -> 01, 02, 03, 7

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "env/text/joined.hpp"
+
 namespace troupe::experiments::play {
 namespace {
 
@@ -48,10 +50,8 @@ const KindName& kind_of(const Json& command) {
       for (const KindName& kind : kKinds)
         if (name->get_ref<const std::string&>() == kind.name)
           return kind;
-  std::string names;
-  for (const KindName& kind : kKinds)
-    names += (names.empty() ? "" : ", ") + std::string(kind.name);
-  throw std::invalid_argument(short_text(command) + ": do must be one of " + names);
+  throw std::invalid_argument(short_text(command) + ": do must be one of "
+                              + env::joined(kKinds, ", ", &KindName::name));
 }
 
 double number(const Json& command, const char* key, const KindName& kind, double absent) {

@@ -1,11 +1,11 @@
 #include "experiments/play/play_server.hpp"
 
-#include <charconv>
 #include <stdexcept>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "env/text/number_in.hpp"
 #include "experiments/play/page_files.hpp"
 
 namespace troupe::experiments::play {
@@ -31,11 +31,10 @@ web::Response busy(const char* what) {
 
 std::uint64_t number_after(const web::Request& request) {
   const std::string text = request.parameter("after");
-  std::uint64_t after = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), after);
-  if (!text.empty() && (read.ec != std::errc() || read.ptr != text.data() + text.size()))
+  const auto after = env::number_in<std::uint64_t>(text);
+  if (!text.empty() && !after)
     throw std::invalid_argument("after must be the number of a picture, from 0");
-  return after;
+  return after.value_or(0);
 }
 
 } // namespace

@@ -1,15 +1,16 @@
 #include "experiments/report/curve.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
 
+#include "env/text/number_in.hpp"
 #include "experiments/run_folder/metrics_file.hpp"
 
 namespace troupe::experiments {
@@ -23,12 +24,8 @@ constexpr double kTop = 36;
 constexpr double kBottom = 48;
 
 std::optional<double> number(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value;
+  constexpr double kMost = std::numeric_limits<double>::max();
+  return env::number_in<double>(text, -kMost, kMost);
 }
 
 std::string tick_text(double value) {

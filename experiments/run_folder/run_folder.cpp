@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <fstream>
 #include <stdexcept>
 #include <system_error>
 
 #include <nlohmann/json.hpp>
 
+#include "env/text/joined.hpp"
+#include "env/text/number_in.hpp"
 #include "env/whole_file.hpp"
 #include "experiments/run_folder/folder_lock.hpp"
 
@@ -110,11 +111,9 @@ std::vector<CheckpointFolder> complete_checkpoints(const fs::path& run) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(run / "checkpoints", error)) {
     const std::string name = entry.path().filename().string();
-    std::int64_t updates = 0;
-    const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), updates);
-    if (bad == std::errc() && end == name.data() + name.size() && updates >= 0
-        && fs::is_regular_file(entry.path() / "manifest.json", error)) {
-      found.push_back({.updates = updates, .path = entry.path()});
+    const auto updates = env::number_in<std::int64_t>(name);
+    if (updates && *updates >= 0 && fs::is_regular_file(entry.path() / "manifest.json", error)) {
+      found.push_back({.updates = *updates, .path = entry.path()});
     }
   }
   std::sort(found.begin(), found.end(),
@@ -133,15 +132,14 @@ CheckpointFolder find_checkpoint(const fs::path& run, std::optional<std::int64_t
   if (!updates) {
     return found.back();
   }
-  std::string names;
   for (const auto& checkpoint : found) {
     if (checkpoint.updates == *updates) {
       return checkpoint;
     }
-    names += (names.empty() ? "" : ", ") + std::to_string(checkpoint.updates);
   }
   throw std::invalid_argument(run.string() + ": has no complete checkpoint "
-                              + std::to_string(*updates) + "; there are " + names);
+                              + std::to_string(*updates) + "; there are "
+                              + env::joined(found, ", ", &CheckpointFolder::updates));
 }
 
 CheckpointFolder find_best_checkpoint(const fs::path& run) {

@@ -3,11 +3,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <limits>
 #include <stdexcept>
 #include <utility>
+
+#include "env/text/number_in.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -55,14 +56,8 @@ std::uint64_t most_of_each(std::vector<std::uint64_t> sizes, std::uint64_t all) 
 std::pair<std::string, int> parse_name(const fs::path& path) {
   const std::string stem = path.stem().string();
   const auto dash = stem.rfind('-');
-  int index = -1;
-  if (dash != std::string::npos) {
-    const char* const end = stem.data() + stem.size();
-    if (std::from_chars(stem.data() + dash + 1, end, index).ptr != end) {
-      index = -1;
-    }
-  }
-  return {stem.substr(0, dash), index};
+  const std::string number = dash == std::string::npos ? "" : stem.substr(dash + 1);
+  return {stem.substr(0, dash), env::number_in<int>(number).value_or(-1)};
 }
 
 } // namespace

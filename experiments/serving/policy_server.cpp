@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "env/text/joined.hpp"
 #include "experiments/serving/act_request.hpp"
 #include "experiments/serving/pending_answer.hpp"
 #include "experiments/serving/server_metrics.hpp"
@@ -104,10 +105,8 @@ struct PolicyServer::Parts {
     for (const Version& version : versions)
       if (version.name == name)
         return version;
-    std::string all;
-    for (const Version& version : versions)
-      all += (all.empty() ? "" : ", ") + version.name;
-    throw std::invalid_argument("there is no version \"" + name + "\"; there are " + all);
+    throw std::invalid_argument("there is no version \"" + name + "\"; there are "
+                                + env::joined(versions, ", ", &Version::name));
   }
 
   /// Chooses a version according to the shares, as evenly as possible.

@@ -1,7 +1,6 @@
 #include "experiments/statistics/comparison.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -11,6 +10,7 @@
 #include <stdexcept>
 
 #include "env/suite/task_names.hpp"
+#include "env/text/number_in.hpp"
 #include "experiments/config/agent_choice.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/on_data.hpp"
@@ -72,12 +72,8 @@ void add_once(std::vector<T>& to, const T& value) {
 }
 
 std::optional<double> finite_number(const std::string& text) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value);
-  if (parsed.ec != std::errc() || parsed.ptr != end || !std::isfinite(value))
-    return std::nullopt;
-  return value;
+  constexpr double kMost = std::numeric_limits<double>::max();
+  return env::number_in<double>(text, -kMost, kMost);
 }
 
 /// The environment steps that all runs on a task have reached. Runs on recordings do not count.

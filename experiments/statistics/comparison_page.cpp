@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "env/text/joined.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/keys.hpp"
 #include "experiments/run_folder/origin.hpp"
@@ -63,7 +64,7 @@ std::string aggregate_caption(const Comparison& comparison) {
   if (comparison.left_out_tasks().empty())
     return "All tasks, on their scales from 0 to 1";
   return "Tasks that all methods have, on their scales from 0 to 1; without "
-         + joined(comparison.left_out_tasks(), " and ");
+         + env::joined(comparison.left_out_tasks(), " and ");
 }
 
 std::vector<Row> task_rows(const Comparison& comparison) {

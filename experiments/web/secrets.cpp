@@ -11,6 +11,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "env/text/hexadecimal.hpp"
+
 namespace troupe::experiments::web {
 namespace {
 
@@ -33,13 +35,7 @@ std::string new_token() {
     throw std::runtime_error(std::string("cannot get random bytes from the system: ")
                              + std::strerror(errno));
   }
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : bytes) {
-    text += kDigits[byte >> 4U];
-    text += kDigits[byte & 15U];
-  }
-  return text;
+  return env::hexadecimal(bytes);
 }
 
 std::string token_of(const std::filesystem::path& file) {

@@ -6,6 +6,7 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
+#include "env/text/joined.hpp"
 #include "learner/gradients/gradient_buckets.hpp"
 
 namespace troupe::learner {
@@ -40,12 +41,9 @@ std::vector<std::string> parameter_names(const torch::nn::Module& module,
 std::string not_finite_on_replicas(const GradientReport& report,
                                    const std::vector<at::Tensor>& parameters,
                                    const std::vector<std::string>& names, int replicas) {
-  std::string where;
-  for (const int replica : report.not_finite_on)
-    where += (where.empty() ? "" : ", ") + std::to_string(replica);
   return parameter_in_words(static_cast<std::size_t>(report.not_finite), parameters, names)
-         + ", is not finite on replica " + where + " of " + std::to_string(replicas)
-         + and_others(report.not_finite_count - 1);
+         + ", is not finite on replica " + env::joined(report.not_finite_on) + " of "
+         + std::to_string(replicas) + and_others(report.not_finite_count - 1);
 }
 
 std::string not_finite_in_all(const std::vector<at::Tensor>& parameters,

@@ -1,10 +1,12 @@
 #include "learner/replicas/strategy_options.hpp"
 
-#include <charconv>
 #include <functional>
 #include <map>
 #include <sstream>
 #include <stdexcept>
+
+#include "env/text/joined.hpp"
+#include "env/text/number_in.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -29,20 +31,16 @@ const std::map<std::string, StrategyKind>& kinds() {
 
 std::int64_t number(const std::string& key, const std::string& value, std::int64_t least,
                     std::int64_t most) {
-  std::int64_t result = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
-  if (error != std::errc() || end != value.data() + value.size() || result < least || result > most)
+  const auto result = env::number_in<std::int64_t>(value, least, most);
+  if (!result)
     refuse(key, value,
            "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most));
-  return result;
+  return *result;
 }
 
 template <class T>
 std::string names_of(const std::map<std::string, T>& all) {
-  std::string list;
-  for (const auto& [name, unused] : all)
-    list += (list.empty() ? "" : ", ") + name;
-  return list;
+  return env::joined(all, ", ", &std::pair<const std::string, T>::first);
 }
 
 template <class T>

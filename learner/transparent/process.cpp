@@ -7,6 +7,7 @@
 #include <torch/optim/optimizer.h>
 
 #include "collectives/communicator.hpp"
+#include "env/text/joined.hpp"
 #include "learner/transparent/equal_tensors.hpp"
 #include "learner/transparent/fingerprint.hpp"
 #include "learner/transparent/share.hpp"
@@ -156,12 +157,10 @@ void TransparentProcess::compare_parameters(torch::optim::Optimizer& optimizer,
   const auto others = ranks_that_differ(parameters_of(optimizer), *communicator_);
   if (others.empty())
     return;
-  std::string names;
-  for (const int other : others)
-    names += (names.empty() ? "" : ", ") + std::to_string(other);
   const std::string reason =
       "before step " + std::to_string(tracked.steps + 1) + " of optimizer "
-      + std::to_string(tracked.number) + " (" + tracked.kind + ") the parameters of rank " + names
+      + std::to_string(tracked.number) + " (" + tracked.kind + ") the parameters of rank "
+      + env::joined(others)
       + " were no longer those of rank 0; the program itself changes them differently by rank "
         "(random numbers, files, threads): make the changes equal, or switch the comparison off "
         "with --check-every 0";

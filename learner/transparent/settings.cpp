@@ -1,9 +1,10 @@
 #include "learner/transparent/settings.hpp"
 
-#include <charconv>
 #include <cstdlib>
 #include <stdexcept>
 #include <vector>
+
+#include "env/text/number_in.hpp"
 
 namespace troupe::learner::transparent {
 namespace {
@@ -34,12 +35,10 @@ int number(const Variables& variables, const std::string& name, int least, int m
   const std::string value = variables(kPrefix + name);
   if (value.empty())
     return otherwise;
-  int result = 0;
-  const char* end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, result);
-  if (error != std::errc() || stop != end || result < least || result > most)
+  const auto result = env::number_in<int>(value, least, most);
+  if (!result)
     refuse(name, value, "a number from " + std::to_string(least) + " to " + std::to_string(most));
-  return result;
+  return *result;
 }
 
 } // namespace

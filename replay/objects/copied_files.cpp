@@ -9,6 +9,7 @@
 
 #include <openssl/evp.h>
 
+#include "env/text/hexadecimal.hpp"
 #include "env/whole_file.hpp"
 #include "replay/objects/store_error.hpp"
 
@@ -53,13 +54,7 @@ std::string md5_of(const fs::path& file) {
   if (!sound || EVP_DigestFinal_ex(context.get(), digest.data(), &size) != 1)
     throw StoreError("OpenSSL cannot compute an MD5, which verifies copies of objects; does its "
                      "configuration forbid it?");
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (unsigned i = 0; i < size; ++i) {
-    text += kDigits[digest[i] >> 4];
-    text += kDigits[digest[i] & 15];
-  }
-  return text;
+  return env::hexadecimal({digest.data(), size});
 }
 
 std::string fetch_verified(ObjectStore& store, const std::string& bucket,

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "env/text/hexadecimal.hpp"
 #include "env/whole_file.hpp"
 #include "replay/objects/copied_files.hpp"
 #include "replay/objects/store_error.hpp"
@@ -115,13 +116,7 @@ std::string name_of(const ObjectAddress& from, const std::vector<FolderObject>& 
       name.begin(), name.end(),
       [](unsigned char c) { return std::isalnum(c) == 0 && c != '-' && c != '_' && c != '.'; },
       '_');
-  name = name.substr(0, kLongestName) + "-";
-  for (int i = 0; i < 8; ++i) {
-    std::array<char, 3> two{};
-    std::snprintf(two.data(), two.size(), "%02x", digest[static_cast<std::size_t>(i)]);
-    name += two.data();
-  }
-  return name;
+  return name.substr(0, kLongestName) + "-" + env::hexadecimal({digest.data(), 8});
 }
 
 /// Another copy in the cache. Its lock file contains its size, or the size that it will have.

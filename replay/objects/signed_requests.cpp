@@ -7,6 +7,7 @@
 
 #include <openssl/evp.h>
 
+#include "env/text/hexadecimal.hpp"
 #include "replay/objects/object_address.hpp"
 #include "replay/objects/store_answers.hpp"
 #include "replay/objects/store_error.hpp"
@@ -15,22 +16,12 @@ namespace troupe::replay {
 
 namespace {
 
-std::string hexadecimal(std::span<const unsigned char> bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : bytes) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
-
 std::string sha256(std::span<const std::byte> bytes) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
   if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1)
     throw StoreError("OpenSSL cannot compute a SHA-256");
-  return hexadecimal({digest.data(), size});
+  return env::hexadecimal({digest.data(), size});
 }
 
 std::string name_of(const StoreRequest& request) {

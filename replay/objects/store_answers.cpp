@@ -1,7 +1,6 @@
 #include "replay/objects/store_answers.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -10,6 +9,7 @@
 
 #include <libxml/xmlreader.h>
 
+#include "env/text/number_in.hpp"
 #include "replay/objects/key_answers.hpp"
 
 namespace troupe::replay {
@@ -89,11 +89,10 @@ void read_elements(const std::string& xml,
 }
 
 std::int64_t parse_size(const std::string& text) {
-  std::int64_t value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0)
+  const auto value = env::number_in<std::int64_t>(text);
+  if (!value || *value < 0)
     refuse_answer("has an object without a size");
-  return value;
+  return *value;
 }
 
 /// Checks an ETag, which will be sent in a header.

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "env/text/number_in.hpp"
 #include "replay/objects/http_exchange.hpp"
 #include "replay/objects/key_sources.hpp"
 #include "replay/objects/store_error.hpp"
@@ -141,14 +142,8 @@ void check_endpoint(const std::string& name, const std::string& endpoint,
   const auto colon = rest.rfind(':');
   const bool has_port = colon != rest.npos && rest.find(']', colon) == rest.npos;
   const std::string host = has_port ? rest.substr(0, colon) : rest;
-  if (has_port) {
-    const std::string port = rest.substr(colon + 1);
-    const bool digits =
-        !port.empty() && port.size() <= 5
-        && std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (!digits || std::stoi(port) < 1 || std::stoi(port) > 65535)
-      refuse("a port is a number from 1 to 65535");
-  }
+  if (has_port && !env::number_in<std::uint16_t>(rest.substr(colon + 1), 1, 65535))
+    refuse("a port is a number from 1 to 65535");
   if (scheme == "http" && !is_loopback(host)
       && std::find(others.begin(), others.end(), host) == others.end())
     refuse("without TLS only a server on this host may be used, because data would cross the "

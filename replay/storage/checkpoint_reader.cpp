@@ -1,10 +1,10 @@
 #include "replay/storage/checkpoint_reader.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <stdexcept>
 #include <system_error>
 
+#include "env/text/number_in.hpp"
 #include "env/whole_file.hpp"
 #include "replay/storage/checkpoint_names.hpp"
 #include "replay/storage/storage_error.hpp"
@@ -87,10 +87,11 @@ std::vector<CheckpointStatus> list_checkpoints(const fs::path& root, const fs::p
   fs::directory_iterator entry(root, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    CheckpointStatus status;
-    const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), status.number);
-    if (bad != std::errc() || end != name.data() + name.size())
+    const auto number = env::number_in<std::uint64_t>(name);
+    if (!number)
       continue;
+    CheckpointStatus status;
+    status.number = *number;
     status.folder = inside.empty() ? entry->path() : entry->path() / inside;
     found.push_back(std::move(status));
   }

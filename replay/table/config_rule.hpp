@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "env/text/joined.hpp"
+
 namespace troupe::replay {
 
 /// Throws std::invalid_argument "replay.<key> is <value> but must be <rule>" unless `fine`.
@@ -29,13 +31,11 @@ const char* name_of(const char* const (&names)[N], Kind kind) {
 /// it must be one of …".
 template <typename Kind, std::size_t N>
 Kind value_named(const char* const (&names)[N], const std::string& name, const std::string& what) {
-  std::string all;
-  for (std::size_t i = 0; i < N; ++i) {
+  for (std::size_t i = 0; i < N; ++i)
     if (name == names[i])
       return static_cast<Kind>(i);
-    all += (all.empty() ? "" : ", ") + std::string(names[i]);
-  }
-  throw std::invalid_argument("no " + what + " '" + name + "': it must be one of " + all);
+  throw std::invalid_argument("no " + what + " '" + name + "': it must be one of "
+                              + env::joined(names));
 }
 
 } // namespace troupe::replay

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "env/text/joined.hpp"
 #include "replay/table/random.hpp"
 #include "replay/writers/writer_state.hpp"
 
@@ -22,13 +23,11 @@ constexpr int kMostGoals = 64;
 }
 
 std::size_t column_named(const Signature& steps, const std::string& name) {
-  std::string names;
-  for (std::size_t i = 0; i < steps.columns.size(); ++i) {
+  for (std::size_t i = 0; i < steps.columns.size(); ++i)
     if (steps.columns[i].name == name)
       return i;
-    names += (names.empty() ? "" : ", ") + steps.columns[i].name;
-  }
-  refuse_option("a relabelled column", "'" + name + "'", "one of " + names);
+  refuse_option("a relabelled column", "'" + name + "'",
+                "one of " + env::joined(steps.columns, ", ", &env::ArraySpec::name));
 }
 
 /// Returns the rows to be relabelled in an item of `count` rows.

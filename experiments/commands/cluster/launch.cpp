@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "env/make/make.hpp"
+#include "env/text/joined.hpp"
 #include "experiments/cluster/cluster.hpp"
 #include "experiments/cluster/cluster_environment.hpp"
 #include "experiments/cluster/manifests.hpp"
@@ -221,7 +222,7 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
         "the previous head has just died; this one is looking for its processes");
   }
   if (!plan.sets.empty()) {
-    run.notes.push_back("the cluster sets " + joined(plan.sets, ", "));
+    run.notes.push_back("the cluster sets " + env::joined(plan.sets, ", "));
   }
   run.grace_seconds = plan.experiment.checkpoint().grace_seconds() > 0
                           ? plan.experiment.checkpoint().grace_seconds()

@@ -5,6 +5,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "env/text/number_in.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/running/run_choice.hpp"
 #include "experiments/run_folder/run_folder.hpp"
@@ -75,12 +76,11 @@ struct Scale {
 
 Scale parse_scale(const std::string& text) {
   const auto equals = text.find('=');
-  const std::string digits = text.substr(equals + 1);
-  if (equals == 0 || digits.empty() || digits.size() > 9
-      || digits.find_first_not_of("0123456789") != std::string::npos) {
+  const auto count = env::number_in<unsigned>(text.substr(equals + 1), 0, 999'999'999);
+  if (equals == 0 || !count) {
     throw std::invalid_argument(text + ": must be ROLE=COUNT, e.g. environment=16");
   }
-  return {text.substr(0, equals), std::stoi(digits)};
+  return {text.substr(0, equals), static_cast<int>(*count)};
 }
 
 void scale(ChangeOptions& options) {

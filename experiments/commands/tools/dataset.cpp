@@ -4,6 +4,7 @@
 
 #include <ATen/ops/arange.h>
 
+#include "env/text/joined.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/running/stored_recording.hpp"
@@ -32,11 +33,7 @@ struct ReadOptions {
 };
 
 std::string shape_text(const data::Column& column) {
-  std::string text;
-  for (const std::int64_t length : column.shape) {
-    text += (text.empty() ? "" : ", ") + std::to_string(length);
-  }
-  return column.type + " [" + text + "]";
+  return column.type + " [" + env::joined(column.shape) + "]";
 }
 
 Json json_of(const data::DatasetInfo& info) {

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "env/nearest_names.hpp"
+#include "env/text/joined.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/folders.hpp"
 #include "experiments/commands/json.hpp"
@@ -96,7 +97,7 @@ void list_agents(const std::string& plugin, bool json) {
                      {"defaults", run_defaults(kind.run)}});
     } else {
       std::printf("%-8s %s\n         %s%s; actions: %s; replicas%s\n", kind.name.c_str(),
-                  kind.help.c_str(), joined(observations, " or ").c_str(),
+                  kind.help.c_str(), env::joined(observations, " or ").c_str(),
                   kind.recurrent ? ", also partially observed ones" : "",
                   learner::action_text(kind.actions),
                   kind.asynchronous ? ", also asynchronous ones" : "");

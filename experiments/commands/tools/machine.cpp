@@ -17,6 +17,7 @@
 #include "actors/placement/node_resources.hpp"
 #include "collectives/communicator.hpp"
 #include "env/render/cast_renderer.hpp"
+#include "env/text/joined.hpp"
 #include "learner/nn/kernels/kernel_table.hpp"
 
 namespace troupe::experiments::commands {
@@ -179,13 +180,9 @@ void judge_memory(const Machine& m, std::vector<Finding>& out) {
 }
 
 void judge_gpus(const Machine& m, std::vector<Finding>& out) {
-  std::string names;
-  for (const std::string& gpu : m.gpus) {
-    names += (names.empty() ? "" : ", ") + gpu;
-  }
   const bool idle = !m.gpus.empty() && !m.no_gpu_training.empty();
   out.push_back({"GPU", idle ? Level::warning : Level::good,
-                 m.gpus.empty() ? "none is visible" : names,
+                 m.gpus.empty() ? "none is visible" : env::joined(m.gpus),
                  idle ? "build Troupe where CUDA and NCCL are found: " + m.no_gpu_training : ""});
 }
 

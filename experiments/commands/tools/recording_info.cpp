@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "env/text/joined.hpp"
 #include "experiments/commands/json.hpp"
 #include "replay/recordings/recording.hpp"
 
@@ -31,11 +32,7 @@ Json json_of(const Range& range) {
 }
 
 std::string numbers_text(const std::vector<std::int64_t>& shape) {
-  std::string text;
-  for (const std::int64_t n : shape) {
-    text += (text.empty() ? "" : ", ") + std::to_string(n);
-  }
-  return "[" + text + "]";
+  return "[" + env::joined(shape) + "]";
 }
 
 } // namespace

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
 
+#include "env/text/number_in.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/running/http_flags.hpp"
@@ -75,15 +75,12 @@ serving::VersionOptions read_version(const std::string& text) {
   CheckpointChoice choice;
   if (at != std::string::npos) {
     const std::string which = value.substr(at + 1);
-    std::int64_t updates = 0;
-    const auto read = std::from_chars(which.data(), which.data() + which.size(), updates);
+    const auto updates = env::number_in<std::int64_t>(which);
     choice.best = which == "best";
-    if (!choice.best
-        && (read.ec != std::errc() || read.ptr != which.data() + which.size() || updates < 0))
+    if (!choice.best && (!updates || *updates < 0))
       throw std::invalid_argument("--version " + text
                                   + ": the part after @ must be a checkpoint's updates or best");
-    if (!choice.best)
-      choice.updates = updates;
+    choice.updates = updates;
   }
   return version_of(name, value.substr(0, at), choice);
 }
@@ -96,10 +93,10 @@ void read_shares(const std::vector<std::string>& texts,
     if (found == versions.end())
       throw std::invalid_argument("--share " + text + ": there is no version " + name
                                   + "; add --version " + name + "=RUN");
-    const auto read = std::from_chars(value.data(), value.data() + value.size(), found->share);
-    if (read.ec != std::errc() || read.ptr != value.data() + value.size()
-        || !(found->share >= 0 && found->share <= 1e6))
+    const auto share = env::number_in<double>(value, 0, 1e6);
+    if (!share)
       throw std::invalid_argument("--share " + text + ": must be a number from 0 to 1e6");
+    found->share = *share;
   }
   if (std::ranges::all_of(versions, [](const auto& version) { return version.share == 0; }))
     throw std::invalid_argument("--share: at least one version must have more than 0");

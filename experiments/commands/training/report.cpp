@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "env/text/joined.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/folders.hpp"
 #include "experiments/config/keys.hpp"
@@ -58,7 +59,7 @@ std::filesystem::path references_file(const std::string& given) {
   }
   std::sort(included.begin(), included.end());
   throw std::invalid_argument("--references " + given + ": there is no such file; included are: "
-                              + joined(included, " and "));
+                              + env::joined(included, " and "));
 }
 
 void report_runs(const ReportFlags& options) {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "env/text/joined.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/folders.hpp"
 #include "experiments/commands/running/resumption.hpp"
@@ -66,11 +67,8 @@ int begin_training(const TrainOptions& options, const RunOptions& run) {
 
 void train(const TrainOptions& options, int& exit_code) {
   if (options.file.empty()) {
-    std::string names;
-    for (const std::string& name : config_names(config_folders())) {
-      names += (names.empty() ? "" : ", ") + name;
-    }
-    throw std::invalid_argument("name an experiment file or one of: " + names);
+    throw std::invalid_argument("name an experiment file or one of: "
+                                + env::joined(config_names(config_folders())));
   }
   exit_code =
       watched(options.run, [&](const RunOptions& run) { return begin_training(options, run); });

@@ -9,6 +9,7 @@
 
 #include <pybind11/stl.h>
 
+#include "env/text/joined.hpp"
 #include "env/wire/keys.hpp"
 #include "experiments/python/deadlines.hpp"
 #include "experiments/python/native.hpp"
@@ -99,11 +100,8 @@ void ReplayClient::check_table(const std::string& table) {
   const std::vector<std::string> tables = info(kSeconds).tables;
   if (std::find(tables.begin(), tables.end(), table) != tables.end())
     return;
-  std::string all;
-  for (const std::string& name : tables)
-    all += (all.empty() ? "" : ", ") + name;
   throw std::invalid_argument("there is no table \"" + table + "\" at " + endpoint_ + "; it has "
-                              + all);
+                              + env::joined(tables));
 }
 
 bool ReplayClient::insert(const replay::InsertionPtr& insertion, const std::string& table,

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <istream>
 #include <map>
@@ -9,6 +8,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include "env/text/number_in.hpp"
 #include "learner/data/formats/csv_parser.hpp"
 #include "learner/data/formats/open_dataset.hpp"
 #include "learner/data/formats/tables.hpp"
@@ -52,13 +52,7 @@ std::string trimmed(const std::string& text) {
 template <typename T>
 std::optional<T> number_in(const std::string& field) {
   const auto text = trimmed(field);
-  const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
-  T value{};
-  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
-  if (begin == text.data() + text.size() || error != std::errc{}
-      || end != text.data() + text.size())
-    return {};
-  return value;
+  return env::number_in<T>(std::string_view(text).substr(text.starts_with('+') ? 1 : 0));
 }
 
 bool is_number(const std::string& field) {

@@ -1,6 +1,5 @@
 #include "learner/data/formats/minari.hpp"
 
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -11,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <torch/types.h>
 
+#include "env/text/number_in.hpp"
 #include "learner/data/formats/array_file.hpp"
 #include "learner/data/formats/hdf5_writer.hpp"
 #include "learner/data/formats/minari_spaces.hpp"
@@ -145,13 +145,11 @@ double action_limit(const replay::RecordingSpec& spec, const fs::path& recording
   const auto found = spec.about.find("action_clip");
   if (found == spec.about.end())
     return 1;
-  const char* const end = found->second.data() + found->second.size();
-  double limit = 0;
-  const auto read = std::from_chars(found->second.data(), end, limit);
-  if (read.ec != std::errc() || read.ptr != end || !(limit > 0 && limit <= 1))
+  const auto limit = env::number_in<double>(found->second);
+  if (!limit || !(*limit > 0 && *limit <= 1))
     throw DataError(recording.string() + ": its action_clip is \"" + found->second
                     + "\"; it must be above 0 and at most 1");
-  return limit;
+  return *limit;
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "env/text/joined.hpp"
 #include "learner/data/formats/picture_dataset.hpp"
 #include "learner/data/formats/picture_reader.hpp"
 #include "learner/data/formats/tables.hpp"
@@ -10,13 +11,6 @@
 
 namespace troupe::learner::data {
 namespace {
-
-std::string in_words(const std::vector<std::string>& names) {
-  std::string text;
-  for (const auto& name : names)
-    text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
 
 /// The format that the end of a file name implies; empty: unknown.
 std::string format_of_name(const std::string& name) {
@@ -66,7 +60,7 @@ std::string find_format(const std::filesystem::path& path) {
   }
   if (format.empty())
     throw std::invalid_argument(path.string() + ": its name does not show its format; give "
-                                + "one of " + in_words(dataset_formats()));
+                                + "one of " + env::joined(dataset_formats()));
   return format;
 }
 
@@ -123,7 +117,7 @@ std::unique_ptr<DescribedDataset> open_as(const std::string& format,
   if (format == "netcdf")
     return open_netcdf(options);
   throw std::invalid_argument("format: \"" + format + "\" is not one of "
-                              + in_words(dataset_formats()));
+                              + env::joined(dataset_formats()));
 }
 
 } // namespace
@@ -148,7 +142,7 @@ std::unique_ptr<DescribedDataset> open_dataset(const DatasetOptions& given) {
   if (!given.names.empty() && !names.empty() && names != given.names)
     throw std::invalid_argument(options.path.string()
                                 + ": has other classes than the data it goes with: "
-                                + in_words(names) + "; not " + in_words(given.names));
+                                + env::joined(names) + "; not " + env::joined(given.names));
   return dataset;
 }
 

@@ -1,8 +1,9 @@
 #include "learner/data/formats/shard_names.hpp"
 
 #include <cctype>
-#include <charconv>
 #include <stdexcept>
+
+#include "env/text/number_in.hpp"
 
 namespace troupe::learner::data {
 
@@ -15,11 +16,7 @@ constexpr std::size_t kMostShards = 100'000;
 std::optional<std::int64_t> whole_number_in(std::string text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0)
     text.pop_back();
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size())
-    return {};
-  return value;
+  return env::number_in<std::int64_t>(text);
 }
 
 std::vector<std::string> shard_names(const std::string& text) {

@@ -6,6 +6,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include "env/text/joined.hpp"
 #include "learner/data/formats/open_dataset.hpp"
 #include "learner/data/formats/picture_reader.hpp"
 
@@ -164,11 +165,9 @@ ChosenArrays choose_arrays(const std::vector<FoundArray>& found, const std::stri
   const auto must_find = [&](const std::string& name) {
     if (const auto at = named(name); at >= 0)
       return at;
-    std::string names;
-    for (const auto& one : found)
-      names += (names.empty() ? "" : ", ") + one.name;
-    throw std::invalid_argument(source + ": has no array \"" + name + "\" of numbers; it has "
-                                + (names.empty() ? "none" : names));
+    throw std::invalid_argument(
+        source + ": has no array \"" + name + "\" of numbers; it has "
+        + (found.empty() ? "none" : env::joined(found, ", ", &FoundArray::name)));
   };
   if (found.empty())
     throw DataError(source + ": has no array of numbers with rows");

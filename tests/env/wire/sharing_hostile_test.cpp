@@ -1,3 +1,4 @@
+#include "env/text/hexadecimal.hpp"
 #include "env/wire/sharing.hpp"
 
 #include <doctest/doctest.h>
