@@ -53,7 +53,7 @@ OWNERS = {  # library -> (its headers, the rooms that may include them; a folder
     "libpng": (r"png\.h", ["learner/data/formats", "experiments/report"]),
     "FFmpeg": (r"lib(av|sw)", ["experiments/report"]),
     "CAF": (r"caf/", ["actors", "experiments/bench", "experiments/examples"]),
-    "OpenSSL": (r"openssl/", ["actors/remoting", "collectives/mesh", "replay/objects"]),
+    "OpenSSL": (r"openssl/", ["actors/remoting", "collectives/mesh", "replay/objects", "experiments/serving", "experiments/statistics"]),
     "yaml-cpp": (r"yaml-cpp/", ["experiments/cluster"]),
     "CLI11": (r"CLI/", ["experiments"]),
     "Boost": (r"boost/", ["experiments/web"]),

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <utility>
 
+#include <openssl/evp.h>
+
 #include "env/text/joined.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/keys.hpp"
@@ -182,18 +184,11 @@ std::string profiles(const Comparison& comparison) {
 }
 
 std::string base64(const std::string& bytes) {
-  static const char* const kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
-    std::uint32_t word = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      word = word << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    for (std::size_t k = 0; k < 4; ++k)
-      out += k <= count ? kDigits[word >> (18 - 6 * k) & 63U] : '=';
-  }
-  return out;
+  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
+  text.resize(static_cast<std::size_t>(EVP_EncodeBlock(
+      reinterpret_cast<unsigned char*>(text.data()),
+      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()))));
+  return text;
 }
 
 /// The newest video of a run, embedded in the page; empty if none is small enough.

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "env/text/hexadecimal.hpp"
 #include "env/whole_file.hpp"
 #include "replay/storage/checkpoint_names.hpp"
 #include "replay/storage/checkpoint_reader.hpp"
@@ -25,14 +26,13 @@ constexpr const char* kPartial = ".partial"; // of a checkpoint that is being wr
 
 /// Returns the name of a table's folder, which is different for different tables.
 std::string folder_name(const std::string& table) {
-  constexpr char kDigits[] = "0123456789abcdef";
   std::string made = "table-";
   for (const char c : table) {
     const auto byte = static_cast<unsigned char>(c);
     if (std::isalnum(byte) != 0 || c == '_' || c == '-')
       made += c;
     else
-      (made += '%') += {kDigits[byte >> 4U], kDigits[byte & 15U]};
+      made += '%' + env::hexadecimal({&byte, 1});
   }
   return made;
 }
