@@ -9,7 +9,6 @@
 
 #include "env/text/joined.hpp"
 #include "experiments/config/config.hpp"
-#include "experiments/config/keys.hpp"
 #include "experiments/config/members.hpp"
 #include "experiments/config/on_data.hpp"
 #include "experiments/config/stored_data.hpp"

@@ -13,7 +13,6 @@
 
 #include "env/text/joined.hpp"
 #include "experiments/config/config.hpp"
-#include "experiments/config/keys.hpp"
 #include "experiments/run_folder/origin.hpp"
 
 namespace troupe::experiments {

@@ -37,7 +37,7 @@ at::Tensor* weight_of(torch::nn::Module& module) {
 SpectralNorm::SpectralNorm(torch::nn::Module& module, std::uint64_t seed) {
   const at::NoGradGuard guard;
   auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-  const auto add = [&](torch::nn::Module& one, const std::string& name) {
+  const auto add = [&](torch::nn::Module& one) {
     auto* used = weight_of(one);
     if (!used)
       return;
@@ -48,15 +48,14 @@ SpectralNorm::SpectralNorm(torch::nn::Module& module, std::uint64_t seed) {
       u = unit(at::mv(matrix, v));
       v = unit(at::mv(matrix.t(), u));
     }
-    layers_.push_back({.name = name,
-                       .weight = *used,
+    layers_.push_back({.weight = *used,
                        .used = used,
                        .u = one.register_buffer("weight_u", u),
                        .v = one.register_buffer("weight_v", v)});
   };
-  add(module, "");
+  add(module);
   for (const auto& item : module.named_modules("", false))
-    add(*item.value(), item.key());
+    add(*item.value());
   if (layers_.empty())
     throw std::invalid_argument("SpectralNorm: the module has no Conv2d, Linear or Embedding");
 }
@@ -72,14 +71,6 @@ void SpectralNorm::apply(bool iterate) {
     // Copies, because the next iteration may run before this pass's backward.
     *layer.used = layer.weight / at::dot(layer.u.clone(), at::mv(matrix, layer.v.clone()));
   }
-}
-
-std::map<std::string, double> SpectralNorm::singular_values() const {
-  const at::NoGradGuard guard;
-  std::map<std::string, double> values;
-  for (const auto& layer : layers_)
-    values[layer.name] = at::dot(layer.u, at::mv(layer.weight.flatten(1), layer.v)).item<double>();
-  return values;
 }
 
 } // namespace troupe::learner

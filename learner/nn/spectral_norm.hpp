@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -30,13 +28,8 @@ public:
   /// training, it first does one step of the power iteration. Do not call it under autocast.
   void apply(bool iterate);
 
-  /// The singular value of each layer's weight, as currently estimated by the power iteration:
-  /// {name: value}.
-  std::map<std::string, double> singular_values() const;
-
 private:
   struct Layer {
-    std::string name;
     at::Tensor weight; // the parameter
     at::Tensor* used;  // what the layer's forward() uses
     at::Tensor u;      // [out]

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include "env/make/make.hpp"
@@ -23,7 +24,6 @@
 #include "experiments/commands/running/signals.hpp"
 #include "experiments/commands/running/stored_run.hpp"
 #include "experiments/config/config.hpp"
-#include "experiments/config/keys.hpp"
 #include "experiments/config/resume_changes.hpp"
 #include "experiments/launchers/command_text.hpp"
 #include "experiments/launchers/make_launcher.hpp"
@@ -222,7 +222,7 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
         "the previous head has just died; this one is looking for its processes");
   }
   if (!plan.sets.empty()) {
-    run.notes.push_back("the cluster sets " + env::joined(plan.sets, ", "));
+    run.notes.push_back("the cluster sets " + env::joined(plan.sets));
   }
   run.grace_seconds = plan.experiment.checkpoint().grace_seconds() > 0
                           ? plan.experiment.checkpoint().grace_seconds()

@@ -12,7 +12,6 @@
 #include "env/text/joined.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/folders.hpp"
-#include "experiments/config/keys.hpp"
 #include "experiments/run_folder/origin.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 #include "experiments/statistics/comparison_page.hpp"
