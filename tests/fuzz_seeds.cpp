@@ -1,6 +1,7 @@
 // Linked into every libFuzzer target. In the preset fuzz, `fuzz_NAME --write-seeds FOLDER` writes
 // the target's fuzz_seeds() as files. In other builds the target becomes a test: it runs on these
-// seeds and on the files of a folder, so that an input that once crashed it remains a test.
+// seeds, on the files of a folder, so that an input that once crashed it remains a test, and on
+// mutations of both, the same in every run.
 // Usage: <program> FOLDER
 #include "tests/fuzz_seeds.hpp"
 
@@ -13,6 +14,10 @@
 #include <fstream>
 #include <iterator>
 #include <string_view>
+#include <utility>
+
+#include "env/random.hpp"
+#include "tests/mutated.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
@@ -50,21 +55,29 @@ void run(const std::string& name, const std::string& input) {
 } // namespace
 
 int main(int argc, char** argv) {
-  std::vector<std::filesystem::path> files;
+  std::vector<std::pair<std::string, std::string>> seeds; // names and bytes
+  for (std::string& seed : made_seeds())
+    seeds.emplace_back("made-" + std::to_string(seeds.size()), std::move(seed));
   if (argc == 2 && std::filesystem::is_directory(argv[1]))
-    for (const auto& entry : std::filesystem::directory_iterator(argv[1]))
-      files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
+    for (const auto& entry : std::filesystem::directory_iterator(argv[1])) {
+      std::ifstream in(entry.path(), std::ios::binary);
+      seeds.emplace_back(entry.path().string(),
+                         std::string(std::istreambuf_iterator<char>(in), {}));
+    }
+  if (seeds.empty())
+    return 1;
+  std::sort(seeds.begin(), seeds.end());
   LLVMFuzzerTestOneInput(nullptr, 0);
-  const auto made = made_seeds();
-  for (std::size_t i = 0; i < made.size(); ++i)
-    run("made-" + std::to_string(i), made[i]);
-  for (const auto& file : files) {
-    std::ifstream in(file, std::ios::binary);
-    run(file.string(), {std::istreambuf_iterator<char>(in), {}});
+  for (const auto& [name, bytes] : seeds)
+    run(name, bytes);
+  constexpr std::size_t kMutations = 2000;
+  troupe::env::Random random(1);
+  for (std::size_t i = 0; i < kMutations; ++i) {
+    const auto& [name, bytes] = seeds[i % seeds.size()];
+    run("mutation " + std::to_string(i) + ", of " + name, troupe::mutated(bytes, random));
   }
-  std::printf("%zu seeds\n", made.size() + files.size());
-  return made.empty() && files.empty() ? 1 : 0;
+  std::printf("%zu seeds, %zu mutations\n", seeds.size(), kMutations);
+  return 0;
 }
 
 #endif

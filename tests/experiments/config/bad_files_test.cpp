@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "env/random.hpp"
+#include "tests/mutated.hpp"
 #include "tests/text.hpp"
 
 using namespace troupe;
@@ -198,4 +200,20 @@ TEST_CASE("An invalid --set is refused, and the error quotes it") {
       CHECK(text.find(part) != std::string::npos);
     }
   }
+}
+
+TEST_CASE("A mutated --set is either applied or refused with an error that names it") {
+  env::Random random(12);
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const std::string assignment = mutated("d4pg.policy_layers=256,256", random);
+    CAPTURE(assignment);
+    try {
+      parse_experiment(kBalance, "file.textproto", {assignment});
+    } catch (const ConfigError& error) {
+      CHECK(std::string(error.what()).starts_with("--set "));
+      ++refused;
+    }
+  }
+  CHECK(refused > 100);
 }

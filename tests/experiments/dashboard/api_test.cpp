@@ -9,8 +9,8 @@
 #include "experiments/dashboard/api.hpp"
 #include "experiments/run_folder/folder_lock.hpp"
 #include "tests/experiments/dashboard/dashboard_fixture.hpp"
-#include "tests/experiments/mutated.hpp"
 #include "tests/folders.hpp"
+#include "tests/mutated.hpp"
 #include "tests/text.hpp"
 
 using namespace troupe;

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/exporting/contract.hpp"
-#include "tests/experiments/mutated.hpp"
+#include "tests/mutated.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 

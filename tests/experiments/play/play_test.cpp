@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/play/player.hpp"
-#include "tests/experiments/mutated.hpp"
 #include "tests/text.hpp"
 
 using namespace troupe;

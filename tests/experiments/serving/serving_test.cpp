@@ -13,8 +13,8 @@
 #include "experiments/serving/act_request.hpp"
 #include "experiments/serving/message_door.hpp"
 #include "experiments/serving/policy_server.hpp"
-#include "tests/experiments/mutated.hpp"
 #include "tests/experiments/serving/summing_policy.hpp"
+#include "tests/mutated.hpp"
 #include "tests/text.hpp"
 
 using namespace troupe;

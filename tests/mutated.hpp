@@ -6,10 +6,10 @@
 
 #include "env/random.hpp"
 
-namespace troupe::experiments {
+namespace troupe {
 
-/// Applies one to four random edits: flipped bytes, cuts, copies of a piece, tokens of the
-/// language.
+/// Applies one to four random edits: flipped bytes, cuts, copies of a piece, tokens of text
+/// formats.
 inline std::string mutated(std::string text, env::Random& random) {
   static const std::vector<std::string> kTokens = {"{",
                                                    "}",
@@ -62,4 +62,4 @@ inline std::string mutated(std::string text, env::Random& random) {
   return text;
 }
 
-} // namespace troupe::experiments
+} // namespace troupe
