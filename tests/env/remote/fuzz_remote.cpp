@@ -1,7 +1,7 @@
 // libFuzzer target of the messages between remote environments and their clients, in both
 // directions. An input is a sequence of messages. Each begins with a byte that selects its reader:
 // a client, or a server that plays toy environments for one client. Then come the length of the
-// header (two bytes), the header, the length of the frame (two bytes) and the frame.
+// header (two bytes) and the header, and in the same way two frames. An empty frame is left out.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -48,10 +48,17 @@ public:
 
   void obey(const message::Envelope& question, const wire::Message& message) {
     served_.obey(session_, question, message);
-    const std::size_t rows =
-        session_.frames.empty() ? 0 : session_.frames[0].size() / sizeof(ResultRow);
-    if (question.has_play() && rows > session_.environments.size())
+    if (!question.has_play())
+      return;
+    Plays plays;
+    decode_play(question.play(), message, 2, 2, plays);
+    const std::size_t rows = plays.environments.size();
+    if (session_.frames.at(0).size() != rows * sizeof(ResultRow) || plays.seeds.size() != rows
+        || plays.actions.size() != 2 * rows)
       __builtin_trap();
+    for (const std::size_t environment : plays.environments)
+      if (environment >= 2)
+        __builtin_trap();
   }
 
 private:
@@ -62,13 +69,15 @@ private:
 void read(std::uint8_t reader, const wire::Message& message, Server& server) {
   const auto envelope = decode_header(message);
   if (reader == kWelcome) {
-    if (decode_welcome(envelope, message, 2, 1 << 20).spec.observation_bytes() > 1U << 20)
+    const auto spec = decode_welcome(envelope, message, 2, 1 << 20).spec;
+    if (spec.observation_bytes() > 1U << 20 || !problem_of(spec.action).empty())
       __builtin_trap();
   } else if (reader == kPlayed) {
     const std::array<Asked, 2> asked{{{0, true}, {1, true}}};
     Results results;
     decode_played(envelope.played(), message, one_number(), asked, results);
-    if (results.rows.size() != 2 || results.observations.size() != 16)
+    if (results.rows.size() != 2 || results.failures.size() != 2
+        || results.observations.size() != 16)
       __builtin_trap();
   } else {
     server.obey(envelope, message);
@@ -80,9 +89,10 @@ std::string sized(const std::string& bytes) {
          + bytes;
 }
 
-std::string message_of(Reader reader, const message::Envelope& envelope, Bytes frame = {}) {
+std::string message_of(Reader reader, const message::Envelope& envelope, Bytes first = {},
+                       Bytes second = {}) {
   return std::string(1, static_cast<char>(reader)) + sized(encode(envelope).header)
-         + sized({frame.begin(), frame.end()});
+         + sized({first.begin(), first.end()}) + sized({second.begin(), second.end()});
 }
 
 message::Envelope envelope_of(std::uint64_t request) {
@@ -93,15 +103,23 @@ message::Envelope envelope_of(std::uint64_t request) {
   return made;
 }
 
+message::Envelope welcome_with(const EnvironmentSpec& spec) {
+  auto made = envelope_of(1);
+  *made.mutable_welcome()->mutable_spec() = encode_spec(spec);
+  made.mutable_welcome()->set_environments(2);
+  made.mutable_welcome()->set_row_bytes(row_bytes(spec));
+  return made;
+}
+
 } // namespace
 
 std::vector<std::string> troupe::fuzz_seeds() {
-  auto welcome = envelope_of(1);
-  *welcome.mutable_welcome()->mutable_spec() = encode_spec(one_number());
-  welcome.mutable_welcome()->set_environments(2);
-  welcome.mutable_welcome()->set_row_bytes(8);
   auto played = envelope_of(2);
-  played.mutable_played()->add_failures()->set_message("exploded");
+  auto& failure = *played.mutable_played()->add_failures();
+  failure.set_row(1);
+  failure.set_message("exploded");
+  std::array<ResultRow, 2> rows;
+  rows[1].step_type = kFailed;
   auto reset = envelope_of(3), step = envelope_of(4), bye = envelope_of(5);
   reset.mutable_play()->set_resets(std::string(2, '\1'));
   reset.mutable_play()->add_seeds(7);
@@ -110,7 +128,10 @@ std::vector<std::string> troupe::fuzz_seeds() {
   bye.mutable_bye();
   const std::array<std::uint8_t, 32> zeros{};
   const Bytes actions(zeros);
-  return {message_of(kWelcome, welcome), message_of(kPlayed, played, actions),
+  const Bytes results(reinterpret_cast<const std::uint8_t*>(rows.data()), sizeof rows);
+  return {message_of(kWelcome, welcome_with(one_number())),
+          message_of(kWelcome, welcome_with(tests::Chooser(tests::mixed_action()).spec())),
+          message_of(kPlayed, played, results, actions.first(16)),
           message_of(kServer, reset, actions) + message_of(kServer, step, actions.first(16))
               + message_of(kServer, bye)};
 }
@@ -123,8 +144,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     wire::Message message;
     const Bytes header = take(left);
     message.header.assign(header.begin(), header.end());
-    if (const Bytes frame = take(left); !frame.empty())
-      message.frames.emplace_back(std::as_bytes(frame));
+    for (int i = 0; i < 2; ++i)
+      if (const Bytes frame = take(left); !frame.empty())
+        message.frames.emplace_back(std::as_bytes(frame));
     try {
       read(reader, message, server);
     } catch (const ProtocolError&) {

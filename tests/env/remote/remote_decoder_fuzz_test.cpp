@@ -2,8 +2,10 @@
 
 #include "env/random.hpp"
 #include "env/remote/environment_server.hpp"
-#include "tests/env/remote/fake_peer.hpp"
+#include "env/remote/heartbeat.hpp"
+#include "env/remote/protocol.hpp"
 #include "tests/env/remote/toy.hpp"
+#include "tests/mutated.hpp"
 
 using namespace troupe::env;
 using namespace troupe::tests;
@@ -20,25 +22,7 @@ public:
     return limit == 0 ? 0 : static_cast<std::size_t>(random_.bits() % limit);
   }
 
-  /// One to four random edits: flipped bytes, cuts or copies of a piece.
-  std::string bytes(std::string text) {
-    for (std::size_t edits = 1 + below(4); edits > 0; --edits) {
-      const std::size_t at = below(text.size() + 1);
-      const std::size_t count = below(std::min<std::size_t>(text.size() - at, 16) + 1);
-      switch (below(3)) {
-      case 0:
-        if (at < text.size())
-          text[at] = static_cast<char>(random_.bits());
-        break;
-      case 1:
-        text.erase(at, count);
-        break;
-      default:
-        text.insert(below(text.size() + 1), text.substr(at, count));
-      }
-    }
-    return text;
-  }
+  std::string bytes(std::string text) { return troupe::mutated(std::move(text), random_); }
 
   wire::Message message(const wire::Message& original) {
     wire::Message out;
@@ -84,97 +68,6 @@ wire::Message with_actions(const Envelope& envelope) {
 }
 
 } // namespace
-
-TEST_CASE("A mutated welcome is decoded completely or refused") {
-  Envelope hello = question(1);
-  hello.mutable_hello()->set_environments(2);
-  const auto continuous = *FakePeer::usual(hello);
-  Envelope envelope = remote::decode_header(continuous);
-  *envelope.mutable_welcome()->mutable_spec() = remote::encode_spec(Chooser(mixed_action()).spec());
-  envelope.mutable_welcome()->set_row_bytes(24);
-  const auto choices = remote::encode(envelope);
-  REQUIRE(remote::decode_welcome(envelope, choices, 2, 1 << 20).spec.action == mixed_action());
-  Mutator mutate(1);
-  int refused = 0;
-  int read = 0;
-  for (int i = 0; i < 20'000; ++i) {
-    const auto message = mutate.message(i % 2 == 0 ? continuous : choices);
-    try {
-      const auto invitation =
-          remote::decode_welcome(remote::decode_header(message), message, 2, 1 << 20);
-      CHECK(invitation.spec.observation_bytes() <= (1U << 20));
-      CHECK(problem_of(invitation.spec.action).empty());
-      ++read;
-    } catch (const remote::ProtocolError&) {
-      ++refused;
-    }
-  }
-  CHECK(refused > 1000);
-  CHECK(read > 1000);
-}
-
-TEST_CASE("A mutated answer is decoded completely or refused") {
-  Envelope reset = question(2);
-  reset.mutable_play()->set_resets(std::string("\1\1", 2));
-  Envelope failed;
-  const auto original = *FakePeer::usual(reset);
-  failed.ParseFromString(original.header);
-  auto& failure = *failed.mutable_played()->add_failures();
-  failure.set_row(1);
-  failure.set_message("exploded");
-  wire::Message with_failure = remote::encode(failed);
-  std::vector<remote::ResultRow> rows(2);
-  rows[1].step_type = remote::kFailed;
-  with_failure.frames.emplace_back(std::as_bytes(std::span(rows)));
-  with_failure.frames.emplace_back(std::size_t{16});
-  std::fill(with_failure.frames[1].bytes().begin(), with_failure.frames[1].bytes().end(),
-            std::byte{0});
-  const std::vector<remote::Asked> asked{{0, true}, {1, true}};
-  const auto spec = FakePeer::spec();
-  Mutator mutate(2);
-  int refused = 0;
-  int read = 0;
-  remote::Results results;
-  for (int i = 0; i < 20'000; ++i) {
-    const auto message = mutate.message(i % 2 == 0 ? original : with_failure);
-    try {
-      const Envelope envelope = remote::decode_header(message);
-      remote::decode_played(envelope.played(), message, spec, asked, results);
-      REQUIRE(results.rows.size() == 2);
-      REQUIRE(results.failures.size() == 2);
-      CHECK(results.observations.size() == 16);
-      ++read;
-    } catch (const remote::ProtocolError&) {
-      ++refused;
-    }
-  }
-  CHECK(refused > 1000);
-  CHECK(read > 1000);
-}
-
-TEST_CASE("A mutated play is decoded completely or refused") {
-  const auto original = with_actions(a_play());
-  Mutator mutate(3);
-  int refused = 0;
-  int read = 0;
-  remote::Plays plays;
-  for (int i = 0; i < 20'000; ++i) {
-    const auto message = mutate.message(original);
-    try {
-      const Envelope envelope = remote::decode_header(message);
-      remote::decode_play(envelope.play(), message, 2, 2, plays);
-      for (const std::size_t environment : plays.environments)
-        CHECK(environment < 2);
-      CHECK(plays.actions.size() == 2 * plays.environments.size());
-      CHECK(plays.seeds.size() == plays.environments.size());
-      ++read;
-    } catch (const remote::ProtocolError&) {
-      ++refused;
-    }
-  }
-  CHECK(refused > 1000);
-  CHECK(read > 1000);
-}
 
 TEST_CASE(
     "A peer's text is made printable and cut to the limit, and doing so again changes nothing") {
