@@ -1,6 +1,5 @@
 #include "env/amx.hpp"
 
-#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -10,6 +9,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "env/processes/forked.hpp"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -92,22 +93,14 @@ bool announces_amx() {
 }
 
 bool succeeds_in_child(bool (*trial)()) {
-  const pid_t child = ::fork();
-  if (child < 0)
-    return false;
-  if (child == 0) {
+  const int status = status_of_child([trial] {
     const rlimit no_core{};
     ::setrlimit(RLIMIT_CORE, &no_core);
     for (const int number : {SIGILL, SIGSEGV, SIGBUS, SIGFPE})
       std::signal(number, SIG_DFL);
-    ::_exit(trial() ? 0 : 1);
-  }
-  int status = 0;
-  pid_t ended = 0;
-  do
-    ended = ::waitpid(child, &status, 0);
-  while (ended < 0 && errno == EINTR);
-  return ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return trial() ? 0 : 1;
+  });
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 bool executes_amx() {

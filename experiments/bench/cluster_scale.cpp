@@ -28,7 +28,7 @@
 
 #include "actors/remoting/descriptor_limit.hpp"
 #include "actors/supervision/supervisor_actor.hpp"
-#include "env/child_process.hpp"
+#include "env/processes/child_process.hpp"
 #include "experiments/bench/bench_folder.hpp"
 #include "experiments/bench/run_listener.hpp"
 #include "experiments/bench/simulated_nodes.hpp"

@@ -13,7 +13,6 @@
 
 #include <fcntl.h>
 #include <malloc.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,15 +25,13 @@
 #include "collectives/mesh/socket.hpp"
 #include "collectives/rendezvous/process_topology.hpp"
 #include "collectives/timeline.hpp"
-#include "env/exec_words.hpp"
+#include "env/processes/start_program.hpp"
 #include "experiments/bench/bench.hpp"
 #include "learner/gradients/wrapped_optimizer.hpp"
 #include "learner/nn/kernels/fused_sgd.hpp"
 #include "learner/nn/module_state.hpp"
 #include "learner/replicas/replica_threads.hpp"
 #include "learner/workloads/resnet.hpp"
-
-extern char** environ;
 
 namespace troupe::experiments {
 namespace {
@@ -136,28 +133,19 @@ void train(const BenchOptions& options, const collectives::ProcessTopology& plac
     report(rate_figure(std::move(rates), place.size));
 }
 
-/// Starts this program as rank `rank` of `size`. Its output goes to `output` unless that is -1.
+/// Starts this program as rank `rank` of `size`, with its output going to `output`.
 pid_t start(const BenchOptions& options, int rank, int size, int port, int output) {
-  std::vector<std::string> arguments{"troupe bench", "ddp", "--repetitions", "1", "--json"};
+  std::vector<std::string> arguments{"/proc/self/exe", "ddp", "--repetitions", "1", "--json"};
   if (!options.timeline.empty() && size > 1)
     arguments.insert(arguments.end(), {"--timeline", options.timeline});
   const auto number = std::to_string(rank), count = std::to_string(size);
-  std::vector<std::string> variables{
+  const std::vector<std::string> variables{
       "RANK=" + number,        "WORLD_SIZE=" + count,
       "LOCAL_RANK=" + number,  "LOCAL_WORLD_SIZE=" + count,
       "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(port),
       "OMP_NUM_THREADS=1",     "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"}; // transparent huge pages
-  for (char** variable = environ; *variable; ++variable)
-    variables.emplace_back(*variable);
-  posix_spawn_file_actions_t actions{};
-  posix_spawn_file_actions_init(&actions);
-  if (output >= 0)
-    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  pid_t process = -1;
-  const int error = ::posix_spawn(&process, "/proc/self/exe", &actions, nullptr,
-                                  exec_words(arguments).data(), exec_words(variables).data());
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0)
+  const pid_t process = start_program(arguments, variables, {.output = output});
+  if (process < 0)
     throw std::runtime_error("bench ddp: cannot start a process of this program");
   return process;
 }

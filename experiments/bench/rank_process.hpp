@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collectives/communicator.hpp"
-#include "env/child_process.hpp"
+#include "env/processes/child_process.hpp"
 #include "experiments/bench/bench.hpp"
 
 namespace troupe::experiments {

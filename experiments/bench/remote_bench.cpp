@@ -10,17 +10,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "env/exec_words.hpp"
+#include "env/processes/start_program.hpp"
 #include "env/remote/environment_server.hpp"
 #include "env/remote/remote_environment.hpp"
 #include "experiments/bench/bench.hpp"
 #include "experiments/bench/bench_folder.hpp"
-
-extern char** environ;
 
 namespace troupe::experiments {
 
@@ -60,35 +57,27 @@ public:
       throw std::runtime_error("cannot create pipes for the Python server");
     to_ = in[1];
     from_ = out[0];
-    posix_spawn_file_actions_t actions{};
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     const std::string package =
         (std::filesystem::path(TROUPE_CONFIG_DIR) / "../../env/remote/python").string();
     // Uses -c instead of PYTHONPATH, to leave the environment variables unchanged.
     const std::string code = "import sys; sys.path.insert(0, sys.argv.pop(1)); "
                              "from troupe_env.__main__ import main; sys.exit(main())";
-    std::vector<std::string> words{"python3",
-                                   "-c",
-                                   code,
-                                   package,
-                                   "serve",
-                                   "python",
-                                   "troupe_env.idle:make",
-                                   "--endpoint",
-                                   endpoint,
-                                   "--count",
-                                   std::to_string(count),
-                                   "--end-with-input",
-                                   "--quiet"};
-    const int error =
-        posix_spawnp(&process_, "python3", &actions, nullptr, exec_words(words).data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
+    const std::vector<std::string> words{"python3",
+                                         "-c",
+                                         code,
+                                         package,
+                                         "serve",
+                                         "python",
+                                         "troupe_env.idle:make",
+                                         "--endpoint",
+                                         endpoint,
+                                         "--count",
+                                         std::to_string(count),
+                                         "--end-with-input",
+                                         "--quiet"};
+    process_ = start_program(words, {}, {.input = in[0], .output = out[1]});
     close(in[0]);
     close(out[1]);
-    if (error != 0)
-      process_ = -1;
   }
   ~PythonServer() {
     close(to_);

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -9,12 +8,11 @@
 #include <string>
 #include <vector>
 
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "env/wire/socket.hpp"
 #include "experiments/bench/bench.hpp"
+#include "experiments/bench/forked_server.hpp"
 
 namespace troupe::experiments {
 
@@ -38,60 +36,35 @@ env::wire::SocketOptions options_of(bool shares) {
 
 /// A process that copies data out of the messages it receives, as if filling a batch, and answers
 /// each with a header. The destructor ends it.
-class Sink {
+class Sink : public ForkedServer {
 public:
-  Sink(const std::string& endpoint, bool shares) {
-    std::array<int, 2> ends{-1, -1};
-    if (::pipe(ends.data()) != 0 || (process_ = ::fork()) < 0)
-      throw std::runtime_error(std::string("bench wire: ") + std::strerror(errno));
-    if (process_ == 0) {
-      ::close(ends[0]);
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      serve(endpoint, shares, ends[1]);
-    }
-    ::close(ends[1]);
-    std::array<char, 256> text{};
-    const auto size = ::read(ends[0], text.data(), text.size() - 1);
-    ::close(ends[0]);
-    if (size <= 0)
-      throw std::runtime_error("bench wire: the receiving process did not start");
-    endpoint_ = text.data();
-  }
+  Sink(const std::string& endpoint, bool shares)
+      : ForkedServer("wire", [&](int out) { serve(endpoint, shares, out); }) {}
   ~Sink() {
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-    if (endpoint_.starts_with("ipc://"))
-      std::filesystem::remove(endpoint_.substr(6));
+    if (endpoint().starts_with("ipc://"))
+      std::filesystem::remove(endpoint().substr(6));
   }
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
-  const std::string& endpoint() const { return endpoint_; }
 
 private:
-  [[noreturn]] static void serve(const std::string& endpoint, bool shares, int out) {
-    try {
-      env::wire::Context context;
-      Socket socket(context, env::wire::SocketType::router, options_of(shares));
-      const std::string bound = socket.bind(endpoint);
-      std::vector<std::byte> batch(kFrameSizes.back());
-      for (auto left = ::write(out, bound.data(), bound.size()); left > 0;) {
-        socket.wait(Clock::now() + kPatience);
-        Message message;
-        while (socket.try_receive(message) == Socket::Received::message) {
-          for (const env::wire::Frame& frame : message.frames)
-            std::memcpy(batch.data(), frame.bytes().data(), std::min(frame.size(), batch.size()));
-          message.frames.clear();
-          if (!message.header.empty())
-            socket.send(std::move(message), Clock::now());
-        }
+  static void serve(const std::string& endpoint, bool shares, int out) {
+    env::wire::Context context;
+    Socket socket(context, env::wire::SocketType::router, options_of(shares));
+    const std::string bound = socket.bind(endpoint);
+    std::vector<std::byte> batch(kFrameSizes.back());
+    for (auto left = ::write(out, bound.data(), bound.size()); left > 0;) {
+      socket.wait(Clock::now() + kPatience);
+      Message message;
+      while (socket.try_receive(message) == Socket::Received::message) {
+        for (const env::wire::Frame& frame : message.frames)
+          std::memcpy(batch.data(), frame.bytes().data(), std::min(frame.size(), batch.size()));
+        message.frames.clear();
+        if (!message.header.empty())
+          socket.send(std::move(message), Clock::now());
       }
-    } catch (const std::exception&) { // the parent sees the closed pipe
     }
-    ::_exit(1);
   }
-
-  pid_t process_ = -1;
-  std::string endpoint_;
 };
 
 struct Transport {

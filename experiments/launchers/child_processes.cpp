@@ -4,9 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,32 +13,15 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "env/exec_words.hpp"
+#include "env/processes/forked.hpp"
+#include "env/processes/start_program.hpp"
 #include "experiments/launchers/how_it_ended.hpp"
 #include "experiments/launchers/output_lines.hpp"
-
-extern char** environ; // NOLINT(readability-redundant-declaration): POSIX declares it nowhere
 
 namespace troupe::experiments::launchers {
 namespace {
 
 constexpr std::size_t kLastLines = 20;
-
-/// This process's environment with `changes`, each of the form "NAME=value".
-std::vector<std::string> environment_with(const std::vector<std::string>& changes) {
-  std::vector<std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const std::string_view name = text.substr(0, text.find('=') + 1);
-    bool replaced = false;
-    for (const std::string& change : changes)
-      replaced = replaced || change.starts_with(name);
-    if (!replaced)
-      result.emplace_back(text);
-  }
-  result.insert(result.end(), changes.begin(), changes.end());
-  return result;
-}
 
 } // namespace
 
@@ -114,15 +95,10 @@ void ChildProcesses::fork_child(Child& child, const Start& what) {
   const auto environment = environment_with(what.environment);
   const auto words = exec_words(what.words);
   const auto variables = exec_words(environment);
-  const pid_t parent = ::getpid();
   sigset_t none;
   ::sigemptyset(&none);
-  child.process = ::fork();
-  if (child.process == 0) { // only async-signal-safe calls from here to exec
+  child.process = start_child(SIGKILL, [&] {
     ::setpgid(0, 0);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent)
-      ::_exit(1); // the parent ended before prctl()
     ::signal(SIGPIPE, SIG_DFL);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     ::dup2(in[1], STDIN_FILENO);
@@ -132,7 +108,7 @@ void ChildProcesses::fork_child(Child& child, const Start& what) {
     constexpr std::string_view kMessage = "it cannot be executed\n";
     (void)!::write(STDERR_FILENO, kMessage.data(), kMessage.size());
     ::_exit(127);
-  }
+  });
   if (child.process < 0)
     fail("fork");
   ::setpgid(child.process,
@@ -142,12 +118,7 @@ void ChildProcesses::fork_child(Child& child, const Start& what) {
   child.output = out[0];
   child.input = in[0];
   ::fcntl(child.output, F_SETFL, O_NONBLOCK);
-  child.ended = static_cast<int>(::syscall(SYS_pidfd_open, child.process, 0));
-  if (child.ended < 0) {
-    ::kill(child.process, SIGKILL);
-    ::waitpid(child.process, nullptr, 0);
-    throw std::runtime_error("cannot watch a process: pidfd_open needs Linux 5.3");
-  }
+  child.ended = watch_child(child.process);
 }
 
 ChildProcesses::Id ChildProcesses::start(Start what) {

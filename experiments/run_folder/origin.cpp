@@ -1,5 +1,4 @@
 #include "experiments/run_folder/origin.hpp"
-#include "env/exec_words.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,12 +11,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
+#include "env/processes/start_program.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 
 namespace troupe::experiments {
@@ -52,17 +51,12 @@ std::optional<std::string> output_of(const std::vector<std::string>& words,
   std::array<int, 2> ends{-1, -1};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     return std::nullopt;
-  const std::vector<char*> arguments = exec_words(words);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  pid_t child = -1;
-  const bool started =
-      ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ) == 0;
-  ::posix_spawn_file_actions_destroy(&actions);
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  const pid_t child =
+      start_program(words, {}, {.input = nothing, .output = ends[1], .error = nothing});
+  ::close(nothing);
   ::close(ends[1]);
+  const bool started = child > 0;
   std::string text;
   const bool whole = started && read_all(ends[0], deadline, text);
   ::close(ends[0]);

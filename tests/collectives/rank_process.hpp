@@ -1,6 +1,6 @@
 #pragma once
 
-#include "env/child_process.hpp"
+#include "env/processes/child_process.hpp"
 #include "tests/folders.hpp"
 
 namespace troupe::collectives {

@@ -1,14 +1,9 @@
 #include "experiments/bench/replay/replay_setup.hpp"
 
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <sstream>
-#include <stdexcept>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "replay/service/shard_host.hpp"
@@ -18,20 +13,6 @@ namespace troupe::experiments::replay_setup {
 namespace {
 
 constexpr std::int64_t kEpisode = 1000; // steps
-
-[[noreturn]] void serve(const replay::TableConfig& config, const replay::Signature& signature,
-                        const Sharing& sharing, int out) {
-  try {
-    env::wire::Context context;
-    const replay::ShardHost host(context, config, signature, 1,
-                                 {.server = {.shared_memory = sharing}});
-    if (::write(out, host.endpoint().data(), host.endpoint().size()) > 0)
-      for (;;)
-        ::pause();
-  } catch (const std::exception&) { // the parent sees the closed pipe
-  }
-  ::_exit(1);
-}
 
 } // namespace
 
@@ -120,28 +101,15 @@ void report_rate(const BenchOptions& options, const Report& report, const Kind& 
 }
 
 ServerProcess::ServerProcess(const replay::TableConfig& config, const replay::Signature& signature,
-                             const Sharing& sharing) {
-  int ends[2] = {-1, -1};
-  if (::pipe(ends) != 0 || (process_ = ::fork()) < 0)
-    throw std::runtime_error(std::string("bench replay: ") + std::strerror(errno));
-  if (process_ == 0) {
-    ::close(ends[0]);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    serve(config, signature, sharing, ends[1]);
-  }
-  ::close(ends[1]);
-  char text[256] = {};
-  const auto size = ::read(ends[0], text, sizeof text - 1);
-  ::close(ends[0]);
-  if (size <= 0)
-    throw std::runtime_error("bench replay: the server process did not start");
-  endpoint_ = text;
-}
-
-ServerProcess::~ServerProcess() {
-  ::kill(process_, SIGKILL);
-  ::waitpid(process_, nullptr, 0);
-}
+                             const Sharing& sharing)
+    : ForkedServer("replay", [&](int out) {
+        env::wire::Context context;
+        const replay::ShardHost host(context, config, signature, 1,
+                                     {.server = {.shared_memory = sharing}});
+        if (::write(out, host.endpoint().data(), host.endpoint().size()) > 0)
+          for (;;)
+            ::pause();
+      }) {}
 
 double cpu_seconds(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");

@@ -12,6 +12,7 @@
 
 #include "env/wire/shared_memory.hpp"
 #include "experiments/bench/bench.hpp"
+#include "experiments/bench/forked_server.hpp"
 #include "replay/batch/batch.hpp"
 #include "replay/table/table.hpp"
 #include "replay/writers/n_step_items.hpp"
@@ -80,19 +81,9 @@ using Sharing = std::optional<env::wire::SharedMemory>;
 
 /// A separate process with a shard and its data port; the destructor ends it. Construct it before
 /// this process starts threads.
-class ServerProcess {
-public:
+struct ServerProcess : ForkedServer {
   ServerProcess(const replay::TableConfig& config, const replay::Signature& signature,
                 const Sharing& sharing);
-  ~ServerProcess();
-  ServerProcess(const ServerProcess&) = delete;
-  ServerProcess& operator=(const ServerProcess&) = delete;
-  const std::string& endpoint() const { return endpoint_; }
-  pid_t process() const { return process_; }
-
-private:
-  pid_t process_ = -1;
-  std::string endpoint_;
 };
 
 /// The processor time that another process has used so far, over all its threads, in seconds.

@@ -6,12 +6,12 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
+#include "env/processes/forked.hpp"
 #include "experiments/bench/replay/replay_setup.hpp"
 #include "replay/service/shard_client.hpp"
 #include "replay/service/wire_format.hpp"
@@ -49,19 +49,17 @@ public:
                 const Sharing& sharing, double seconds) {
     int orders[2] = {-1, -1};
     int results[2] = {-1, -1};
-    if (::pipe(orders) != 0 || ::pipe(results) != 0 || (process_ = ::fork()) < 0)
-      throw std::runtime_error(std::string("bench replay: ") + std::strerror(errno));
-    if (process_ == 0) {
+    const auto work = [&] {
       ::close(orders[1]);
       ::close(results[0]);
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       try {
         play(kind, endpoint, writer_id, sharing, seconds, orders[0], results[1]);
       } catch (const std::exception& failure) { // the parent sees the closed pipe
         (void)!::write(STDERR_FILENO, failure.what(), std::strlen(failure.what()));
       }
-      ::_exit(1);
-    }
+    };
+    if (::pipe(orders) != 0 || ::pipe(results) != 0 || (process_ = start_child(SIGKILL, work)) < 0)
+      throw std::runtime_error(std::string("bench replay: ") + std::strerror(errno));
     ::close(orders[0]);
     ::close(results[1]);
     order_ = orders[1];

@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,7 +11,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "env/exec_words.hpp"
+#include "env/processes/exec_words.hpp"
+#include "env/processes/forked.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/launchers/how_it_ended.hpp"
 
@@ -75,14 +74,9 @@ void RankProcesses::start(int number, const Start& what) {
   const int in = number == 0 ? -1 : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const auto words = exec_words(what.words);
   const auto environment = exec_words(what.environment);
-  const pid_t parent = ::getpid();
   sigset_t none;
   ::sigemptyset(&none);
-  rank.process = ::fork();
-  if (rank.process == 0) { // only async-signal-safe calls from here to exec
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent)
-      ::_exit(1); // the parent ended before prctl()
+  rank.process = start_child(SIGKILL, [&] {
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     if (in >= 0)
       ::dup2(in, STDIN_FILENO);
@@ -91,16 +85,14 @@ void RankProcesses::start(int number, const Start& what) {
     ::dup2(error, STDERR_FILENO);
     ::execve(words[0], words.data(), environment.data());
     ::_exit(127);
-  }
+  });
   const int failure = errno;
   for (int descriptor : {in, out, error})
     close_if_open(descriptor);
   if (rank.process < 0)
     throw std::runtime_error(std::string("cannot start a rank: ") + std::strerror(failure));
+  rank.ended = watch_child(rank.process);
   rank.running = true;
-  rank.ended = static_cast<int>(::syscall(SYS_pidfd_open, rank.process, 0));
-  if (rank.ended < 0)
-    throw std::runtime_error("cannot watch a rank: pidfd_open needs Linux 5.3");
 }
 
 void RankProcesses::show(Rank& rank, const Stream& stream, std::string_view line) {

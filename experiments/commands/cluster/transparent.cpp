@@ -11,7 +11,7 @@
 
 #include "collectives/rendezvous/process_topology.hpp"
 #include "collectives/rendezvous/rendezvous.hpp"
-#include "env/exec_words.hpp"
+#include "env/processes/start_program.hpp"
 #include "experiments/commands/cluster/rank_processes.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/running/trainer.hpp"
@@ -43,20 +43,6 @@ int cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-/// The variables of this process, overridden by `added`.
-std::vector<std::string> environment_with(const std::vector<std::string>& added) {
-  const auto name = [](const std::string& line) { return line.substr(0, line.find('=')); };
-  std::vector<std::string> all;
-  for (char** line = environ; *line; ++line) {
-    const std::string mine = name(*line);
-    if (std::none_of(added.begin(), added.end(),
-                     [&](const std::string& other) { return name(other) == mine; }))
-      all.emplace_back(*line);
-  }
-  all.insert(all.end(), added.begin(), added.end());
-  return all;
 }
 
 std::vector<std::string> common_environment(const TransparentFlags& flags, int threads) {

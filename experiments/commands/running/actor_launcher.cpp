@@ -1,9 +1,7 @@
 #include "experiments/commands/running/actor_launcher.hpp"
-#include "env/exec_words.hpp"
 
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +10,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "env/processes/exec_words.hpp"
+#include "env/processes/forked.hpp"
 #include "experiments/commands/running/head_watch.hpp"
 #include "experiments/run_folder/run_logs.hpp"
 
@@ -31,21 +31,8 @@ struct Prepared {
 int fork_actor(const Prepared& prepared, RoleOutput& printed) {
   const std::vector<char*> arguments = exec_words(prepared.words);
   const std::vector<char*> variables = exec_words(prepared.variables);
-  const pid_t parent = ::getpid();
   const int output = printed.attach(prepared.log);
-  const pid_t child = ::fork();
-  if (child != 0 && output >= 0) {
-    ::close(output);
-  }
-  if (child < 0) {
-    throw std::runtime_error(std::string("cannot start a process for an actor: ")
-                             + std::strerror(errno));
-  }
-  if (child == 0) { // only async-signal-safe calls from here to exec
-    ::prctl(PR_SET_PDEATHSIG, prepared.end_signal);
-    if (::getppid() != parent) {
-      ::_exit(1); // the parent ended before prctl()
-    }
+  const pid_t child = start_child(prepared.end_signal, [&] {
     if (prepared.pinned) {
       ::sched_setaffinity(0, sizeof prepared.cores, &prepared.cores); // else it may run on any core
     }
@@ -55,6 +42,13 @@ int fork_actor(const Prepared& prepared, RoleOutput& printed) {
     }
     ::execve("/proc/self/exe", arguments.data(), variables.data());
     ::_exit(127);
+  });
+  if (output >= 0) {
+    ::close(output);
+  }
+  if (child < 0) {
+    throw std::runtime_error(std::string("cannot start a process for an actor: ")
+                             + std::strerror(errno));
   }
   return child;
 }

@@ -20,6 +20,7 @@
 
 #include "actors/supervision/head_record.hpp"
 #include "actors/supervision/restart_budget.hpp"
+#include "env/processes/forked.hpp"
 #include "experiments/launchers/how_it_ended.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 
@@ -74,19 +75,15 @@ public:
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
       throw std::runtime_error(std::string("cannot create a socket: ") + std::strerror(errno)
                                + "; raise the limit of open files (ulimit -n)");
-    const pid_t parent = ::getpid();
     std::fflush(nullptr);
-    starter_ = ::fork();
-    if (starter_ == 0) {
+    starter_ = start_child(SIGKILL, [&] {
       ::setpgid(0, 0);
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       ::prctl(PR_SET_CHILD_SUBREAPER, 0);
       ::prctl(PR_SET_NAME, "troupe-nodes");
       ::close(ends[0]);
-      if (::getppid() == parent)
-        body(ends[1]);
+      body(ends[1]);
       ::_exit(0);
-    }
+    });
     ::close(ends[1]);
     socket_ = ends[0];
     if (starter_ < 0)

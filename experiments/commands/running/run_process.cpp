@@ -1,9 +1,7 @@
 #include "experiments/commands/running/run_process.hpp"
-#include "env/exec_words.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +12,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "env/processes/exec_words.hpp"
+#include "env/processes/forked.hpp"
 #include "experiments/launchers/how_it_ended.hpp"
 #include "experiments/run_folder/folder_lock.hpp"
 
@@ -56,16 +56,10 @@ RunProcess::RunProcess(const std::vector<std::string>& arguments,
   const int in = open_file("/dev/null", O_RDWR);
   const int out = open_file(output, O_TRUNC);
   const int error = open_file(errors, O_APPEND);
-  const pid_t parent = ::getpid();
   sigset_t none;
   ::sigemptyset(&none);
-  process_ = ::fork();
-  if (process_ == 0) { // only async-signal-safe calls from here to exec
+  process_ = start_child(SIGTERM, [&] {
     ::setpgid(0, 0);
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (::getppid() != parent) {
-      ::_exit(1); // the parent ended before prctl()
-    }
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     ::dup2(in, STDIN_FILENO);
     ::dup2(out, STDOUT_FILENO);
@@ -74,7 +68,7 @@ RunProcess::RunProcess(const std::vector<std::string>& arguments,
     ::syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0U);
     ::execv("/proc/self/exe", pointers.data());
     ::_exit(127);
-  }
+  });
   const int failure = errno;
   for (const int handle : {in, out, error}) {
     ::close(handle);
@@ -82,12 +76,7 @@ RunProcess::RunProcess(const std::vector<std::string>& arguments,
   if (process_ < 0) {
     throw std::runtime_error(std::string("cannot start a run: ") + std::strerror(failure));
   }
-  ended_ = static_cast<int>(::syscall(SYS_pidfd_open, process_, 0));
-  if (ended_ < 0) {
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-    throw std::runtime_error("cannot watch a run: pidfd_open needs Linux 5.3");
-  }
+  ended_ = watch_child(process_);
 }
 
 RunProcess::~RunProcess() {

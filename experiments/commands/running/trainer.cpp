@@ -1,16 +1,18 @@
 #include "experiments/commands/running/trainer.hpp"
 
 #include <elf.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
+#include <vector>
+
+#include "experiments/launchers/child_processes.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -64,36 +66,11 @@ std::string loader_of(const fs::path& path) {
 
 /// The libraries that the loader would load, one per line, as ldd prints them. Does not run the
 /// program.
-std::string libraries_of(const std::string& loader, const fs::path& path) {
-  int out[2];
-  if (::pipe2(out, O_CLOEXEC) != 0)
-    throw std::runtime_error("pipe2 failed; raise the limit of open files (ulimit -n)");
-  const std::string program = path.string();
-  const pid_t child = ::fork();
-  if (child < 0)
-    throw std::runtime_error("cannot start " + loader);
-  if (child == 0) { // only async-signal-safe calls from here to exec
-    ::dup2(out[1], STDOUT_FILENO);
-    ::dup2(out[1], STDERR_FILENO);
-    ::execl(loader.c_str(), loader.c_str(), "--list", program.c_str(), nullptr);
-    ::_exit(127);
-  }
-  ::close(out[1]);
-  std::string text;
-  constexpr std::size_t kMost = 1 << 20; // bytes
-  constexpr int kPatience = 30'000;      // milliseconds until the loader is killed
-  char bytes[4096];
-  pollfd ready{out[0], POLLIN, 0};
-  while (text.size() < kMost && ::poll(&ready, 1, kPatience) > 0) {
-    const ssize_t count = ::read(out[0], bytes, sizeof bytes);
-    if (count <= 0)
-      break;
-    text.append(bytes, static_cast<std::size_t>(count));
-  }
-  ::close(out[0]);
-  ::kill(child, SIGKILL); // it has ended or hangs
-  ::waitpid(child, nullptr, 0);
-  return text;
+std::vector<std::string> libraries_of(const std::string& loader, const fs::path& path) {
+  launchers::ChildProcesses children;
+  return launchers::run_to_end(children, {.words = {loader, "--list", path.string()}},
+                               std::chrono::steady_clock::now() + std::chrono::seconds(30))
+      .lines;
 }
 
 } // namespace
@@ -112,14 +89,16 @@ fs::path find_trainer(const std::string& name) {
   if (loader.empty())
     refuse(name, "is linked statically: its optimizers cannot be reached; link it against LibTorch "
                  "as a shared library");
-  const std::string libraries = libraries_of(loader, path);
-  if (const auto missing = libraries.find(" => not found"); missing != std::string::npos) {
-    const auto begin = libraries.rfind('\n', missing) + 1;
-    const auto first = libraries.find_first_not_of(" \t", begin);
-    refuse(name, "needs " + libraries.substr(first, missing - first)
-                     + ", which is not found; set LD_LIBRARY_PATH");
+  bool has_torch = false;
+  for (const std::string& line : libraries_of(loader, path)) {
+    if (const auto missing = line.find(" => not found"); missing != std::string::npos) {
+      const auto first = std::min(line.find_first_not_of(" \t"), missing);
+      refuse(name, "needs " + line.substr(first, missing - first)
+                       + ", which is not found; set LD_LIBRARY_PATH");
+    }
+    has_torch = has_torch || line.find("libtorch_cpu.so") != std::string::npos;
   }
-  if (libraries.find("libtorch_cpu.so") == std::string::npos)
+  if (!has_torch)
     refuse(name, "is not linked to LibTorch's libtorch_cpu.so; only such programs can be made "
                  "data-parallel (Python programs: torch.nn.parallel.DistributedDataParallel)");
   return fs::absolute(path);

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "env/exec_words.hpp"
+#include "env/processes/exec_words.hpp"
 #include "experiments/commands/commands.hpp"
 
 namespace troupe::experiments::commands {

@@ -3,12 +3,12 @@
 #include "tests/actor_fixture.hpp"
 
 #include <csignal>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "actors/supervision/node_info.hpp"
 #include "actors/supervision/supervisor_actor.hpp"
+#include "env/processes/forked.hpp"
 
 namespace troupe::actors {
 
@@ -16,13 +16,10 @@ inline constexpr std::uint64_t kEpoch = 7;
 
 /// A process that waits to be killed.
 inline int start_idle_process() {
-  const int child = ::fork();
-  if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  return start_child(SIGKILL, [] {
     for (;;)
       ::pause();
-  }
-  return child;
+  });
 }
 
 /// Waits until the process is dead; leaves it to be reaped if its supervisor has not done so

@@ -4,9 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "env/processes/start_program.hpp"
 
 namespace troupe::collectives {
 
@@ -35,17 +36,8 @@ inline int run_under_mpi(int size, std::vector<std::string> arguments,
         "OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_MCA_hwloc_base_binding_policy=none",
         "OMPI_MCA_mpi_yield_when_idle=1", "MPIEXEC_TIMEOUT=90"})
     variables.push_back(variable);
-  std::vector<char*> argv, environment;
-  for (auto& word : words)
-    argv.push_back(word.data());
-  argv.push_back(nullptr);
-  for (auto& variable : variables)
-    environment.push_back(variable.data());
-  for (char** entry = environ; *entry; ++entry)
-    environment.push_back(*entry);
-  environment.push_back(nullptr);
-  pid_t child = 0;
-  if (posix_spawn(&child, words[0].c_str(), nullptr, nullptr, argv.data(), environment.data()) != 0)
+  const pid_t child = start_program(words, variables);
+  if (child < 0)
     return -1;
   int status = 0;
   waitpid(child, &status, 0);

@@ -9,11 +9,11 @@
 #include <mutex>
 #include <set>
 
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "collectives/mesh/socket.hpp"
+#include "env/processes/start_program.hpp"
 #include "tests/collectives/operation_checks.hpp"
 #include "tests/reserved_port.hpp"
 
@@ -140,17 +140,11 @@ TEST_CASE("helper: a process that joins as rank 1 and is killed" * doctest::skip
 
 TEST_CASE("A process killed by SIGKILL is named at once by the waiting rank") {
   const auto port = reserved_port();
-  std::string variable = "TROUPE_TEST_PORT=" + std::to_string(port);
-  std::string program = "/proc/self/exe", skip = "--no-skip";
-  std::string filter = "--test-case=helper: a process that joins as rank 1 and is killed";
-  char* arguments[] = {program.data(), skip.data(), filter.data(), nullptr};
-  std::vector<char*> environment{variable.data()};
-  for (char** entry = environ; *entry; ++entry)
-    environment.push_back(*entry);
-  environment.push_back(nullptr);
-  pid_t child = 0;
-  REQUIRE(posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, environment.data())
-          == 0);
+  const pid_t child =
+      start_program({"/proc/self/exe", "--no-skip",
+                     "--test-case=helper: a process that joins as rank 1 and is killed"},
+                    {"TROUPE_TEST_PORT=" + std::to_string(port)});
+  REQUIRE(child > 0);
   const auto communicator = make_tcp_communicator("127.0.0.1", port, 0, 2);
   communicator->barrier();
   auto tensor = torch::ones({3});

@@ -6,6 +6,8 @@
 #include "collectives/groups/make_communicator.hpp"
 #include "collectives/rendezvous/group_trust.hpp"
 #include "collectives/rendezvous/rendezvous.hpp"
+#include "env/processes/forked.hpp"
+#include "env/processes/start_program.hpp"
 #include "tests/collectives/backends/mpirun.hpp"
 #include "tests/collectives/ranks.hpp"
 #include "tests/folders.hpp"
@@ -23,19 +25,9 @@ std::string folder() {
 /// succeeded.
 int run_all(const std::string& name, const std::vector<std::vector<std::string>>& variables) {
   std::vector<pid_t> children;
-  for (auto mine : variables) {
-    std::string program = folder() + "topology_process", argument = name;
-    char* arguments[] = {program.data(), argument.data(), nullptr};
-    std::vector<char*> environment;
-    for (auto& variable : mine)
-      environment.push_back(variable.data());
-    for (char** entry = environ; *entry; ++entry)
-      environment.push_back(*entry);
-    environment.push_back(nullptr);
-    pid_t child = 0;
-    REQUIRE(posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, environment.data())
-            == 0);
-    children.push_back(child);
+  for (const auto& mine : variables) {
+    children.push_back(start_program({folder() + "topology_process", name}, mine));
+    REQUIRE(children.back() > 0);
   }
   int well = 0;
   for (const auto child : children) {
@@ -80,19 +72,16 @@ std::string refusal(const std::string& name, const ProcessTopology& place) {
 
 /// Returns what a process of another user gets: 0, the store of the file; 1, a refusal.
 int run_as_another(const std::string& path) {
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const int status = status_of_child([&] {
     constexpr uid_t kNobody = 65534;
     try {
       if (::setresuid(kNobody, kNobody, kNobody) == 0)
         open_rendezvous(path, {});
-      ::_exit(0);
+      return 0;
     } catch (const std::runtime_error&) {
-      ::_exit(1);
+      return 1;
     }
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
+  });
   return WEXITSTATUS(status);
 }
 

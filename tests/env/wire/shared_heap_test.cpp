@@ -7,9 +7,9 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "env/processes/forked.hpp"
 #include "env/wire/shared_mapping.hpp"
 
 namespace troupe::env::wire {
@@ -64,14 +64,11 @@ TEST_CASE("A forked process that destroys its copy of a frame leaves the frame t
   auto mapping = mapping_of(*heap);
   auto received = mapping->hold(heap->send(*filled(*heap, 1000, 7), 1));
   mapping->seen(1);
-  const ::pid_t child = ::fork();
-  if (child == 0) {
+  const int status = status_of_child([&] {
     received.reset();
     mapping.reset();
-    ::_exit(0);
-  }
-  int status = -1;
-  REQUIRE_EQ(::waitpid(child, &status, 0), child);
+    return 0;
+  });
   CHECK_EQ(status, 0);
   CHECK_EQ(heap->in_use(), 1024);
   CHECK(received->bytes()[999] == std::byte{7});

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <functional>
 
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "env/processes/forked.hpp"
 #include "env/wire/socket.hpp"
 #include "tests/env/wire/named_mappings.hpp"
 #include "tests/env/wire/receive.hpp"
@@ -32,16 +32,14 @@ public:
   explicit Child(const std::function<void(const std::string&)>& body) {
     std::array<int, 2> ends{-1, -1};
     REQUIRE_EQ(::pipe(ends.data()), 0);
-    process_ = ::fork();
-    REQUIRE_GE(process_, 0);
-    if (process_ == 0) {
+    process_ = start_child(SIGKILL, [&] {
       ::close(ends[1]);
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       std::array<char, 256> text{};
       if (::read(ends[0], text.data(), text.size() - 1) > 0)
         body(text.data());
       ::_exit(0);
-    }
+    });
+    REQUIRE_GE(process_, 0);
     ::close(ends[0]);
     begin_ = ends[1];
   }

@@ -16,6 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "env/processes/exec_words.hpp"
 #include "tests/folders.hpp"
 #include "tests/scoped_variable.hpp"
 
@@ -35,16 +36,11 @@ public:
     }
     process_ = ::fork();
     if (process_ == 0) {
-      std::vector<char*> arguments;
-      for (const std::string& word : words) {
-        arguments.push_back(const_cast<char*>(word.c_str()));
-      }
-      arguments.push_back(nullptr);
       ::dup2(out[1], STDOUT_FILENO);
       ::dup2(out[1], STDERR_FILENO);
       const ScopedVariable path("PATH", in_build() + ":" + std::string(std::getenv("PATH")));
       if (::chdir(folder.c_str()) == 0) {
-        ::execvp(arguments[0], arguments.data());
+        ::execvp(words[0].c_str(), exec_words(words).data());
       }
       ::_exit(127);
     }

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "env/processes/forked.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/resume_changes.hpp"
 #include "experiments/run_folder/folder_lock.hpp"
@@ -85,11 +86,8 @@ TEST_CASE("No process can open a run in use again until its folder is released")
     const std::string text = message_of([&] { RunFolder::open(path); });
     CHECK(text.find("another process works on this run (process " + std::to_string(::getpid()))
           != std::string::npos);
-    const pid_t child = ::fork();
-    if (child == 0)
-      ::_exit(message_of([&] { RunFolder::open(path); }) == text ? 7 : 1);
-    int status = 0;
-    REQUIRE(::waitpid(child, &status, 0) == child);
+    const int status =
+        status_of_child([&] { return message_of([&] { RunFolder::open(path); }) == text ? 7 : 1; });
     CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
   }
   const auto again = RunFolder::open(path);
@@ -99,13 +97,10 @@ TEST_CASE("No process can open a run in use again until its folder is released")
 TEST_CASE("A process that is killed leaves no lock behind") {
   const TemporaryFolder runs;
   const fs::path path = RunFolder::create(runs.path(), "mine", kTenOClock, "").path();
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const int status = status_of_child([&] {
     const auto run = RunFolder::open(path);
-    ::raise(SIGKILL);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
+    return ::raise(SIGKILL);
+  });
   CHECK(WIFSIGNALED(status));
   CHECK(RunFolder::open(path).path() == path);
 }

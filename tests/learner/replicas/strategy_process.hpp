@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "env/child_process.hpp"
+#include "env/processes/child_process.hpp"
 #include "tests/folders.hpp"
 
 namespace troupe::learner {

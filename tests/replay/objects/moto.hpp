@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-#include "env/child_process.hpp"
+#include "env/processes/child_process.hpp"
 #include "replay/objects/store_options.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "env/child_process.hpp"
+#include "env/processes/child_process.hpp"
 #include "replay/objects/store_options.hpp"
 
 namespace troupe::replay {

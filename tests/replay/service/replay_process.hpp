@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "env/child_process.hpp"
+#include "env/processes/child_process.hpp"
 #include "replay/chunks/spec.hpp"
 #include "replay/table/table.hpp"
 #include "replay/writers/n_step_items.hpp"

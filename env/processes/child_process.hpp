@@ -11,11 +11,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "env/exec_words.hpp"
+#include "env/processes/start_program.hpp"
 
 namespace troupe {
 
@@ -28,15 +27,10 @@ public:
     if (pipe2(ends.data(), O_CLOEXEC) != 0)
       throw std::runtime_error("no pipe to " + path);
     words.insert(words.begin(), path);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    const int error =
-        posix_spawn(&id_, path.c_str(), &actions, nullptr, exec_words(words).data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
+    id_ = start_program(words, {}, {.output = ends[1]});
     ::close(ends[1]);
     out_ = ends[0];
-    if (error != 0)
+    if (id_ < 0)
       throw std::runtime_error("cannot start " + path);
   }
   ChildProcess(ChildProcess&& other) noexcept
