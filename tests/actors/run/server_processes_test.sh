@@ -3,7 +3,8 @@
 # state; a learner's SIGKILL ends the run with its cause, and the run can be resumed. No process is left behind.
 # Usage: server_processes_test.sh <troupe program> <scratch folder> [strategy] [replicas]
 set -uo pipefail
-troupe=$1 scratch=$2 strategy=${3:-parameter_server max_staleness=50} replicas=${4:-2}
+troupe=$1 scratch=$2 strategy=${3:-parameter_server max_staleness=50} replicas=${4:-2} name=servers
+. "$(dirname "$(readlink -f "$0")")/../../run_watch.sh"
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cat >"$scratch/run.textproto" <<T
@@ -17,92 +18,53 @@ evaluation { period: 0 final_episodes: 1 video: false }
 checkpoint { minutes: 0 }
 stop { environment_steps: 100000000 minutes: 5 }
 T
-run=
-fail() {
-  echo "$1"
-  tail -n 30 "$scratch/out"
-  [ -n "$run" ] && kill -9 "$run" 2>/dev/null
-  exit 1
-}
-updates() { # of the newest row of metrics.csv, or 0
-  local text
-  text=$(tail -n 1 "$scratch"/runs/servers/*/metrics.csv 2>/dev/null | cut -d, -f5)
-  case $text in '' | *[!0-9]*) echo 0 ;; *) echo "$text" ;; esac
-}
-pause() { read -r -t 0.05 <> <(:) || true; }
-until_updates() { # more than so many, within a minute
-  for _ in $(seq 1200); do
-    [ "$(updates)" -gt "$1" ] && return
-    kill -0 "$run" 2>/dev/null || fail "the run ended before it made $1 updates"
-    pause
-  done
-  fail "no update after number $1 for a minute"
-}
+folder() { echo "$scratch"/runs/"$name"/*; }
+logged() { grep -q "$1" "$(folder)/log.txt"; }
+resumed() { [ "$(grep -c 'resumed at' "$(folder)/log.txt")" = "$1" ]; }
+until_updates() { until_true "more than $1 updates" above "$1"; }
 ms() { date +%s%3N; }
 start() {
   "$troupe" "$@" --processes >"$scratch/out" 2>&1 &
   run=$!
 }
-resume() { # for the n-th time, until it has
+resume() { # for the n-th time
   start resume "$(folder)"
-  for _ in $(seq 1200); do
-    [ "$(grep -c 'resumed at' "$(folder)/log.txt")" = "$1" ] && return
-    kill -0 "$run" 2>/dev/null || fail 'the run did not resume'
-    pause
-  done
-  fail 'the run did not resume within a minute'
+  until_true "resumption $1" resumed "$1"
 }
-folder() { echo "$scratch"/runs/servers/*; }
-victim() { pgrep -P "$(pgrep -P "$run" | head -n 1)" -f "role $1 --index $2" | head -n 1; }
+interrupt() {
+  kill -INT "$run"
+  wait "$run"
+  local code=$?
+  [ "$code" = 0 ] || fail "exit code $code after SIGINT"
+}
+survives() { # the death of the process of a role
+  local process killed back
+  process=$(victim "$1" "$2")
+  [ -n "$process" ] || fail "no process of $1 $2 found"
+  killed=$(ms)
+  kill -9 "$process"
+  until_true "$1 $2 back" logged "$1 actor $2 is back"
+  back=$(ms)
+  until_updates "$(column updates)"
+  echo "$1 killed: back after $((back - killed)) ms, updates again after $(($(ms) - killed)) ms"
+  logged "$1 actor $2 died: .*; restarting it" || fail 'the death was not reported'
+}
 
 start train "$scratch/run.textproto" --runs "$scratch/runs"
 until_updates 100
-shard=$(victim parameter_server 1)
-[ -n "$shard" ] || fail 'no process of a parameter server found'
-killed=$(ms)
-kill -9 "$shard"
-for _ in $(seq 600); do
-  grep -q 'parameter_server actor 1 is back' "$(folder)/log.txt" && break
-  kill -0 "$run" 2>/dev/null || fail 'the run did not survive the death of a shard'
-  pause
-done
-back=$(ms)
-before=$(updates)
-until_updates "$before"
-echo "shard killed: back after $((back - killed)) ms, updates again after $(($(ms) - killed)) ms"
-grep -q 'parameter_server actor 1 died: .*; restarting it' "$(folder)/log.txt" || fail 'the death was not reported'
-kill -INT "$run"
-wait "$run"
-code=$?
-[ "$code" = 0 ] || fail "exit code $code after SIGINT"
-stopped=$(updates)
+survives parameter_server 1
+interrupt
+stopped=$(column updates)
 ls "$(folder)"/checkpoints/*/servers/shard-1.safetensors >/dev/null || fail 'the checkpoint has no part of shard 1'
 
 resume 1
 until_updates "$((stopped + 50))"
-learner=$(victim learner $((replicas - 1)))
-[ -n "$learner" ] || fail 'no process of a learner found'
-killed=$(ms)
-kill -9 "$learner"
-for _ in $(seq 600); do
-  grep -q "learner actor $((replicas - 1)) is back" "$(folder)/log.txt" && break
-  kill -0 "$run" 2>/dev/null || fail 'the run did not survive the death of a learner'
-  pause
-done
-back=$(ms)
-before=$(updates)
-until_updates "$before"
-echo "learner killed: back after $((back - killed)) ms, updates again after $(($(ms) - killed)) ms"
-grep -q "learner actor $((replicas - 1)) died: .*; restarting it" "$(folder)/log.txt" || fail 'the death was not reported'
-kill -INT "$run"
-wait "$run"
-code=$?
-[ "$code" = 0 ] || fail "exit code $code after the second SIGINT"
+survives learner $((replicas - 1))
+interrupt
 
-before=$(updates)
+before=$(column updates)
 resume 2
 until_updates "$before"
-kill -INT "$run"
-wait "$run" || fail "exit code $? at the end"
+interrupt
 pgrep -f "$scratch/runs" >/dev/null && fail 'a process was left behind'
 echo 'survived'
