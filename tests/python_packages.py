@@ -2,6 +2,8 @@
 
 uv creates them, from its cache if it has a package, because pip takes four times as long. Like pip, it uses the package index, wheel folders and certificates
 from pip's settings.
+
+python_packages.py FOLDER WORDS… prints the interpreter of python_with(FOLDER, WORDS).
 """
 
 import fcntl
@@ -67,3 +69,7 @@ def python_with(folder, *groups, sources=False):
             run_or_skip([uv, "pip", "install", "--quiet", "--python", python, *only, *words], env=told)
         ready.touch()
     return python
+
+
+if __name__ == "__main__":
+    print(python_with(sys.argv[1], sys.argv[2:]))

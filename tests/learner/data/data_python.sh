@@ -2,13 +2,7 @@
 # data_python.sh BUILD_FOLDER OUT: writes data sets into OUT with the packages that users write them with. The virtual environment is created
 # in the build folder on first use. Exit code 77: the packages are not available.
 set -u
-python=$1/python_data/bin/python
-exec 9>"$1/python_data.lock" && flock 9 # other tests use it, too
-if ! "$python" -c "import h5py, netCDF4, webdataset, PIL" 2>/dev/null; then
-  rm -rf "$1/python_data"
-  python3 -m venv "$1/python_data" >/dev/null 2>&1 || exit 77
-  timeout 100 "$1/python_data/bin/pip" install -q numpy h5py netCDF4 webdataset pillow >/dev/null 2>&1 || exit 77
-fi
+python=$(timeout 100 python3 "$(dirname "$0")/../../python_packages.py" "$1/python_data" numpy h5py netCDF4 webdataset pillow) || exit 77
 "$python" - "$2" <<'PYTHON'
 import csv
 import os
