@@ -20,12 +20,11 @@ index.json: the versions, and for each recording under "tasks" its options as te
   fickle_destinations [C, 4], fickle_after [C]  how many of 2000 such steps lead to each destination, and leave the passenger fickle
 """
 import argparse
-import importlib.metadata
-import json
-import os
 
 import gymnasium
 import numpy as np
+
+from recordings import Log, as_texts, write_index, write_recording
 
 VARIANTS = {
     "CartPole-v1": {"": {}, "barto": dict(sutton_barto_reward=True, max_episode_steps=7)},
@@ -47,13 +46,6 @@ VARIANTS = {
     },
 }
 FICKLE_DRAWS = 2000
-
-
-def as_text(value):
-    """An option as Troupe takes it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def make(task, options):
@@ -95,12 +87,6 @@ def number(action):
 
 def as_floats(state):
     return np.array(state, dtype=np.float64)
-
-
-class Log(dict):
-    def put(self, **values):
-        for key, value in values.items():
-            self.setdefault(key, []).append(value)
 
 
 def record_numbers(task, options, args, random):
@@ -172,7 +158,6 @@ def main():
     parser.add_argument("--probes", type=int, default=30)
     parser.add_argument("--resets", type=int, default=2000)
     args = parser.parse_args()
-    os.makedirs(args.out, exist_ok=True)
     tasks = {}
     for task, variants in VARIANTS.items():
         for variant, options in variants.items():
@@ -180,11 +165,9 @@ def main():
             has_table = task.startswith(("FrozenLake", "Taxi"))
             random = np.random.RandomState(args.seed)
             log = record_table(task, options, args) if has_table else record_numbers(task, options, args, random)
-            np.savez_compressed(os.path.join(args.out, name + ".npz"), **{k: np.array(v) for k, v in log.items()})
-            tasks[name] = dict(options={k: as_text(v) for k, v in options.items()})
-    with open(os.path.join(args.out, "index.json"), "w") as f:
-        json.dump(dict(gymnasium=importlib.metadata.version("gymnasium"), tasks=tasks), f, indent=1)
-        f.write("\n")
+            write_recording(args.out, name, log)
+            tasks[name] = dict(options=as_texts(options))
+    write_index(args.out, ["gymnasium"], tasks)
 
 
 if __name__ == "__main__":

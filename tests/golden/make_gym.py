@@ -15,14 +15,13 @@ index.json: the versions, and for each recording under "tasks" its task and its 
   resets_qpos [R, nq], resets_qvel [R, nv]                            where R episodes begin; left out when R is 0
 """
 import argparse
-import importlib.metadata
-import json
 import math
-import os
 
 import gymnasium
 import mujoco
 import numpy as np
+
+from recordings import Log, as_texts, write_index, write_recording
 
 INFINITY = math.inf
 COMMON = dict(frame_skip=3, max_episode_steps=7)
@@ -67,13 +66,9 @@ VARIANTS = {
 PARTS = ("reward_", "distance_penalty", "velocity_penalty")
 
 
-def as_text(value):
-    """An option as Troupe takes it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple):
-        return ",".join(repr(float(v)) for v in value)
-    return str(value)
+class FloatLog(Log):
+    def put(self, **values):
+        super().put(**{key: np.array(value, dtype=np.float64) for key, value in values.items()})
 
 
 def make(task, options):
@@ -98,28 +93,22 @@ def random_state(env, random):
 def record_episodes(task, options, args, random):
     env = make(task, options)
     data = env.unwrapped.data
-    log = {}
-
-    def put(**values):
-        for key, value in values.items():
-            log.setdefault(key, []).append(np.array(value, dtype=np.float64))
-
-    done, seed = True, args.seed
+    log, done, seed = FloatLog(), True, args.seed
     for i, action in enumerate(random_actions(env, random, args.steps)):
         if done:
             observation, _ = env.reset(seed=seed)
             seed += 1
-            put(reset_step=i, reset_qpos=data.qpos, reset_qvel=data.qvel, reset_obs=observation)
+            log.put(reset_step=i, reset_qpos=data.qpos, reset_qvel=data.qvel, reset_obs=observation)
         observation, reward, terminated, truncated, info = env.step(action)
-        put(action=action, obs=observation, reward=reward, terminated=terminated, truncated=truncated, qpos=data.qpos, qvel=data.qvel)
-        put(**{"part/" + key: value for key, value in info.items() if key.startswith(PARTS)})
+        log.put(action=action, obs=observation, reward=reward, terminated=terminated, truncated=truncated, qpos=data.qpos, qvel=data.qvel)
+        log.put(**{"part/" + key: value for key, value in info.items() if key.startswith(PARTS)})
         done = terminated or truncated
     return log
 
 
 def record_probes(task, options, args, random):
     env = make(task, options).unwrapped
-    model, data, log = env.model, env.data, {}
+    model, data, log = env.model, env.data, FloatLog()
     while len(log.get("probe_qpos", [])) < args.probes:
         qpos, qvel = random_state(env, random)
         action = random_actions(env, random, 1)[0]
@@ -129,8 +118,7 @@ def record_probes(task, options, args, random):
         observation, reward, terminated, _, _ = env.step(action)
         if any(data.warning[i].number for i in range(len(data.warning))):
             continue  # a simulation that blew up says nothing
-        for key, value in dict(start, probe_obs=observation, probe_reward=reward, probe_terminated=terminated).items():
-            log.setdefault(key, []).append(np.array(value, dtype=np.float64))
+        log.put(**start, probe_obs=observation, probe_reward=reward, probe_terminated=terminated)
     return log
 
 
@@ -138,12 +126,11 @@ def record_resets(task, options, args):
     if args.resets == 0:
         return {}
     env = make(task, options)
-    log = dict(resets_qpos=[], resets_qvel=[])
+    log = FloatLog()
     env.reset(seed=args.seed)
     for _ in range(args.resets):
         env.reset()
-        log["resets_qpos"].append(env.unwrapped.data.qpos.copy())
-        log["resets_qvel"].append(env.unwrapped.data.qvel.copy())
+        log.put(resets_qpos=env.unwrapped.data.qpos, resets_qvel=env.unwrapped.data.qvel)
     return log
 
 
@@ -156,7 +143,6 @@ def main():
     parser.add_argument("--resets", type=int, default=500)
     parser.add_argument("--only", nargs="*", help="names of recordings, all if left out")
     args = parser.parse_args()
-    os.makedirs(args.out, exist_ok=True)
     mujoco.set_mju_user_warning(lambda text: None)  # instead of a log file; probes that blow up are drawn again
     tasks = {}
     for task, variants in VARIANTS.items():
@@ -168,15 +154,9 @@ def main():
             log = record_episodes(task, options, args, random)
             log.update(record_probes(task, {k: v for k, v in options.items() if k != "max_episode_steps"}, args, random))
             log.update(record_resets(task, options, args))
-            np.savez_compressed(os.path.join(args.out, name + ".npz"), **{k: np.array(v) for k, v in log.items()})
-            tasks[name] = dict(task=task, options={k: as_text(v) for k, v in options.items()}, seed=args.seed, steps=args.steps)
-    index = os.path.join(args.out, "index.json")
-    if args.only and os.path.exists(index):  # added to those that are there
-        with open(index) as f:
-            tasks = {**json.load(f)["tasks"], **tasks}
-    with open(index, "w") as f:
-        json.dump(dict(gymnasium=importlib.metadata.version("gymnasium"), mujoco=mujoco.__version__, tasks=tasks), f, indent=1)
-        f.write("\n")
+            write_recording(args.out, name, log)
+            tasks[name] = dict(task=task, options=as_texts(options), seed=args.seed, steps=args.steps)
+    write_index(args.out, ["gymnasium", "mujoco"], tasks, added=bool(args.only))
 
 
 if __name__ == "__main__":

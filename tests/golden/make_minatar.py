@@ -19,13 +19,12 @@ and one row for each of these numbers:
 """
 import argparse
 import copy
-import importlib.metadata
-import json
-import os
 
 import gymnasium
 import minatar.gym
 import numpy as np
+
+from recordings import Log, as_texts, write_index, write_recording
 
 GAMES = ["Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders"]
 OTHER_OPTIONS = {"short": dict(sticky_action_prob=0.4, max_episode_steps=20), "level": dict(sticky_action_prob=0, difficulty_ramping=False)}
@@ -54,12 +53,6 @@ class RecordedRandom:
         numbers = np.ravel(numbers)
         self.drawn.extend(numbers.tolist())
         self.range.extend([below] * len(numbers))
-
-
-class Log(dict):
-    def put(self, **values):
-        for key, value in values.items():
-            self.setdefault(key, []).append(value)
 
 
 def towards(x, goal, less, more):
@@ -170,7 +163,6 @@ def main():
     args = parser.parse_args()
     gymnasium.logger.min_level = gymnasium.logger.ERROR  # version 0 is no mistake
     minatar.gym.register_envs()
-    os.makedirs(args.out, exist_ok=True)
     tasks = {}
     for game in GAMES:
         long = max(args.long, 2520) if game in ("Breakout", "Freeway") else args.long  # to the end of an episode; for bricks hit in succession
@@ -179,12 +171,9 @@ def main():
             task, options = f"{game}-v{version}", OTHER_OPTIONS.get(variant, {})
             name = task + ("." + variant if variant else "")
             log = record(task, options, args.seed + len(tasks), steps, variant in ("level", "lasting"))
-            np.savez_compressed(os.path.join(args.out, name + ".npz"), **{k: np.array(v) for k, v in log.items()})
-            tasks[name] = dict(options={k: str(v).lower() for k, v in options.items()})
-    versions = {package: importlib.metadata.version(package) for package in ("gymnasium", "minatar")}
-    with open(os.path.join(args.out, "index.json"), "w") as f:
-        json.dump(dict(**versions, tasks=tasks), f, indent=1)
-        f.write("\n")
+            write_recording(args.out, name, log)
+            tasks[name] = dict(options=as_texts(options))
+    write_index(args.out, ["gymnasium", "minatar"], tasks)
 
 
 if __name__ == "__main__":

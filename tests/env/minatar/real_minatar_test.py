@@ -5,12 +5,10 @@ Usage: real_minatar_test.py <minatar_golden_check> <folder for the virtual envir
 """
 
 import pathlib
-import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from python_packages import python_with
+from golden.comparison import compare
 
 # The package's other dependencies are only needed for rendering.
 PACKAGES = [["gymnasium==1.4.0"], ["--no-deps", "minatar==1.0.15"]]
@@ -38,20 +36,4 @@ assert not theirs, theirs
 print("tasks, actions, observations and options are MinAtar's")
 """
 
-
-def main():
-    program, python = sys.argv[1], python_with(sys.argv[2], *PACKAGES)
-    with tempfile.TemporaryDirectory() as folder:
-        tasks = pathlib.Path(folder) / "tasks.txt"
-        with open(tasks, "w") as f:
-            subprocess.run([program, "--tasks"], check=True, stdout=f)
-        subprocess.run([python, "-c", TASKS, tasks], check=True)
-        for seed, steps in (("1", "500"), ("20261121", "3000")):
-            golden = pathlib.Path(folder) / seed
-            subprocess.run([python, pathlib.Path(__file__).parents[2] / "golden" / "make_minatar.py", "--out", golden, "--seed", seed,
-                            "--steps", steps, "--long", steps], check=True)
-            subprocess.run([program, golden], check=True)
-    return 0
-
-
-sys.exit(main())
+compare(PACKAGES, "--tasks", TASKS, "make_minatar.py", [f"--seed {seed} --steps {steps} --long {steps}" for seed, steps in ((1, 500), (20261121, 3000))])
