@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <string>
 
@@ -9,11 +10,13 @@ inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Returns the message of what a call throws; "" if it throws nothing.
-inline std::string error_of(const std::function<void()>& call) {
+/// Returns the message of the `Error` that a call throws; "" if it throws nothing. Any other
+/// exception fails the test.
+template <class Error = std::exception>
+std::string error_of(const std::function<void()>& call) {
   try {
     call();
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
     return error.what();
   }
   return {};

@@ -3,7 +3,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <fstream>
 #include <mutex>
 #include <poll.h>
 #include <string>
@@ -11,7 +10,6 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "collectives/mesh/socket.hpp"
 #include "tests/eventually.hpp"
@@ -130,13 +128,5 @@ private:
   std::string recorded_;     // by the last connection
   std::jthread thread_;
 };
-
-/// Resident memory of this process in bytes.
-inline std::size_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t pages = 0;
-  file >> pages >> pages;
-  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-}
 
 } // namespace troupe::testing

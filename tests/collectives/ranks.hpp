@@ -1,6 +1,5 @@
 #pragma once
 
-#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -50,14 +49,9 @@ using Body = std::function<void(Communicator&)>;
 inline std::vector<std::string> on_ranks(Means means, int size, const Body& body,
                                          const CommunicatorOptions& options = {}) {
   if (means == Means::mpi) {
-    std::string error;
     const auto communicator = make_mpi_communicator(options);
-    try {
-      body(*communicator);
-    } catch (const std::exception& thrown) {
-      error = thrown.what();
-    }
-    return std::vector<std::string>(static_cast<std::size_t>(size), error);
+    return std::vector<std::string>(static_cast<std::size_t>(size),
+                                    error_of([&] { body(*communicator); }));
   }
   std::vector<std::unique_ptr<Communicator>> communicators(static_cast<std::size_t>(size));
   if (means == Means::threads)
@@ -81,7 +75,7 @@ inline std::vector<std::string> on_ranks(Means means, int size, const Body& body
       threads.emplace_back([&, rank] {
         const auto i = static_cast<std::size_t>(rank);
         at::set_num_threads(1);
-        try {
+        errors[i] = error_of([&] {
           if (means == Means::tcp)
             communicators[i] = make_tcp_communicator("127.0.0.1", port, rank, size, options);
           if (means == Means::shared_memory)
@@ -95,9 +89,7 @@ inline std::vector<std::string> on_ranks(Means means, int size, const Body& body
                     connect_rendezvous("127.0.0.1", server->port(), options), rank, size, options);
           }
           body(*communicators[i]);
-        } catch (const std::exception& error) {
-          errors[i] = error.what();
-        }
+        });
       });
   }
   return errors;

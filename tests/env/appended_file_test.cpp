@@ -10,11 +10,6 @@
 namespace troupe::env {
 namespace {
 
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 TEST_CASE("Records are appended to the existing content of a file") {
   const TemporaryFolder folder;
   std::ofstream(folder / "f") << "old ";
@@ -23,7 +18,7 @@ TEST_CASE("Records are appended to the existing content of a file") {
   CHECK(file.append("one "));
   CHECK(another.append("two "));
   CHECK(file.append("three"));
-  CHECK(text_of(folder / "f") == "old one two three");
+  CHECK(read_text(folder / "f") == "old one two three");
   CHECK_FALSE(file.news());
   CHECK_THROWS_WITH_AS(AppendedFile(folder / "none" / "f"),
                        doctest::Contains("f: cannot be written: No such file"), std::runtime_error);
@@ -36,14 +31,14 @@ TEST_CASE("Records wait while the disk is full, including one that was written i
   {
     const FullDisk full(9);
     CHECK(file.append("second "));
-    CHECK(text_of(folder / "f") == "first sec");
+    CHECK(read_text(folder / "f") == "first sec");
     CHECK(file.append("third"));
     CHECK(file.flush().find("f: cannot be written: ") != std::string::npos);
     CHECK(file.news().value_or("").find("up to 4 MiB of records are kept") != std::string::npos);
     CHECK_FALSE(file.news()); // reported once
   }
   CHECK(file.flush().empty());
-  CHECK(text_of(folder / "f") == "first second third");
+  CHECK(read_text(folder / "f") == "first second third");
   CHECK(file.news().value_or("").find("f: is written again; 2 records waited and 0 were dropped")
         != std::string::npos);
   CHECK_FALSE(file.news());
@@ -62,7 +57,7 @@ TEST_CASE("Waiting records are bounded in size, and dropped records are counted"
     CHECK(file.news());
   }
   CHECK(file.append("z"));
-  CHECK(text_of(folder / "f") == half + half + "z");
+  CHECK(read_text(folder / "f") == half + half + "z");
   CHECK(file.news().value_or("").find("2 records waited and 2 were dropped") != std::string::npos);
 }
 

@@ -2,7 +2,6 @@
 #include "tests/temporary_folder.hpp"
 
 #include <doctest/doctest.h>
-#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
@@ -11,11 +10,6 @@ namespace troupe::env {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string text_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 void write_whole(const fs::path& path, const std::string& text) {
   WholeFileWriter file(path);
@@ -27,7 +21,7 @@ TEST_CASE("A committed file replaces the old one and leaves no partial file") {
   const TemporaryFolder folder;
   write_whole(folder / "f", "old");
   write_whole(folder / "f", "new and longer");
-  CHECK(text_of(folder / "f") == "new and longer");
+  CHECK(read_text(folder / "f") == "new and longer");
   CHECK_FALSE(fs::exists(folder / "f.partial"));
 }
 
@@ -39,7 +33,7 @@ TEST_CASE("A file that is not committed keeps the old one and leaves no partial 
     file.write("half", 4);
     CHECK(fs::exists(file.partial()));
   }
-  CHECK(text_of(folder / "f") == "old");
+  CHECK(read_text(folder / "f") == "old");
   CHECK_FALSE(fs::exists(folder / "f.partial"));
 }
 
@@ -55,7 +49,7 @@ TEST_CASE("The error about a full disk or a missing folder gives the system's re
   fs::create_symlink("/dev/full", folder / "f.partial");
   CHECK_THROWS_WITH_AS(write_whole(folder / "f", "new"), doctest::Contains("No space left"),
                        std::runtime_error);
-  CHECK(text_of(folder / "f") == "old");
+  CHECK(read_text(folder / "f") == "old");
 }
 
 TEST_CASE("A reader counts the remaining bytes and refuses to read past the end") {

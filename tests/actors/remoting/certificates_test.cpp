@@ -8,6 +8,7 @@
 #include "actors/remoting/cluster_keys.hpp"
 #include "tests/full_disk.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::actors {
 namespace {
@@ -18,12 +19,7 @@ using std::chrono::hours;
 const WallClock::time_point kNow = WallClock::from_time_t(1'800'000'000);
 
 std::string complaint(const fs::path& folder, WallClock::time_point now = kNow) {
-  try {
-    read_cluster_keys(folder, now);
-  } catch (const std::invalid_argument& mistake) {
-    return mistake.what();
-  }
-  return "";
+  return error_of<std::invalid_argument>([&] { read_cluster_keys(folder, now); });
 }
 
 TEST_CASE("A deployment's keys are created once and are readable only by their owner") {
@@ -53,19 +49,14 @@ TEST_CASE("A full disk leaves no partial set of keys, and a retry with free spac
   const TemporaryFolder scratch;
   for (const rlim_t bytes : {0UL, 60UL, 100UL, 600UL}) { // the first write fails, or a later one
     CAPTURE(bytes);
-    std::string cluster, pair;
-    try {
+    const std::string cluster = error_of<std::runtime_error>([&] {
       const FullDisk full(bytes);
       make_cluster_keys(scratch / "keys", kNow);
-    } catch (const std::runtime_error& failure) {
-      cluster = failure.what();
-    }
-    try {
+    });
+    const std::string pair = error_of<std::runtime_error>([&] {
       const FullDisk full(bytes);
       env::wire::write_key_pair(env::wire::make_key_pair(), scratch / "pair");
-    } catch (const std::runtime_error& failure) {
-      pair = failure.what();
-    }
+    });
     CHECK_NE(cluster, "");
     CHECK(fs::is_empty(scratch / "keys"));
     CHECK_EQ(pair.empty(), bytes >= 100);

@@ -12,6 +12,7 @@
 #include "actors/remoting/tls.hpp"
 #include "tests/actors/peers.hpp"
 #include "tests/another_user.hpp"
+#include "tests/resident_bytes.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 
@@ -100,12 +101,8 @@ ProtoBytes asked(Side& side, const EchoActor& actor, const std::string& text) {
 }
 
 std::string refusal(Side& side, int port) {
-  try {
-    side.remoting.connect<EchoActor>("127.0.0.1", static_cast<std::uint16_t>(port));
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "";
+  return error_of<std::runtime_error>(
+      [&] { side.remoting.connect<EchoActor>("127.0.0.1", static_cast<std::uint16_t>(port)); });
 }
 
 /// Checks that an honest node is still served.

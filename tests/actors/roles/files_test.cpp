@@ -23,10 +23,6 @@ std::vector<std::byte> some_bytes() {
   return bytes;
 }
 
-void overwrite(const fs::path& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
-
 TEST_CASE("A file is read back unchanged") {
   const TemporaryFolder folder;
   write_file(folder / "state", some_bytes());
@@ -39,16 +35,15 @@ TEST_CASE("A truncated file and a file with a flipped bit are refused") {
   const TemporaryFolder folder;
   const fs::path path = folder / "state";
   write_file(path, some_bytes());
-  std::ifstream in(path, std::ios::binary);
-  const std::string whole((std::istreambuf_iterator<char>(in)), {});
+  const std::string whole = read_text(path);
   for (std::size_t size = 0; size < whole.size(); size += 37) {
-    overwrite(path, whole.substr(0, size));
+    std::ofstream(path, std::ios::binary) << whole.substr(0, size);
     CHECK_THROWS_WITH_AS(read_file(path), doctest::Contains("state"), std::runtime_error);
   }
   for (std::size_t at = 0; at < whole.size(); at += 41) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 4);
-    overwrite(path, damaged);
+    std::ofstream(path, std::ios::binary) << damaged;
     CHECK_THROWS_WITH_AS(read_file(path), doctest::Contains("damaged"), std::runtime_error);
   }
 }

@@ -40,12 +40,7 @@ struct Watched {
     return live_picture(collector, transitions.frame, "0", order, scene);
   }
   std::string refused(bool observed, int environment = 0) {
-    try {
-      look(observed, environment);
-    } catch (const std::invalid_argument& e) {
-      return e.what();
-    }
-    return {};
+    return error_of<std::invalid_argument>([&] { look(observed, environment); });
   }
   replay::TransitionSpec transitions;
   learner::Collector collector;

@@ -126,12 +126,7 @@ TEST_CASE("A restart covers the selected processes, and a selection without any 
   CHECK(chosen("", "n-0") == "replay0 environment0 ");
   CHECK(chosen("environment", "n-0") == "environment0 ");
   for (const auto& [role, node] : {std::pair{"environment", "n-7"}, {"environment/1", ""}}) {
-    std::string words;
-    try {
-      chosen(role, node);
-    } catch (const std::invalid_argument& e) {
-      words = e.what();
-    }
+    const auto words = error_of<std::invalid_argument>([&] { chosen(role, node); });
     CHECK(has(words, "there are: replay/0 on n-0, environment/0 on n-0, environment/3 on n-1"));
   }
   for (const char* bad : {"environments", "environment/", "environment/x", "environment/-1",

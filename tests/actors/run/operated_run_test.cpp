@@ -62,14 +62,7 @@ private:
   std::jthread thread_;
 };
 
-std::string refused(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return {};
-}
+constexpr auto* refused = &error_of<std::invalid_argument>;
 
 TEST_CASE(
     "A single-process run records a timeline of all its actors and changes its rate limiter") {

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -28,15 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 using replay::Ending;
 using replay::traced;
-
-std::string bytes_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void overwrite(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
 
 /// The parts of a small run: one learner, one environment actor, two shards.
 class Parts {
@@ -107,9 +97,9 @@ TEST_CASE("Flipped bits and truncations of a checkpoint's manifest are detected"
   parts.write(folder.path(), 7, 1.5);
   const fs::path manifest = folder / "7/manifest.json";
   verify_checkpoint(folder / "7");
-  const std::string whole = bytes_of(manifest);
+  const std::string whole = read_text(manifest);
   const auto refused = [&](const std::string& bytes) {
-    overwrite(manifest, bytes);
+    std::ofstream(manifest, std::ios::binary) << bytes;
     CHECK_THROWS_WITH_AS(verify_checkpoint(folder / "7"), doctest::Contains("manifest.json"),
                          std::runtime_error);
   };
@@ -120,7 +110,7 @@ TEST_CASE("Flipped bits and truncations of a checkpoint's manifest are detected"
     changed[i] = static_cast<char>(changed[i] ^ (1 << (i % 8)));
     refused(changed);
   }
-  overwrite(manifest, whole);
+  std::ofstream(manifest, std::ios::binary) << whole;
   verify_checkpoint(folder / "7");
 }
 
@@ -137,9 +127,9 @@ TEST_CASE("A flipped bit or a truncation in any file of a checkpoint is detected
   CHECK(files.size() >= 7);
   for (const fs::path& file : files) {
     CAPTURE(file.string());
-    const std::string whole = bytes_of(file);
+    const std::string whole = read_text(file);
     const auto refused = [&](const std::string& bytes) {
-      overwrite(file, bytes);
+      std::ofstream(file, std::ios::binary) << bytes;
       CHECK_THROWS_WITH_AS(verify_checkpoint(folder / "7"),
                            doctest::Contains(file.filename().c_str()), std::runtime_error);
     };
@@ -150,7 +140,7 @@ TEST_CASE("A flipped bit or a truncation in any file of a checkpoint is detected
       changed[i] = static_cast<char>(changed[i] ^ (1 << (i % 8)));
       refused(changed);
     }
-    overwrite(file, whole);
+    std::ofstream(file, std::ios::binary) << whole;
     fs::rename(file, folder / "elsewhere");
     CHECK_THROWS_WITH_AS(verify_checkpoint(folder / "7"), doctest::Contains("missing"),
                          std::runtime_error);
@@ -350,9 +340,9 @@ TEST_CASE("A return recorded later is sealed and decides which checkpoint is kep
   CHECK(*left[0].evaluation_return == 100);
   CHECK(left[1].updates == 4);
   verify_checkpoint(folder / "2");
-  std::string changed = bytes_of(folder / "2/manifest.json");
+  std::string changed = read_text(folder / "2/manifest.json");
   changed.replace(changed.find("\"evaluation_return\": 100"), 24, "\"evaluation_return\": 900");
-  overwrite(folder / "2/manifest.json", changed);
+  std::ofstream(folder / "2/manifest.json", std::ios::binary) << changed;
   CHECK_THROWS_WITH_AS(verify_checkpoint(folder / "2"), doctest::Contains("manifest.json"),
                        std::runtime_error);
 }
@@ -364,7 +354,7 @@ TEST_CASE("A damaged checkpoint that is set aside displaces no newer ones") {
   for (int damages = 0; damages < 2; ++damages) {
     parts.write(folder.path(), 12, 1, 0, 10);
     parts.write(folder.path(), 20, 1, 0, 10);
-    overwrite(folder / "20/learner.safetensors", "");
+    std::ofstream(folder / "20/learner.safetensors", std::ios::binary) << "";
     CHECK(set_damaged_aside(folder / "20") == folder / "20.damaged");
     CHECK(fs::exists(folder / "20.damaged/manifest.json"));
     parts.write(folder.path(), 13, 2, 12, 1); // keeps only the newest

@@ -8,6 +8,7 @@
 
 #include "tests/doctest_torch.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::actors {
 namespace {
@@ -33,12 +34,7 @@ wire::HeadRecord sound_record() {
 }
 
 std::string problem_of(const std::filesystem::path& run) {
-  try {
-    read_head_record(run, two_shards());
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return {};
+  return error_of([&] { read_head_record(run, two_shards()); });
 }
 
 TEST_CASE("A successor reads the head's latest record") {

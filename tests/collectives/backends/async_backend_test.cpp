@@ -65,17 +65,11 @@ TEST_CASE("An error in a process group call is reported by its wait and its futu
       const auto group = communicator.process_group();
       const auto work = group->allreduce(tensors);
       const auto behind = group->barrier();
-      try {
+      in_future[rank] = error_of<CollectiveError>([&] {
         work->getFuture()->wait();
         work->getFuture()->value();
-      } catch (const CollectiveError& error) {
-        in_future[rank] = error.what();
-      }
-      try {
-        behind->wait();
-      } catch (const CollectiveError& error) {
-        next[rank] = error.what();
-      }
+      });
+      next[rank] = error_of<CollectiveError>([&] { behind->wait(); });
       work->wait();
     });
     CHECK(has(errors[0], "all_reduce #0: rank 0 sum float32 [1], rank 1 sum float32 [2]"));
@@ -102,11 +96,7 @@ TEST_CASE("A communicator with pending process group calls can be destroyed") {
         options);
     std::string errors[2];
     for (int i = 0; i < 2; ++i)
-      try {
-        (i == 0 ? first : second)->wait();
-      } catch (const CollectiveError& error) {
-        errors[i] = error.what();
-      }
+      errors[i] = error_of<CollectiveError>([&] { (i == 0 ? first : second)->wait(); });
     CAPTURE(errors[0]);
     CHECK(has(errors[0], "all_reduce #0"));
     CHECK(has(errors[0], "rank 1"));

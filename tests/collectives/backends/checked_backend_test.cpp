@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "collectives/backends/checked_backend.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::collectives {
 namespace {
@@ -63,27 +64,19 @@ TEST_CASE("A failure of LibTorch's backend is reported with its call on every ra
   for (const bool at_once : {true, false})
     for (const bool barrier : {false, true}) {
       const auto store = c10::make_intrusive<c10d::HashStore>();
-      auto peer = std::async(std::launch::async, [&]() -> std::string {
+      auto peer = std::async(std::launch::async, [&] {
         ControlMesh mesh(*store, 1, 2, kMeshOptions);
         mesh.agree(barrier ? Fingerprint{}
                            : fingerprint_of(Kind::all_reduce, at::ones({3}),
                                             static_cast<int>(ReduceOp::sum)));
-        try {
-          mesh.agree({}); // answers, so as not to be considered dead
-        } catch (const CollectiveError& error) {
-          return error.what();
-        }
-        return "agreed";
+        // answers, so as not to be considered dead
+        return error_of<CollectiveError>([&] { mesh.agree({}); });
       });
       CheckedBackend backend(c10::make_intrusive<FailingBackend>(at_once),
                              std::make_shared<ControlMesh>(*store, 0, 2, kMeshOptions), at::kCPU);
       std::vector<at::Tensor> tensors{at::ones({3})};
-      std::string error;
-      try {
-        (barrier ? backend.barrier({}) : backend.allreduce(tensors, {}))->wait();
-      } catch (const CollectiveError& thrown) {
-        error = thrown.what();
-      }
+      const auto error = error_of<CollectiveError>(
+          [&] { (barrier ? backend.barrier({}) : backend.allreduce(tensors, {}))->wait(); });
       CHECK(error
             == std::string(barrier ? "barrier #0" : "all_reduce #0 (sum float32 [3])")
                    + " failed on rank 0: " + (at_once ? "no memory" : "the wire broke"));

@@ -90,12 +90,8 @@ TEST_CASE("helper: late" * doctest::skip()) {
   if (communicator->rank() == 1)
     store->get("given up");
   auto tensor = torch::ones({3});
-  std::string error;
-  try {
-    communicator->all_reduce(tensor, ReduceOp::sum);
-  } catch (const CollectiveError& thrown) {
-    error = thrown.what();
-  }
+  const auto error =
+      error_of<CollectiveError>([&] { communicator->all_reduce(tensor, ReduceOp::sum); });
   store->set("given up", std::string("yes"));
   store->set("error of " + std::to_string(communicator->rank()), error);
 }

@@ -6,6 +6,7 @@
 #include "collectives/timeline.hpp"
 #include "tests/reserved_port.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::collectives {
 
@@ -13,12 +14,8 @@ TEST_CASE("NCCL reduces on a GPU or reports why it cannot be used") {
   const auto reason = nccl_unavailable_reason();
   if (!reason.empty()) {
     MESSAGE("skipped: " << reason);
-    std::string error;
-    try {
-      make_nccl_communicator("127.0.0.1", reserved_port(), 0, 1, 0);
-    } catch (const std::runtime_error& thrown) {
-      error = thrown.what();
-    }
+    const auto error = error_of<std::runtime_error>(
+        [] { make_nccl_communicator("127.0.0.1", reserved_port(), 0, 1, 0); });
     CHECK(error == "NCCL cannot be used: " + reason);
     return;
   }

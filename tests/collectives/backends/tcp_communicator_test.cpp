@@ -91,12 +91,8 @@ TEST_CASE("Threads that a communicator starts block SIGPIPE, so that a lost peer
 TEST_CASE("A port in use is reported with a remedy") {
   const auto taken = listen_at("127.0.0.1", 0);
   const auto port = port_of(taken);
-  std::string error;
-  try {
-    make_tcp_communicator("127.0.0.1", port, 0, 2);
-  } catch (const std::runtime_error& thrown) {
-    error = thrown.what();
-  }
+  const auto error =
+      error_of<std::runtime_error>([&] { make_tcp_communicator("127.0.0.1", port, 0, 2); });
   CAPTURE(error);
   CHECK(has(error, "port " + std::to_string(port)));
   CHECK(has(error, "in use"));
@@ -107,12 +103,8 @@ TEST_CASE("A missing rendezvous is reported with its address") {
   CommunicatorOptions options;
   options.connect_timeout = std::chrono::milliseconds(200);
   const auto port = reserved_port();
-  std::string error;
-  try {
-    make_tcp_communicator("127.0.0.1", port, 1, 2, options);
-  } catch (const std::runtime_error& thrown) {
-    error = thrown.what();
-  }
+  const auto error = error_of<std::runtime_error>(
+      [&] { make_tcp_communicator("127.0.0.1", port, 1, 2, options); });
   CAPTURE(error);
   CHECK(has(error, "127.0.0.1:" + std::to_string(port)));
 }
@@ -120,12 +112,8 @@ TEST_CASE("A missing rendezvous is reported with its address") {
 TEST_CASE("A rank that never starts is named by rank 0") {
   CommunicatorOptions options;
   options.connect_timeout = std::chrono::milliseconds(200);
-  std::string error;
-  try {
-    make_tcp_communicator("127.0.0.1", reserved_port(), 0, 3, options);
-  } catch (const std::runtime_error& thrown) {
-    error = thrown.what();
-  }
+  const auto error = error_of<std::runtime_error>(
+      [&] { make_tcp_communicator("127.0.0.1", reserved_port(), 0, 3, options); });
   CAPTURE(error);
   CHECK(has(error, "rank 1, rank 2 did not join"));
 }
@@ -148,12 +136,8 @@ TEST_CASE("A process killed by SIGKILL is named at once by the waiting rank") {
   const auto communicator = make_tcp_communicator("127.0.0.1", port, 0, 2);
   communicator->barrier();
   auto tensor = torch::ones({3});
-  std::string error;
-  try {
-    communicator->all_reduce(tensor, ReduceOp::sum);
-  } catch (const CollectiveError& thrown) {
-    error = thrown.what();
-  }
+  const auto error =
+      error_of<CollectiveError>([&] { communicator->all_reduce(tensor, ReduceOp::sum); });
   int status = 0;
   waitpid(child, &status, 0);
   CHECK(WIFSIGNALED(status));

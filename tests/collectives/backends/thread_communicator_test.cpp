@@ -83,11 +83,8 @@ TEST_CASE("A rank that has left is named by the waiting rank") {
   {
     const std::jthread waiting([&] {
       auto tensor = torch::ones({1});
-      try {
-        communicators[0]->all_reduce(tensor, ReduceOp::sum);
-      } catch (const CollectiveError& thrown) {
-        error = thrown.what();
-      }
+      error =
+          error_of<CollectiveError>([&] { communicators[0]->all_reduce(tensor, ReduceOp::sum); });
     });
     communicators[1].reset();
   }

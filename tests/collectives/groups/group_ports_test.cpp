@@ -10,6 +10,7 @@
 #include "tests/actors/peers.hpp"
 #include "tests/collectives/listening_ports.hpp"
 #include "tests/collectives/ranks.hpp"
+#include "tests/resident_bytes.hpp"
 
 namespace troupe::collectives {
 namespace {

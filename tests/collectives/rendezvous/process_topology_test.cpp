@@ -6,6 +6,7 @@
 
 #include "collectives/rendezvous/node_list.hpp"
 #include "collectives/rendezvous/process_topology.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::collectives {
 namespace {
@@ -34,12 +35,7 @@ ProcessTopology place_of(const Variables& variables, const std::string& file = {
 
 std::string refusal(const Variables& variables, const std::string& file = {},
                     const std::string& source = "auto") {
-  try {
-    place_of(variables, file, source);
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "taken";
+  return error_of<std::invalid_argument>([&] { place_of(variables, file, source); });
 }
 
 bool says(const std::string& text, const Names& parts) {
@@ -49,16 +45,6 @@ bool says(const std::string& text, const Names& parts) {
       return false;
     }
   return true;
-}
-
-template <class Parse>
-std::string error_of(Parse parse) {
-  try {
-    parse();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "taken";
 }
 
 const Variables kTorchrun{{"RANK", "5"},
@@ -105,7 +91,9 @@ TEST_CASE("A Slurm node list is expanded in order and with its number width") {
 }
 
 TEST_CASE("An invalid node list is refused with the reason") {
-  const auto error = [](const char* list) { return error_of([&] { expand_node_list(list); }); };
+  const auto error = [](const char* list) {
+    return error_of<std::invalid_argument>([&] { expand_node_list(list); });
+  };
   CHECK(says(error("n[3-1]"), {"n[3-1]", "decrease"}));
   CHECK(says(error("n[1-"), {"character 5", "number"}));
   CHECK(says(error("n[1-2"), {"]"}));
@@ -115,8 +103,9 @@ TEST_CASE("An invalid node list is refused with the reason") {
   CHECK(says(error("a b"), {"letters"}));
   CHECK(says(error("n[[1]]"), {"number"}));
   CHECK(says(error(""), {"1 byte"}));
-  CHECK(says(error_of([] { expand_task_counts("2(x9999999),1"); }), {"more than"}));
-  CHECK(says(error_of([] { expand_task_counts("2(3)"); }), {"(x3)"}));
+  CHECK(says(error_of<std::invalid_argument>([] { expand_task_counts("2(x9999999),1"); }),
+             {"more than"}));
+  CHECK(says(error_of<std::invalid_argument>([] { expand_task_counts("2(3)"); }), {"(x3)"}));
 }
 
 TEST_CASE("A process without launcher variables runs alone on loopback") {

@@ -10,20 +10,12 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "collectives/shared_memory/shared_memory_backend.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::collectives {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "none";
-}
 
 std::future<std::shared_ptr<SharedSegment>> join(c10d::Store& store, int rank, int size) {
   return std::async(std::launch::async,

@@ -8,11 +8,13 @@
 #include "env/remote/environment_server.hpp"
 #include "tests/env/remote/fake_peer.hpp"
 #include "tests/env/remote/toy.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe::env;
 using namespace troupe::tests;
 using remote::Clock;
 using remote::message::Envelope;
+using troupe::error_of;
 using Answer = FakePeer::Answer;
 
 namespace {
@@ -41,10 +43,10 @@ std::string says_of_step(const std::function<void(Envelope&, wire::Message&)>& c
   RemoteEnvironments remote(impatient(peer.endpoint()));
   Batch batch(remote);
   reset_all(remote, batch, 1);
-  const std::string text = complaint([&] { remote.step(std::vector<double>(2), batch.results()); });
+  const std::string text = error_of([&] { remote.step(std::vector<double>(2), batch.results()); });
   CHECK(text.find(text.empty() ? "" : peer.endpoint()) != std::string::npos);
   // The next reset of all environments reconnects.
-  CHECK(complaint([&] { reset_all(remote, batch, 1); }).empty());
+  CHECK(error_of([&] { reset_all(remote, batch, 1); }).empty());
   return text;
 }
 
@@ -59,7 +61,7 @@ std::string says_of_welcome(const std::function<void(Envelope&, wire::Message&)>
     }
     return usual;
   });
-  const auto text = complaint([&] { RemoteEnvironments remote(impatient(peer.endpoint())); });
+  const auto text = error_of([&] { RemoteEnvironments remote(impatient(peer.endpoint())); });
   CHECK(text.find(peer.endpoint()) != std::string::npos);
   return text;
 }
@@ -206,7 +208,7 @@ TEST_CASE("A header that is not Protobuf is refused, and the error names the pee
     garbage.header = "\xff\xff\xff GET / HTTP/1.1";
     return Answer(std::move(garbage));
   });
-  const auto text = complaint([&] { RemoteEnvironments remote(impatient(peer.endpoint())); });
+  const auto text = error_of([&] { RemoteEnvironments remote(impatient(peer.endpoint())); });
   CHECK(text.find("not a Protobuf Envelope") != std::string::npos);
   CHECK(text.find(peer.endpoint()) != std::string::npos);
 }
@@ -241,7 +243,7 @@ TEST_CASE("A peer that stalls is given up at the deadline, and the error names t
   RemoteEnvironments remote(options);
   Batch batch(remote);
   const auto begin = Clock::now();
-  const auto text = complaint([&] { reset_all(remote, batch, 1); });
+  const auto text = error_of([&] { reset_all(remote, batch, 1); });
   const auto took = Clock::now() - begin;
   CHECK(text.find("no answer to a turn of 2 environments within 60 ms (deadline)")
         != std::string::npos);
@@ -254,7 +256,7 @@ TEST_CASE(
   const auto begin = Clock::now();
   RemoteOptions options = impatient("ipc:///tmp/troupe-nobody-serves-here.ipc");
   options.connect_deadline = 60ms;
-  const auto text = complaint([&] { make_remote(options); });
+  const auto text = error_of([&] { make_remote(options); });
   CHECK(text.find("ipc:///tmp/troupe-nobody-serves-here.ipc") != std::string::npos);
   CHECK(text.find("within 60 ms (connect_deadline)") != std::string::npos);
   CHECK(Clock::now() - begin < 1000ms);
@@ -283,7 +285,7 @@ TEST_CASE("A peer whose heartbeat stops is given up before the deadline") {
   RemoteEnvironments remote(options);
   Batch batch(remote);
   const auto begin = Clock::now();
-  const auto text = complaint([&] { reset_all(remote, batch, 1); });
+  const auto text = error_of([&] { reset_all(remote, batch, 1); });
   CHECK(text.find("no heartbeat for 80 ms (silence)") != std::string::npos);
   CHECK(Clock::now() - begin < 2000ms);
 }

@@ -10,9 +10,11 @@
 #include "tests/env/pool/counting_environment.hpp"
 #include "tests/env/remote/toy.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe::env;
 using namespace troupe::tests;
+using troupe::error_of;
 
 namespace {
 
@@ -125,7 +127,7 @@ TEST_CASE("Stepping an episode that has not begun or has ended throws until it i
   const auto remote = make_remote(options_for(server));
   std::vector<std::byte> observation(remote->spec().observation_bytes());
   const std::vector<double> action{0, 0};
-  CHECK(complaint([&] { remote->step(action, observation); }).find("reset first")
+  CHECK(error_of([&] { remote->step(action, observation); }).find("reset first")
         != std::string::npos);
   remote->reset(1, observation);
   for (int i = 0; i < 9; ++i)
@@ -209,7 +211,7 @@ TEST_CASE("States are saved where the server allows it, and otherwise the error 
     remote->step(std::vector<double>{.5, 0}, observation);
     std::vector<std::byte> state;
     if (!can_save) {
-      CHECK(complaint([&] { remote->save_state(state); }).find("begins a new episode")
+      CHECK(error_of([&] { remote->save_state(state); }).find("begins a new episode")
             != std::string::npos);
       CHECK(remote->step(std::vector<double>{.5, 0}, observation).step_type == StepType::mid);
       continue;
@@ -235,7 +237,7 @@ TEST_CASE("Each client has its own environments, and the refusal of a late clien
   auto first = std::make_unique<RemoteEnvironments>(options_for(server, 2));
   RemoteOptions late = options_for(server, 2);
   late.connect_deadline = 100ms;
-  const auto full = complaint([&] { RemoteEnvironments second(late); });
+  const auto full = error_of([&] { RemoteEnvironments second(late); });
   CHECK(full.find("1 of 3 environments are free and 2 were asked for") != std::string::npos);
   CHECK(full.find(server.endpoint()) != std::string::npos);
   RemoteEnvironments third(options_for(server, 1));
@@ -260,7 +262,7 @@ TEST_CASE("After a timeout, the next reset waits until the server frees the lost
   const auto remote = make_remote(options);
   std::vector<std::byte> observation(remote->spec().observation_bytes());
   remote->reset(1, observation);
-  CHECK(complaint([&] {
+  CHECK(error_of([&] {
           remote->step(std::vector<double>{0, 0}, observation);
         }).find("(deadline)")
         != std::string::npos);
@@ -296,9 +298,9 @@ TEST_CASE("The next reset reconnects to a restarted server, unless its spec has 
   };
   restart(make_toy);
   const std::vector<double> actions(4, .1);
-  CHECK(complaint([&] { remote.step(actions, batch.results()); }).find("it was restarted")
+  CHECK(error_of([&] { remote.step(actions, batch.results()); }).find("it was restarted")
         != std::string::npos);
-  CHECK(complaint([&] { remote.step(actions, batch.results()); }).find("reset all of them")
+  CHECK(error_of([&] { remote.step(actions, batch.results()); }).find("reset all of them")
         != std::string::npos);
   reset_all(remote, batch, 5);
   CHECK(batch.x(1) == 6);
@@ -306,14 +308,14 @@ TEST_CASE("The next reset reconnects to a restarted server, unless its spec has 
   server.reset();
   restart([] { return make_task("cartpole_balance"); });
   CHECK_THROWS_AS(remote.step(actions, batch.results()), std::runtime_error);
-  CHECK(complaint([&] {
+  CHECK(error_of([&] {
           reset_all(remote, batch, 5);
         }).find("a different spec: the environment was 'toy' and is 'cartpole_balance'")
         != std::string::npos);
 }
 
 TEST_CASE("The error about an option out of range names the option") {
-  const auto text = [](RemoteOptions options) { return complaint([&] { check(options); }); };
+  const auto text = [](RemoteOptions options) { return error_of([&] { check(options); }); };
   CHECK(text({.endpoint = "tcp://127.0.0.1:5555"}).empty());
   CHECK(text({.endpoint = "ipc:///tmp/x"}).empty());
   CHECK(text({.endpoint = "tcp://[::1]:80"}).empty());

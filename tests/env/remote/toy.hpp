@@ -143,15 +143,4 @@ inline void reset_all(env::RemoteEnvironments& remote, Batch& batch, std::uint64
   remote.play(turns, {}, batch.results());
 }
 
-/// The message of the exception that `work` throws, "" if it throws none.
-template <typename Work>
-std::string complaint(Work work) {
-  try {
-    work();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
-
 } // namespace troupe::tests

@@ -1,5 +1,6 @@
 #include "env/wire/keys.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 #include <doctest/doctest.h>
 
@@ -21,15 +22,7 @@ fs::path written(const TemporaryFolder& folder, const std::string& name, const s
   return folder / name;
 }
 
-template <typename Call>
-std::string complaint(Call call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& mistake) {
-    return mistake.what();
-  }
-  return "";
-}
+constexpr auto* complaint = &error_of<std::invalid_argument>;
 
 TEST_CASE("A key pair is read back from its files, and only its owner can read the secret") {
   const TemporaryFolder folder;

@@ -12,6 +12,7 @@
 #include "tests/env/wire/receive.hpp"
 #include "tests/env/wire/zmtp_peer.hpp"
 #include "tests/eventually.hpp"
+#include "tests/resident_bytes.hpp"
 #include "tests/temporary_folder.hpp"
 #include <doctest/doctest.h>
 
@@ -23,14 +24,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::seconds;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-
-/// Resident memory of this process.
-std::size_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t pages = 0;
-  file >> pages >> pages;
-  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-}
 
 void check_served(Context& context, Socket& server, const std::string& endpoint) {
   Socket client(context, SocketType::dealer);

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "env/make/make.hpp"
 #include "env/random.hpp"
@@ -224,11 +223,8 @@ TEST_CASE("An episode log has one line per episode, for any number of environmen
     a.step({0, 0});
     b.step({0, 0});
   }
-  std::ifstream in(folder / "log");
-  std::stringstream text;
-  text << in.rdbuf();
   CHECK(
-      text.str()
+      read_text(folder / "log")
       == R"({"environment":"counting","seed":1,"return":15.0,"steps":5,"seconds":2.5,"terminated":false}
 {"environment":"counting","seed":2,"return":15.0,"steps":5,"seconds":2.5,"terminated":false}
 )");

@@ -25,12 +25,7 @@ Variables of(const Values& values) {
 }
 
 std::string complaint(const Values& values, const std::string& source = "auto") {
-  try {
-    cluster_from_environment(of(values), source);
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
+  return error_of<std::invalid_argument>([&] { cluster_from_environment(of(values), source); });
 }
 
 const std::string kHosts =

@@ -41,11 +41,6 @@ int lines_of_troupe(const std::string& output) {
   return count;
 }
 
-std::string text_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 } // namespace
 
 TEST_CASE("An invalid environment is reported before a run folder exists") {
@@ -158,13 +153,13 @@ TEST_CASE("A checkpoint that does not fit the network or is foreign is refused b
   const fs::path run = place.only_run();
   const fs::path file = find_checkpoint(run).path / "learner.safetensors";
   const auto refused = [&](const std::string& command, const char* what) {
-    const std::string before = text_of(file);
+    const std::string before = read_text(file);
     const Outcome outcome = run_troupe({command, run.string()});
     CAPTURE(outcome.output);
     CHECK(outcome.exit_code == 1);
     CHECK(has(outcome.last_line, what));
     CHECK(lines_of_troupe(outcome.output) == 1);
-    CHECK(text_of(file) == before);
+    CHECK(read_text(file) == before);
   };
   fs::path other;
   for (const auto& entry : fs::directory_iterator(place.folder.path() / "other/small"))

@@ -37,12 +37,7 @@ HeadPlace place(const std::string& started) {
 }
 
 std::string refusal(const fs::path& run, const fs::path& runs) {
-  try {
-    find_live_run(run, runs);
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "none";
+  return error_of<std::invalid_argument>([&] { find_live_run(run, runs); });
 }
 
 std::string said(const std::vector<LogLine>& lines) {

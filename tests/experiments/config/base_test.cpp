@@ -24,12 +24,7 @@ struct Files {
     return load_experiment(folder / name, sets);
   }
   std::string complaint(const std::string& name, const std::vector<std::string>& sets = {}) const {
-    try {
-      load(name, sets);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+    return error_of<ConfigError>([&] { load(name, sets); });
   }
 };
 

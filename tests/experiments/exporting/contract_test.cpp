@@ -24,12 +24,8 @@ PolicyContract walker() {
 std::string refusal(const PolicyContract& contract, const std::string& text) {
   const TemporaryFolder folder;
   std::ofstream(folder / "contract.json") << text;
-  try {
-    check_contract(contract, folder / "contract.json");
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return {};
+  return error_of<std::invalid_argument>(
+      [&] { check_contract(contract, folder / "contract.json"); });
 }
 
 } // namespace

@@ -56,12 +56,7 @@ struct Watching {
 };
 
 std::string refusal(const std::string& json) {
-  try {
-    read_commands(json);
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
+  return error_of<std::invalid_argument>([&] { read_commands(json); });
 }
 
 } // namespace

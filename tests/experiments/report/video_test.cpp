@@ -5,12 +5,12 @@
 #include <png.h>
 
 #include <cmath>
-#include <functional>
 #include <tuple>
 #include <vector>
 
 #include "experiments/report/picture.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
@@ -25,15 +25,6 @@ std::vector<std::uint8_t> plain(int width, int height, std::uint8_t r, std::uint
     out.insert(out.end(), {r, g, b});
   }
   return out;
-}
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
 }
 
 } // namespace
@@ -100,18 +91,18 @@ TEST_CASE("An unfinished video leaves no file") {
 TEST_CASE("A video that cannot be made is refused with the reason") {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "x.mp4";
-  CHECK(message_of([&] { VideoWriter(folder.path() / "none/x.mp4", 32, 32); }).find("No such file")
+  CHECK(error_of([&] { VideoWriter(folder.path() / "none/x.mp4", 32, 32); }).find("No such file")
         != std::string::npos);
-  CHECK(message_of([&] { VideoWriter(path, 1, 32); }).find("from 2 to 4096") != std::string::npos);
-  CHECK(message_of([&] { VideoWriter(path, 32, 32, std::nan("")); }).find("frames per second")
+  CHECK(error_of([&] { VideoWriter(path, 1, 32); }).find("from 2 to 4096") != std::string::npos);
+  CHECK(error_of([&] { VideoWriter(path, 32, 32, std::nan("")); }).find("frames per second")
         != std::string::npos);
-  CHECK(message_of([&] {
+  CHECK(error_of([&] {
           VideoWriter(path, 32, 32).add(std::vector<std::uint8_t>(5));
         }).find("a frame has 5 bytes")
         != std::string::npos);
-  CHECK(message_of([&] { VideoWriter(path, 32, 32).finish(); }).find("no frames")
+  CHECK(error_of([&] { VideoWriter(path, 32, 32).finish(); }).find("no frames")
         != std::string::npos);
-  CHECK(message_of([&] { read_video(folder.path() / "none.mp4"); }).find("No such file")
+  CHECK(error_of([&] { read_video(folder.path() / "none.mp4"); }).find("No such file")
         != std::string::npos);
 }
 
@@ -132,8 +123,8 @@ TEST_CASE("A PNG picture reads back bit for bit") {
   std::vector<std::uint8_t> back(PNG_IMAGE_SIZE(image));
   REQUIRE(png_image_finish_read(&image, nullptr, back.data(), 0, nullptr) != 0);
   CHECK(back == pixels);
-  CHECK(message_of([&] { write_png(path, 7, 4, pixels); }).find("does not have 105 bytes")
+  CHECK(error_of([&] { write_png(path, 7, 4, pixels); }).find("does not have 105 bytes")
         != std::string::npos);
-  CHECK(message_of([&] { write_png("/nowhere/x.png", 7, 5, pixels); }).find("cannot be written")
+  CHECK(error_of([&] { write_png("/nowhere/x.png", 7, 5, pixels); }).find("cannot be written")
         != std::string::npos);
 }

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <functional>
 #include <thread>
 #include <vector>
 
@@ -27,15 +26,6 @@ namespace fs = std::filesystem;
 namespace {
 
 const UtcTime kTenOClock = UtcTime(std::chrono::seconds(1'795'255'200)); // 2026-11-21T10:00:00Z
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
 
 void make_checkpoint(const fs::path& run, const std::string& name, bool complete) {
   fs::create_directories(run / "checkpoints" / name);
@@ -83,11 +73,11 @@ TEST_CASE("No process can open a run in use again until its folder is released")
   {
     const auto run = RunFolder::create(runs.path(), "mine", kTenOClock, "");
     path = run.path();
-    const std::string text = message_of([&] { RunFolder::open(path); });
+    const std::string text = error_of([&] { RunFolder::open(path); });
     CHECK(text.find("another process works on this run (process " + std::to_string(::getpid()))
           != std::string::npos);
     const int status =
-        status_of_child([&] { return message_of([&] { RunFolder::open(path); }) == text ? 7 : 1; });
+        status_of_child([&] { return error_of([&] { RunFolder::open(path); }) == text ? 7 : 1; });
     CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
   }
   const auto again = RunFolder::open(path);
@@ -109,20 +99,20 @@ TEST_CASE("A folder that cannot be written is reported with a reason and a remed
   const TemporaryFolder runs;
   write_text(runs.path() / "file", "text");
   const std::string text =
-      message_of([&] { RunFolder::create(runs.path() / "file", "mine", kTenOClock, ""); });
+      error_of([&] { RunFolder::create(runs.path() / "file", "mine", kTenOClock, ""); });
   CHECK(text.find("cannot be made") != std::string::npos);
   CHECK(text.find("--runs") != std::string::npos);
   CHECK(read_text(runs.path() / "file") == "text");
 }
 
 TEST_CASE("A full disk is reported, and the existing file is left unchanged") {
-  const std::string text = message_of([] { write_text("/dev/full/none", "text"); });
+  const std::string text = error_of([] { write_text("/dev/full/none", "text"); });
   CHECK(text.find("cannot create /dev/full/none") != std::string::npos);
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "config.textproto";
   write_text(file, "old");
   fs::create_symlink("/dev/full", file.string() + ".partial"); // where the file is first written
-  const std::string full = message_of([&] { write_text(file, "new"); });
+  const std::string full = error_of([&] { write_text(file, "new"); });
   CHECK(full.find("No space left on device") != std::string::npos);
   CHECK(full.find("free some space") != std::string::npos);
   CHECK(read_text(file) == "old");
@@ -130,10 +120,10 @@ TEST_CASE("A full disk is reported, and the existing file is left unchanged") {
 
 TEST_CASE("A path that is not a run is refused, and the newest run below it is suggested") {
   const TemporaryFolder runs;
-  CHECK(message_of([&] { RunFolder::open(runs.path() / "none"); }).find("there is no such run")
+  CHECK(error_of([&] { RunFolder::open(runs.path() / "none"); }).find("there is no such run")
         != std::string::npos);
   const fs::path path = RunFolder::create(runs.path(), "mine", kTenOClock, "").path();
-  const std::string text = message_of([&] { check_is_run(runs.path() / "mine"); });
+  const std::string text = error_of([&] { check_is_run(runs.path() / "mine"); });
   CHECK(text.find("did you mean") != std::string::npos);
   CHECK(text.find("2026-11-21T10-00-00") != std::string::npos);
   CHECK_FALSE(fs::exists(runs.path() / "mine/lock"));
@@ -141,7 +131,7 @@ TEST_CASE("A path that is not a run is refused, and the newest run below it is s
 
 TEST_CASE("Only checkpoints with a manifest count, and the one with the largest number is used") {
   const TemporaryFolder run;
-  CHECK(message_of([&] { find_checkpoint(run.path()); }).find("no complete checkpoint")
+  CHECK(error_of([&] { find_checkpoint(run.path()); }).find("no complete checkpoint")
         != std::string::npos);
   make_checkpoint(run.path(), "900", true);
   make_checkpoint(run.path(), "1000", true);
@@ -151,7 +141,7 @@ TEST_CASE("Only checkpoints with a manifest count, and the one with the largest 
   CHECK(complete_checkpoints(run.path()).size() == 2);
   CHECK(find_checkpoint(run.path()).updates == 1000);
   CHECK(find_checkpoint(run.path(), 900).path == run.path() / "checkpoints/900");
-  CHECK(message_of([&] { find_checkpoint(run.path(), 2000); }).find("there are 900, 1000")
+  CHECK(error_of([&] { find_checkpoint(run.path(), 2000); }).find("there are 900, 1000")
         != std::string::npos);
 }
 

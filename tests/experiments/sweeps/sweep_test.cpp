@@ -215,12 +215,7 @@ TEST_CASE("A run is done when its result says so, and a run begun with other val
   CHECK(done.environment_steps == 1000);
   CHECK(done.training_seconds == 2.5);
   const auto others = plan("experiment: \"walker_walk\" set: \"replay.n_step=2\"");
-  std::string words;
-  try {
-    find_state(part, others[0]);
-  } catch (const ConfigError& error) {
-    words = error.what();
-  }
+  const auto words = error_of<ConfigError>([&] { find_state(part, others[0]); });
   CHECK(has(words, "was started with other values (modified: replay.n_step: 5 -> 2)"));
   CHECK(has(words, "give the sweep another --name"));
   for (const char* bad : {"", "[]", "{\"interrupted\": 3}", "{\"interrupted\": false}"}) {

@@ -16,6 +16,7 @@
 #include "tests/full_disk.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 namespace fs = std::filesystem;
 using namespace troupe::learner;
@@ -34,27 +35,13 @@ TensorMap every_kind() {
           {"transposed", uniform({3, 4}, 5).t()}};
 }
 
-std::string bytes_of_file(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void write_file(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
 std::string with_header(const std::string& header, const std::string& data = "") {
   const std::uint64_t length = header.size();
   return std::string(reinterpret_cast<const char*>(&length), 8) + header + data;
 }
 
-std::string error_of(const fs::path& path) {
-  try {
-    read_safetensors(path);
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return {};
+std::string refusal(const fs::path& path) {
+  return troupe::error_of<std::runtime_error>([&] { read_safetensors(path); });
 }
 
 } // namespace
@@ -76,21 +63,18 @@ TEST_CASE("A full disk or an unsupported tensor leaves the old file unchanged") 
   const troupe::TemporaryFolder folder;
   const fs::path path = folder / "model.safetensors";
   write_safetensors(path, every_kind());
-  const std::string before = bytes_of_file(path);
-  std::string error;
-  try {
+  const std::string before = troupe::read_text(path);
+  const auto error = troupe::error_of<std::runtime_error>([&] {
     const troupe::FullDisk full(4096);
     write_safetensors(path, {{"large", at::zeros({100000})}});
-  } catch (const std::runtime_error& caught) {
-    error = caught.what();
-  }
+  });
   CHECK(error.find("model.safetensors") != std::string::npos);
-  CHECK(bytes_of_file(path) == before);
+  CHECK(troupe::read_text(path) == before);
   CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
   CHECK_THROWS_AS(write_safetensors(folder / "none" / "x", every_kind()), std::runtime_error);
   CHECK_THROWS_AS(write_safetensors(path, {{"bad", at::zeros({2}, at::kHalf)}}),
                   std::invalid_argument);
-  CHECK(bytes_of_file(path) == before);
+  CHECK(troupe::read_text(path) == before);
 }
 
 TEST_CASE("Foreign and damaged files are refused by name and rule") {
@@ -127,20 +111,20 @@ TEST_CASE("Foreign and damaged files are refused by name and rule") {
       {with_header("{\"__metadata__\":{\"x\":1}}"), "__metadata__"}};
   for (const auto& [bytes, rule] : cases) {
     CAPTURE(bytes.substr(0, 120));
-    write_file(path, bytes);
-    const std::string error = error_of(path);
+    std::ofstream(path, std::ios::binary) << bytes;
+    const std::string error = refusal(path);
     CHECK(error.find("bad.safetensors") != std::string::npos);
     CHECK(error.find(rule) != std::string::npos);
   }
-  CHECK(error_of(folder / "absent").find("absent") != std::string::npos);
-  CHECK_FALSE(error_of(folder.path()).empty()); // a folder
+  CHECK(refusal(folder / "absent").find("absent") != std::string::npos);
+  CHECK_FALSE(refusal(folder.path()).empty()); // a folder
 }
 
 TEST_CASE("Damaged copies of a file are either read to the last byte or refused by name") {
   const troupe::TemporaryFolder folder;
   const fs::path path = folder / "fuzz.safetensors";
   write_safetensors(path, every_kind(), {{"step", "12"}});
-  const std::string whole = bytes_of_file(path);
+  const std::string whole = troupe::read_text(path);
   Random random(11);
   int refused = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -158,7 +142,7 @@ TEST_CASE("Damaged copies of a file are either read to the last byte or refused 
       else
         bytes.erase(at, 1 + random.below(9));
     }
-    write_file(path, bytes);
+    std::ofstream(path, std::ios::binary) << bytes;
     try {
       const Safetensors back = read_safetensors(path);
       std::uint64_t size = 0; // of the header, after the 8 bytes of this number

@@ -5,6 +5,7 @@
 #include "learner/gradients/update_rule.hpp"
 #include "learner/gradients/wrapped_optimizer.hpp"
 #include "learner/replicas/replica_context.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -83,13 +84,9 @@ TEST_CASE("Options of the average over replicas are refused under a rule") {
   std::vector<int> begun;
   ReplicaContext context(ReplicaAssignment{
       .update_rule = [&](int number) { return std::make_unique<Subtract>(begun, number); }});
-  const auto message = [&](const WrappedOptimizerOptions& options) -> std::string {
-    try {
-      context.wrap_optimizer(sgd_of(torch::zeros({2})), options);
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return "accepted";
+  const auto message = [&](const WrappedOptimizerOptions& options) {
+    return error_of<std::invalid_argument>(
+        [&] { context.wrap_optimizer(sgd_of(torch::zeros({2})), options); });
   };
   CHECK(message({.operation = GradientOperation::sum}).starts_with("operation: only for replicas"));
   CHECK(message({.compression = {.kind = CompressionKind::fp16}}).starts_with("compression: "));

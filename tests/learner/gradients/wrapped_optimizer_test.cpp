@@ -381,13 +381,9 @@ TEST_CASE("Schedules set the rate of each parameter group before the update, by 
 }
 
 TEST_CASE("Invalid options of the wrapped optimizer are refused by name") {
-  const auto message = [](const WrappedOptimizerOptions& options) -> std::string {
-    try {
-      WrappedOptimizer(sgd_of({leaf(1)}), nullptr, options);
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return {};
+  const auto message = [](const WrappedOptimizerOptions& options) {
+    return error_of<std::invalid_argument>(
+        [&] { WrappedOptimizer(sgd_of({leaf(1)}), nullptr, options); });
   };
   CHECK(has(message({.accumulate = 0}), "accumulate 0"));
   CHECK(has(message({.operation = GradientOperation::adasum,

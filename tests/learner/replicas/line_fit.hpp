@@ -15,6 +15,7 @@
 #include "learner/gradients/update_rule.hpp"
 #include "learner/gradients/wrapped_optimizer.hpp"
 #include "learner/replicas/replica.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::learner {
 
@@ -69,13 +70,8 @@ inline std::vector<std::string> on_threads(int count, const std::function<void(i
   std::vector<std::string> errors(static_cast<std::size_t>(count));
   std::vector<std::jthread> threads;
   for (int i = 0; i < count; ++i)
-    threads.emplace_back([&, i] {
-      try {
-        body(i);
-      } catch (const std::exception& error) {
-        errors[static_cast<std::size_t>(i)] = error.what();
-      }
-    });
+    threads.emplace_back(
+        [&, i] { errors[static_cast<std::size_t>(i)] = error_of([&] { body(i); }); });
   threads.clear();
   return errors;
 }

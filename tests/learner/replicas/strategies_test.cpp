@@ -152,15 +152,10 @@ TEST_CASE("No text is parsed to a strategy with values out of range") {
 }
 
 TEST_CASE("An invalid configuration is refused, and the error names the valid choices") {
-  const auto said = [](const std::string& text, int processes = 1) -> std::string {
+  const auto said = [](const std::string& text, int processes = 1) {
     collectives::ProcessTopology place;
     place.size = processes;
-    try {
-      make_strategy(parse_strategy(text), place);
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return "accepted";
+    return error_of<std::invalid_argument>([&] { make_strategy(parse_strategy(text), place); });
   };
   CHECK(said("")
         == "strategy: the text is empty; give one of its names first, e.g. \"mirrored "

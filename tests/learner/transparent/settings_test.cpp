@@ -15,6 +15,7 @@
 #include "learner/transparent/share.hpp"
 #include "tests/full_disk.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::learner::transparent;
@@ -72,12 +73,9 @@ TEST_CASE("A setting out of range is refused with its name, value and rule") {
                                                                       {"RANK0_WRITES", "yes"},
                                                                       {"EVALUATION", "all"}}) {
     const std::string full = "TROUPE_TRANSPARENT_" + name;
-    std::string message;
-    try {
+    const auto message = error_of<std::invalid_argument>([&] {
       read_settings(from({{full, value}}));
-    } catch (const std::invalid_argument& refused) {
-      message = refused.what();
-    }
+    });
     CAPTURE(message);
     CHECK(message.starts_with(full + "=" + value + " must be "));
   }

@@ -14,6 +14,7 @@
 #include "tests/experiments/commands/program.hpp"
 #include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::learner::transparent {
 
@@ -23,10 +24,6 @@ using experiments::Program;
 /// The path of one of the programs without Troupe.
 inline std::string style(const std::string& name) {
   return in_build("tests/learner/transparent/" + name);
-}
-
-inline bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// The lines of `text` that begin with `prefix`.

@@ -9,17 +9,13 @@
 #include "tests/learner/replicas.hpp"
 #include "tests/learner/tensor_maps.hpp"
 #include "tests/learner/workloads/classifier_fixture.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::learner {
 namespace {
 
 std::string refusal(const ClassifierConfig& config, const ClassifierSpec& spec) {
-  try {
-    check(config, spec);
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
+  return error_of<std::invalid_argument>([&] { check(config, spec); });
 }
 
 } // namespace

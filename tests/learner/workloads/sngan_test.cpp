@@ -14,6 +14,7 @@
 #include "learner/workloads/sngan_networks.hpp"
 #include "tests/learner/replicas.hpp"
 #include "tests/learner/tensor_maps.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -355,16 +356,11 @@ TEST_CASE("Samples are arranged in a grid row by row") {
 }
 
 TEST_CASE("An invalid GAN configuration or batch is refused by field, value and rule") {
-  const auto of = [](auto&& change) -> std::string {
+  const auto of = [](auto&& change) {
     auto config = small_config();
     auto spec = small_spec();
     change(config, spec);
-    try {
-      check(config, spec);
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return "";
+    return error_of<std::invalid_argument>([&] { check(config, spec); });
   };
   CHECK(of([](auto&, auto&) {}).empty());
   CHECK(of([](auto&, auto& s) { s.size = 48; }) == "size 48 must be 32, 64 or 128 pixels");

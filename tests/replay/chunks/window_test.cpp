@@ -115,7 +115,7 @@ TEST_CASE("A saved table of long windows is loaded completely, and a damaged one
   const CheckpointReader saved(path);
   for (const CheckpointBlob& blob : saved.blobs()) {
     const std::filesystem::path segment = saved.segments()[blob.segment]->path();
-    const std::string whole = read_bytes(segment);
+    const std::string whole = read_text(segment);
     std::string damaged = whole;
     damaged.at(blob.place.offset) ^= '\1';
     write_bytes(segment, damaged);

@@ -51,12 +51,7 @@ struct Place {
     return cached_folder(moto.options(), from, folder_objects(store, from), options);
   }
   std::string refusal(const CacheOptions& options, const ObjectAddress& from = kData) {
-    try {
-      open(options, from);
-    } catch (const StoreError& refused) {
-      return refused.what();
-    }
-    return "accepted";
+    return error_of<StoreError>([&] { open(options, from); });
   }
   std::size_t requests() const { return count(read_text(folder / "errors.log"), "GET /bucket/my"); }
   static std::size_t count(const std::string& text, const std::string& part) {

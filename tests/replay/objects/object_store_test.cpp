@@ -9,8 +9,10 @@
 #include "replay/objects/store_error.hpp"
 #include "tests/replay/objects/swift.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe::replay;
+using troupe::has;
 using troupe::read_text;
 using troupe::TemporaryFolder;
 
@@ -46,10 +48,6 @@ StoreError error_of(Call call) {
   }
   FAIL("no StoreError");
   return StoreError("");
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != text.npos;
 }
 
 } // namespace

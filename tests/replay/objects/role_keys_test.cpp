@@ -12,8 +12,11 @@
 #include "tests/replay/objects/moto.hpp"
 #include "tests/replay/objects/scripted_server.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe::replay;
+using troupe::error_of;
+using troupe::has;
 using troupe::TemporaryFolder;
 
 namespace {
@@ -31,16 +34,7 @@ StoreOptions options_of(const Variables& variables) {
 }
 
 std::string refusal_of(const Variables& variables) {
-  try {
-    options_of(variables);
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "accepted";
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != text.npos;
+  return error_of([&] { options_of(variables); });
 }
 
 const std::string kDocument =

@@ -6,25 +6,21 @@
 #include "replay/objects/signed_requests.hpp"
 #include "replay/objects/store_error.hpp"
 #include "tests/replay/objects/scripted_server.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe::replay;
+using troupe::error_of;
+using troupe::has;
 
 namespace {
 
 const StoreRequest kGet{.method = "GET", .bucket = "bucket", .key = "a b", .most_answered = 10};
 
 std::string failure_of(Scripted& server, const std::stop_token& stop = {}) {
-  try {
-    SignedRequests(server.options()).send(kGet, stop);
-  } catch (const StoreError& e) {
-    CHECK(std::string(e.what()).find("hidden") == std::string::npos);
-    return e.what();
-  }
-  return "no failure";
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != text.npos;
+  std::string failure =
+      error_of<StoreError>([&] { SignedRequests(server.options()).send(kGet, stop); });
+  CHECK_FALSE(has(failure, "hidden"));
+  return failure;
 }
 
 } // namespace

@@ -8,8 +8,11 @@
 #include "replay/objects/store_answers.hpp"
 #include "replay/objects/store_options.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe::replay;
+using troupe::error_of;
+using troupe::has;
 
 namespace {
 
@@ -30,16 +33,7 @@ Variables with_keys(Variables more) {
 }
 
 std::string refusal_of(const Variables& variables) {
-  try {
-    options_of(variables);
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "accepted";
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != text.npos;
+  return error_of<std::invalid_argument>([&] { options_of(variables); });
 }
 
 } // namespace
@@ -128,9 +122,9 @@ TEST_CASE("Invalid options are refused with a remedy and without the secret") {
   }
   CHECK(has(endpoint("http://store.example:9000"), "without TLS"));
   CHECK(has(endpoint("http://127.0.0.1.example"), "without TLS"));
-  CHECK(endpoint("http://127.0.0.1:9000") == "accepted");
-  CHECK(endpoint("http://[::1]:9000") == "accepted");
-  CHECK(endpoint("https://[::1]") == "accepted");
+  CHECK(endpoint("http://127.0.0.1:9000") == "");
+  CHECK(endpoint("http://[::1]:9000") == "");
+  CHECK(endpoint("https://[::1]") == "");
   CHECK(!has(endpoint("https://me:hunter2@store"), "hunter2"));
   const auto secret = refusal_of(
       {{"AWS_ACCESS_KEY_ID", "a"}, {"AWS_SECRET_ACCESS_KEY", "my secret\r\nx-header: 1"}});

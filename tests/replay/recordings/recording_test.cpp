@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <random>
 
 #include <doctest/doctest.h>
@@ -62,23 +61,9 @@ bool same(const Episode& a, const Episode& b) {
   return true;
 }
 
-std::string bytes_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void put_bytes(const fs::path& file, const std::string& bytes) {
-  std::ofstream(file, std::ios::binary) << bytes;
-}
-
 /// Why the recording cannot be used, "" if it can.
 std::string damage(const fs::path& folder) {
-  try {
-    Recording(folder).verify();
-    return "";
-  } catch (const StorageError& error) {
-    return error.what();
-  }
+  return error_of<StorageError>([&] { Recording(folder).verify(); });
 }
 
 struct Small {
@@ -188,16 +173,16 @@ TEST_CASE(
   const Small small;
   REQUIRE(damage(small.path) == "");
   for (const auto& entry : fs::directory_iterator(small.path)) {
-    const std::string bytes = bytes_of(entry.path());
+    const std::string bytes = read_text(entry.path());
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       std::string other = bytes;
       other[i] = static_cast<char>(other[i] ^ (1 << (i % 8)));
-      put_bytes(entry.path(), other);
+      std::ofstream(entry.path(), std::ios::binary) << other;
       REQUIRE(has(damage(small.path), small.path.string()));
-      put_bytes(entry.path(), bytes.substr(0, i));
+      std::ofstream(entry.path(), std::ios::binary) << bytes.substr(0, i);
       REQUIRE(has(damage(small.path), small.path.string()));
     }
-    put_bytes(entry.path(), bytes);
+    std::ofstream(entry.path(), std::ios::binary) << bytes;
   }
   CHECK(damage(small.path) == "");
 }

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +16,7 @@
 #include "replay/storage/checkpoint_reader.hpp"
 #include "tests/replay/service/replay_process.hpp"
 #include "tests/replay/writers/episodes.hpp"
+#include "tests/resident_bytes.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace troupe::replay {
@@ -315,14 +315,6 @@ TEST_CASE("A writer killed halfway through items of 8 MB leaves no partial item"
     Batch batch(spec, 2);
     CHECK_EQ(client.sample(2, batch.view(), 0, soon()), 2);
   }
-}
-
-std::size_t resident_bytes() {
-  std::ifstream in("/proc/self/statm");
-  std::size_t all = 0;
-  std::size_t resident = 0;
-  in >> all >> resident;
-  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
 TEST_CASE("A client that never reads its samples gets no more than its byte limit") {

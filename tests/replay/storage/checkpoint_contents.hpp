@@ -7,6 +7,7 @@
 #include "replay/storage/checkpoint_writer.hpp"
 #include "replay/storage/storage_error.hpp"
 #include "tests/replay/storage/storage_folder.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::replay {
 
@@ -44,12 +45,7 @@ inline Contents some(std::uint64_t first, std::uint64_t count, std::size_t size)
 
 /// What is wrong with the checkpoint, "" if nothing is.
 inline std::string damage_of(const std::filesystem::path& folder) {
-  try {
-    CheckpointReader(folder).verify();
-  } catch (const StorageError& error) {
-    return error.what();
-  }
-  return "";
+  return error_of<StorageError>([&] { CheckpointReader(folder).verify(); });
 }
 
 } // namespace troupe::replay

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/replay/storage/checkpoint_contents.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::replay {
 namespace {
@@ -20,7 +21,7 @@ struct Small {
     write_contents(folder.path / "1", {}, some(0, 2, 40));
     write_contents(folder.path / "2", {}, some(0, 4, 40), {.segment_bytes = 200});
     for (const fs::path& file : files_in(folder.path / "2"))
-      files[file] = read_bytes(file);
+      files[file] = read_text(file);
     REQUIRE_EQ(files.size(), 3); // two segments and the manifest
   }
   /// Checks that the newest checkpoint is reported as damaged (if `harmless`, it may also be read
@@ -105,15 +106,10 @@ TEST_CASE("Each inconsistency of a manifest is refused with its own message") {
       {{1, 500}, {2, 500}},
       {{{1, 1, 0}, 0, {56, 100, 7}}, {{1, 2, 0}, 0, {180, 320, 7}}, {{2, 1, 0}, 1, {56, 0, 7}}},
       blob_of(1, 3)};
-  const auto told = [&](auto&& change) -> std::string {
+  const auto told = [&](auto&& change) {
     CheckpointManifest manifest = good;
     change(manifest);
-    try {
-      parse_manifest(encode(manifest), "m");
-    } catch (const StorageError& error) {
-      return error.what();
-    }
-    return "fine";
+    return error_of<StorageError>([&] { parse_manifest(encode(manifest), "m"); });
   };
   using Manifest = CheckpointManifest;
   CHECK(parse_manifest(encode(good), "m") == good);

@@ -272,13 +272,8 @@ std::string fill_store(const fs::path& folder) {
 
 TEST_CASE("A full disk refuses a blob and keeps the others, and a release makes room") {
   const StorageFolder folder;
-  const std::string wrong = in_child([&]() -> std::string {
-    try {
-      return mount_small_disk(folder.path) ? fill_store(folder.path) : kNoMount;
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-  });
+  const std::string wrong =
+      in_child([&] { return mount_small_disk(folder.path) ? fill_store(folder.path) : kNoMount; });
   if (wrong == kNoMount)
     MESSAGE(wrong);
   else
@@ -309,13 +304,8 @@ std::string overfill(const fs::path& root) {
 
 TEST_CASE("A checkpoint too large for the disk leaves nothing, and a smaller one then fits") {
   const StorageFolder folder;
-  const std::string wrong = in_child([&]() -> std::string {
-    try {
-      return mount_small_disk(folder.path) ? overfill(folder.path) : kNoMount;
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-  });
+  const std::string wrong =
+      in_child([&] { return mount_small_disk(folder.path) ? overfill(folder.path) : kNoMount; });
   if (wrong == kNoMount)
     MESSAGE(wrong);
   else
@@ -329,32 +319,28 @@ TEST_CASE("A partially written blob leaves no trace") {
     const rlimit limit{250'000, 250'000};
     if (::setrlimit(RLIMIT_FSIZE, &limit) != 0)
       return "cannot limit the size of files";
+    SegmentStore store({folder.path, 1 << 20, 1 << 30});
+    const BlobRef a = store.append(blob_of(1, 100'000));
+    const BlobRef b = store.append(blob_of(2, 100'000));
     try {
-      SegmentStore store({folder.path, 1 << 20, 1 << 30});
-      const BlobRef a = store.append(blob_of(1, 100'000));
-      const BlobRef b = store.append(blob_of(2, 100'000));
-      try {
-        store.append(blob_of(3, 100'000)); // the first half of it fits
-        return "not refused";
-      } catch (const StorageError& error) {
-        if (error.kind() != StorageError::Kind::full)
-          return error.what();
-      }
-      const BlobRef c = store.append(blob_of(4, 40'000));
-      if (c.place.offset != b.place.offset + 100'000 + SegmentFile::kRecordBytes)
-        return "a gap";
-      std::uint64_t seed = 1;
-      for (const BlobRef& ref : {a, b, c}) {
-        Bytes bytes(ref.size());
-        store.read(ref, bytes);
-        if (bytes != blob_of(seed == 3 ? 4 : seed, ref.size()))
-          return "wrong bytes";
-        ++seed;
-      }
-      return "";
-    } catch (const std::exception& error) {
-      return error.what();
+      store.append(blob_of(3, 100'000)); // the first half of it fits
+      return "not refused";
+    } catch (const StorageError& error) {
+      if (error.kind() != StorageError::Kind::full)
+        return error.what();
     }
+    const BlobRef c = store.append(blob_of(4, 40'000));
+    if (c.place.offset != b.place.offset + 100'000 + SegmentFile::kRecordBytes)
+      return "a gap";
+    std::uint64_t seed = 1;
+    for (const BlobRef& ref : {a, b, c}) {
+      Bytes bytes(ref.size());
+      store.read(ref, bytes);
+      if (bytes != blob_of(seed == 3 ? 4 : seed, ref.size()))
+        return "wrong bytes";
+      ++seed;
+    }
+    return "";
   });
   CHECK_EQ(wrong, "");
 }

@@ -152,7 +152,7 @@ TEST_CASE("Blobs are written again and checked where hard links are not possible
   }
   SUBCASE("Damage in the previous checkpoint is reported instead of copied") {
     const fs::path file = folder.path / "1" / "segment-1";
-    std::string bytes = read_bytes(file);
+    std::string bytes = read_text(file);
     bytes[bytes.size() / 2] ^= 4;
     write_bytes(file, bytes);
     CHECK_THROWS_WITH_AS(
@@ -220,7 +220,7 @@ TEST_CASE("Checkpoints are listed newest first with their damage") {
   fs::create_directories(folder.path / "40000.partial");
   write_bytes(folder.path / "notes", "");
   const fs::path file = folder.path / "20000" / "replay" / "shard-0" / "segment-2";
-  std::string bytes = read_bytes(file);
+  std::string bytes = read_text(file);
   bytes.back() ^= 1;
   write_bytes(file, bytes);
   fs::remove(folder.path / "1000" / "replay" / "shard-0" / "segment-1");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <functional>
@@ -11,17 +12,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/text.hpp"
+
 namespace troupe::replay {
 
-/// Runs `work` in a child process and returns its result (at most 4 kB), or "signal N" if the
-/// process was killed.
+/// Runs `work` in a child process and returns its result or the message of what it throws (at most
+/// 4 kB), or "signal N" if the process was killed.
 inline std::string in_child(const std::function<std::string()>& work) {
   int pipe_ends[2];
   if (::pipe(pipe_ends) != 0)
     return "cannot make a pipe";
   const pid_t child = ::fork();
   if (child == 0) {
-    const std::string text = work().substr(0, 4096);
+    std::string text;
+    if (const std::string error = error_of([&] { text = work(); }); !error.empty())
+      text = error;
+    text.resize(std::min<std::size_t>(text.size(), 4096));
     [[maybe_unused]] const ssize_t ignored = ::write(pipe_ends[1], text.data(), text.size());
     ::_exit(0);
   }

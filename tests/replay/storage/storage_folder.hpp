@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -28,11 +27,6 @@ inline std::vector<std::byte> blob_of(std::uint64_t seed, std::size_t size) {
   for (std::byte& byte : bytes)
     byte = static_cast<std::byte>(random.bits());
   return bytes;
-}
-
-inline std::string read_bytes(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 inline void write_bytes(const std::filesystem::path& path, const std::string& bytes) {

@@ -223,7 +223,7 @@ TEST_CASE("A missing, damaged or mismatched part of a table is refused and chang
   const CheckpointReader reader(three.folders[1]);
   const CheckpointBlob blob = reader.blobs()[0];
   const fs::path segment = reader.segments()[blob.segment]->path();
-  const std::string whole = read_bytes(segment);
+  const std::string whole = read_text(segment);
   std::string damaged = whole;
   damaged.at(blob.place.offset) ^= '\1';
   write_bytes(segment, damaged);

@@ -21,7 +21,7 @@ inline CheckpointCost save(const Table& table, const std::filesystem::path& fold
 inline std::map<std::string, std::string> contents_of_folder(const std::filesystem::path& folder) {
   std::map<std::string, std::string> contents;
   for (const std::filesystem::path& file : files_in(folder))
-    contents[file.filename().string()] = read_bytes(file);
+    contents[file.filename().string()] = read_text(file);
   return contents;
 }
 

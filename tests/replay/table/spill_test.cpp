@@ -204,7 +204,7 @@ TEST_CASE("A load that fails leaves no blob of its checkpoint in the store") {
   const CheckpointReader reader(folder / "1");
   const CheckpointBlob blob = reader.blobs()[0];
   const std::filesystem::path segment = reader.segments()[blob.segment]->path();
-  const std::string whole = read_bytes(segment);
+  const std::string whole = read_text(segment);
   std::string damaged = whole;
   damaged.at(blob.place.offset) ^= '\1';
   write_bytes(segment, damaged);

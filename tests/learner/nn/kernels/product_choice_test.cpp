@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <fstream>
-#include <sstream>
 
 #include "learner/nn/kernels/ops.hpp"
 #include "learner/nn/kernels/precision.hpp"
@@ -25,13 +24,6 @@ ProductTiming timing(Product product, std::int64_t rows, std::int64_t inputs, st
           .library = library,
           .one_part = one_part,
           .two_parts = two_parts};
-}
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
 }
 
 /// Uses LibTorch for each of the products.
@@ -246,9 +238,9 @@ TEST_CASE("Timings are measured once per kind of machine, and again if the file 
     CHECK(t.one_part > 0);
     CHECK(t.two_parts > 0);
   }
-  const std::string text = text_of(file);
+  const std::string text = read_text(file);
   const ProductChoice read = ProductChoice::load(file);
-  CHECK(text_of(file) == text);
+  CHECK(read_text(file) == text);
   REQUIRE(read.timings().size() == measured.timings().size());
   for (std::size_t i = 0; i < read.timings().size(); ++i) {
     CHECK(read.timings()[i].outputs == measured.timings()[i].outputs);
@@ -259,7 +251,7 @@ TEST_CASE("Timings are measured once per kind of machine, and again if the file 
         text.substr(0, text.find('\n') + 1) + "forward 1 24 256 -1 nan\n"}) {
     std::ofstream(file) << damaged;
     CHECK(ProductChoice::load(file).timings().size() == measured.timings().size());
-    CHECK(text_of(file) != damaged);
+    CHECK(read_text(file) != damaged);
   }
 }
 
