@@ -20,12 +20,14 @@
 #include "tests/replay/table/saved_table.hpp"
 #include "tests/replay/writers/episodes.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::actors {
 namespace {
 
 namespace fs = std::filesystem;
 using replay::Ending;
+using replay::is_of_files;
 using replay::traced;
 
 /// The parts of a small run: one learner, one environment actor, two shards.
@@ -229,14 +231,6 @@ TEST_CASE("A kill while a checkpoint replaces one of the same number leaves one 
   }
 }
 
-bool is_of_files(std::uint64_t call) {
-  for (const long one : {SYS_openat, SYS_pwrite64, SYS_pwritev, SYS_write, SYS_read, SYS_pread64,
-                         SYS_fsync, SYS_rename, SYS_mkdir})
-    if (call == static_cast<std::uint64_t>(one))
-      return true;
-  return false;
-}
-
 TEST_CASE("A disk that is full or fails at any call leaves the previous checkpoint intact") {
   const TemporaryFolder folder;
   Parts parts;
@@ -253,8 +247,7 @@ TEST_CASE("A disk that is full or fails at any call leaves the previous checkpoi
               parts.write(folder.path(), 3, 3, 2);
               return 0;
             } catch (const std::exception& e) {
-              return std::string(e.what()).find(folder.path().string()) != std::string::npos ? 1
-                                                                                             : 2;
+              return has(e.what(), folder.path().string()) ? 1 : 2;
             }
           },
           [&](std::uint64_t call) {

@@ -5,13 +5,11 @@
 #include <mutex>
 #include <poll.h>
 
-#include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "env/sockets/descriptor.hpp"
 #include "env/wire/deployment_keys.hpp"
 #include "env/wire/socket.hpp"
+#include "tests/env/wire/zmtp_peer.hpp"
 
 // An encrypted port and peers that violate ZeroMQ's protocol.
 namespace troupe::env::wire {
@@ -27,27 +25,6 @@ std::string greeting(const std::string& mechanism) {
   bytes += mechanism;
   bytes.resize(64, '\0');
   return bytes;
-}
-
-Descriptor connected_to(const std::string& endpoint) {
-  const int port = std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
-  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  REQUIRE_EQ(::connect(socket.number(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  return socket;
-}
-
-void say(const Descriptor& socket, const std::string& bytes) {
-  for (std::size_t done = 0; done < bytes.size();) {
-    const auto sent =
-        ::send(socket.number(), bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
-    if (sent <= 0)
-      return; // closed during the handshake
-    done += static_cast<std::size_t>(sent);
-  }
 }
 
 bool is_closed(const Descriptor& socket) {
@@ -126,8 +103,9 @@ TEST_CASE("An encrypted port disconnects peers that send garbage, oversized fram
   };
   for (std::size_t i = 0; i < attacks.size(); ++i) {
     CAPTURE(i);
-    const Descriptor socket = connected_to(port.address);
-    say(socket, attacks[i]);
+    const Descriptor socket = dial(port.address);
+    REQUIRE(socket);
+    say_all(socket, attacks[i]);
     if (i != 5) // the server waits for the rest, then closes the connection when its time is over
       CHECK(is_closed(socket));
     port.check_served();
@@ -139,9 +117,10 @@ TEST_CASE("An encrypted port closes silent connections in time and serves other 
   Port port;
   std::vector<Descriptor> silent;
   for (int i = 0; i < 100; ++i) {
-    silent.push_back(connected_to(port.address));
+    silent.push_back(dial(port.address));
+    REQUIRE(silent.back());
     if (i % 2 == 1)
-      say(silent.back(), greeting("CURVE").substr(0, static_cast<std::size_t>(i) % 64));
+      say_all(silent.back(), greeting("CURVE").substr(0, static_cast<std::size_t>(i) % 64));
   }
   port.check_served();
   for (const Descriptor& socket : silent)

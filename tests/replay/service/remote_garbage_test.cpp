@@ -4,10 +4,7 @@
 #include <random>
 #include <thread>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <doctest/doctest.h>
 
@@ -16,14 +13,19 @@
 #include "replay/service/shard_host.hpp"
 #include "replay/service/wire_format.hpp"
 #include "tests/env/wire/receive.hpp"
+#include "tests/env/wire/zmtp_peer.hpp"
 #include "tests/replay/service/service_tests.hpp"
 #include "tests/replay/writers/episodes.hpp"
 
 namespace troupe::replay {
 namespace {
 
+using env::wire::dealer_hello;
+using env::wire::Descriptor;
+using env::wire::dial;
 using env::wire::Frame;
 using env::wire::Message;
+using env::wire::say_all;
 using env::wire::Socket;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
@@ -177,71 +179,38 @@ TEST_CASE("Damaged messages of every kind and version do not affect other client
   CHECK_GT(port.host.stats(1).inserted, 100); // many of them were valid
 }
 
-/// A plain connection to the port; -1 if it is refused.
-int connected(const std::string& endpoint) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port =
-      htons(static_cast<std::uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))));
-  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
-    return descriptor;
-  ::close(descriptor);
-  return -1;
-}
-
-void say(int descriptor, const std::string& bytes) {
-  // Fails once the port has closed the connection.
-  [[maybe_unused]] const auto sent =
-      ::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-/// The greeting of a ZMTP 3.0 peer without security, and the READY command of a dealer.
-std::string greeting() {
-  std::string text("\xff\0\0\0\0\0\0\0\x01\x7f\x03\0NULL", 16);
-  text.resize(64);
-  const std::string ready("\x05READY\x0bSocket-Type\0\0\0\x06"
-                          "DEALER",
-                          6 + 12 + 4 + 6);
-  text += '\x04';
-  text += static_cast<char>(ready.size());
-  return text + ready;
-}
-
 TEST_CASE("Malformed messages and excessive lengths affect only their sender") {
   Port port;
   std::atomic<bool> done = false;
   std::jthread stranger([&] {
     std::mt19937_64 random(5);
     for (int i = 0; i < 300; ++i) {
-      const int descriptor = connected(port.host.endpoint());
-      if (descriptor < 0)
+      const Descriptor socket = dial(port.host.endpoint());
+      if (!socket)
         continue;
       std::string noise(random() % 3000, '\0');
       for (char& c : noise)
         c = static_cast<char>(random());
       switch (i % 5) {
       case 0: // noise from the first byte on
-        say(descriptor, noise);
+        say_all(socket, noise);
         break;
       case 1: // ... or after a greeting
-        say(descriptor, greeting() + noise);
+        say_all(socket, dealer_hello() + noise);
         break;
       case 2: // a frame of 2^63 - 1 bytes
-        say(descriptor,
-            greeting() + std::string("\x02\x7f\xff\xff\xff\xff\xff\xff\xff", 9) + noise);
+        say_all(socket,
+                dealer_hello() + std::string("\x02\x7f\xff\xff\xff\xff\xff\xff\xff", 9) + noise);
         break;
       case 3: // one just above the limit
-        say(descriptor, greeting() + std::string("\x02\0\0\0\0\x10\0\x10\x01", 9) + noise);
+        say_all(socket, dealer_hello() + std::string("\x02\0\0\0\0\x10\0\x10\x01", 9) + noise);
         break;
       default: // a message that never ends: 3000 parts that announce another
-        std::string parts = greeting();
+        std::string parts = dealer_hello();
         for (int part = 0; part < 3000; ++part)
           parts += std::string("\x01\x01x", 3);
-        say(descriptor, parts);
+        say_all(socket, parts);
       }
-      ::close(descriptor);
     }
     done = true;
   });
@@ -253,17 +222,16 @@ TEST_CASE("A peer with a ZMTP version before 3.0 is disconnected because ZeroMQ 
   Port port;
   for (const std::string& begin : {std::string("\x05\x00noise", 7),
                                    std::string("\xff\0\0\0\0\0\0\0\x01\x7f\x01\x05\0\0", 14)}) {
-    const int descriptor = connected(port.host.endpoint());
-    REQUIRE(descriptor >= 0);
+    const Descriptor socket = dial(port.host.endpoint());
+    REQUIRE(socket);
     const timeval limit{.tv_sec = 5, .tv_usec = 0};
-    ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    say(descriptor, begin);
+    ::setsockopt(socket.number(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    say_all(socket, begin);
     char bytes[256];
     ssize_t got = 1;
     while (got > 0) // the port's greeting, then the end of the connection
-      got = ::recv(descriptor, bytes, sizeof bytes, 0);
+      got = ::recv(socket.number(), bytes, sizeof bytes, 0);
     CHECK((got == 0 || errno == ECONNRESET));
-    ::close(descriptor);
   }
   play(port, 5, [] { return true; });
 }

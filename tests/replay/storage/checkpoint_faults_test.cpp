@@ -104,26 +104,6 @@ TEST_CASE("A kill before any system call leaves a table's checkpoint whole or ab
   CHECK_LT(whole, stop / 2);
 }
 
-bool is_of_files(std::uint64_t call) {
-  switch (call) {
-  case SYS_openat:
-  case SYS_pwrite64:
-  case SYS_pwritev:
-  case SYS_write:
-  case SYS_read:
-  case SYS_pread64:
-  case SYS_ftruncate:
-  case SYS_fsync:
-  case SYS_rename:
-  case SYS_link:
-  case SYS_linkat:
-  case SYS_mkdir:
-    return true;
-  default:
-    return false;
-  }
-}
-
 TEST_CASE("A failure of any system call is reported or tolerated and leaves the previous "
           "checkpoint valid") {
   const StorageFolder folder;

@@ -107,6 +107,14 @@ inline Traced traced(const std::function<int()>& work,
 #endif
 }
 
+/// Whether the system call opens, reads, writes, links or renames files.
+inline bool is_of_files(std::uint64_t call) {
+  constexpr long kCalls[] = {SYS_openat, SYS_pwrite64, SYS_pwritev,   SYS_write,
+                             SYS_read,   SYS_pread64,  SYS_ftruncate, SYS_fsync,
+                             SYS_rename, SYS_link,     SYS_linkat,    SYS_mkdir};
+  return std::ranges::find(kCalls, static_cast<long>(call)) != std::ranges::end(kCalls);
+}
+
 /// The number of fsync calls of `work` between its last rename and the first removal after it.
 /// Returns -1 where calls cannot be traced or nothing is removed.
 inline int flushes_before_removal(const std::function<int()>& work) {
