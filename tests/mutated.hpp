@@ -1,35 +1,65 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "tests/mutated.hpp"
+#include "env/random.hpp"
 
 namespace troupe {
 
-<<<<<<<< HEAD:tests/mutated.hpp
 /// Applies one to four random edits: flipped bytes, cuts, copies of a piece, tokens of text
 /// formats.
-========
-/// Applies random edits, with tokens of Protobuf's text format and of JSON.
->>>>>>>> 8a6244db (Use one byte mutator, one ZeroMQ peer and one list of file calls in tests):tests/experiments/mutated.hpp
 inline std::string mutated(std::string text, env::Random& random) {
-  using namespace std::string_literals;
-  static const std::vector<std::string> kTokens = {"{",         "}",
-                                                   ":",         "[",
-                                                   "]",         "<",
-                                                   ">",         "\"",
-                                                   "-",         "#",
-                                                   "0",         "1e999",
-                                                   "nan",       "inf",
-                                                   "true",      "seed: 1",
-                                                   "replay {",  "\n",
-                                                   "'",         "/",
-                                                   "\0"s,       "\xff",
-                                                   "[a.b/c.d]", ";",
-                                                   ",",         "0x7fffffffffffffff"};
-  return troupe::mutated(std::move(text), random, kTokens);
+  static const std::vector<std::string> kTokens = {"{",
+                                                   "}",
+                                                   ":",
+                                                   "[",
+                                                   "]",
+                                                   "<",
+                                                   ">",
+                                                   "\"",
+                                                   "-",
+                                                   "#",
+                                                   "0",
+                                                   "1e999",
+                                                   "nan",
+                                                   "inf",
+                                                   "true",
+                                                   "seed: 1",
+                                                   "replay {",
+                                                   "\n",
+                                                   "'",
+                                                   "/",
+                                                   std::string(1, '\0'),
+                                                   "\xff",
+                                                   "[a.b/c.d]",
+                                                   ";",
+                                                   ",",
+                                                   "0x7fffffffffffffff"};
+  const auto below = [&](std::size_t limit) {
+    return limit == 0 ? 0 : static_cast<std::size_t>(random.bits() % limit);
+  };
+  for (std::size_t edits = 1 + below(4); edits > 0; --edits) {
+    const std::size_t at = below(text.size() + 1);
+    const std::size_t count = below(std::min<std::size_t>(text.size() - at, 30) + 1);
+    switch (below(4)) {
+    case 0:
+      if (at < text.size()) {
+        text[at] = static_cast<char>(random.bits());
+      }
+      break;
+    case 1:
+      text.erase(at, count);
+      break;
+    case 2:
+      text.insert(below(text.size() + 1), text.substr(at, count));
+      break;
+    default:
+      text.insert(at, kTokens[below(kTokens.size())]);
+    }
+  }
+  return text;
 }
 
 } // namespace troupe

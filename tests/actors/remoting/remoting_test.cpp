@@ -15,6 +15,7 @@
 #include "tests/resident_bytes.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
+#include "tests/told.hpp"
 
 namespace troupe::actors {
 namespace {
@@ -50,21 +51,6 @@ struct Side {
 
   explicit Side(RemotingOptions options, milliseconds silence = {})
       : config(true, silence), system(config), remoting(system, std::move(options)) {}
-};
-
-struct Told {
-  std::mutex mutex;
-  std::vector<std::string> lines;
-  auto listener() {
-    return [this](const std::string& line) {
-      const std::lock_guard lock(mutex);
-      lines.push_back(line);
-    };
-  }
-  std::vector<std::string> all() {
-    const std::lock_guard lock(mutex);
-    return lines;
-  }
 };
 
 /// Serves an echo on the loopback interface, with TLS.

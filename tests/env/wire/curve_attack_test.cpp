@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <mutex>
 #include <poll.h>
 
 #include <sys/socket.h>
@@ -10,6 +9,7 @@
 #include "env/wire/deployment_keys.hpp"
 #include "env/wire/socket.hpp"
 #include "tests/env/wire/zmtp_peer.hpp"
+#include "tests/told.hpp"
 
 // An encrypted port and peers that violate ZeroMQ's protocol.
 namespace troupe::env::wire {
@@ -43,8 +43,7 @@ bool is_closed(const Descriptor& socket) {
 
 /// A server that is bound to all interfaces, and an honest client that sends it a question.
 struct Port {
-  std::mutex mutex;
-  std::vector<std::string> told;
+  Told told;
   std::shared_ptr<const DeploymentKeys> keys =
       std::make_shared<DeploymentKeys>(DeploymentKeys{.own = make_key_pair(), .retired = {}});
   Context context{1, keys};
@@ -54,10 +53,7 @@ struct Port {
 
   Port()
       : server(context, SocketType::router,
-               {.max_frame_bytes = 4096, .on_stranger = [this](const std::string& line) {
-                  const std::lock_guard lock(mutex);
-                  told.push_back(line);
-                }}) {
+               {.max_frame_bytes = 4096, .on_stranger = told.listener()}) {
     endpoint = server.bind("tcp://0.0.0.0:*");
     endpoint.replace(endpoint.find("0.0.0.0"), 7, "127.0.0.1");
     address = split_endpoint(endpoint).address;
@@ -76,11 +72,6 @@ struct Port {
       server.wait(end);
     }
     CHECK_EQ(got.header, "hello");
-  }
-
-  std::size_t lines() {
-    const std::lock_guard lock(mutex);
-    return told.size();
   }
 };
 
@@ -110,7 +101,7 @@ TEST_CASE("An encrypted port disconnects peers that send garbage, oversized fram
       CHECK(is_closed(socket));
     port.check_served();
   }
-  CHECK_LE(port.lines(), 1); // reported at most once
+  CHECK_LE(port.told.all().size(), 1); // reported at most once
 }
 
 TEST_CASE("An encrypted port closes silent connections in time and serves other peers meanwhile") {

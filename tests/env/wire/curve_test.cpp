@@ -1,11 +1,11 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <mutex>
 
 #include "env/wire/publication.hpp"
 #include "env/wire/socket.hpp"
 #include "tests/env/wire/receive.hpp"
+#include "tests/told.hpp"
 
 namespace troupe::env::wire {
 namespace {
@@ -32,17 +32,6 @@ void ask(Socket& client, const std::string& header, std::size_t bytes = 0) {
   }
   REQUIRE(client.send(std::move(message), Clock::now() + seconds(5)));
 }
-
-struct Told {
-  std::mutex mutex;
-  std::vector<std::string> lines;
-  auto listener() {
-    return [this](const std::string& line) {
-      const std::lock_guard lock(mutex);
-      lines.push_back(line);
-    };
-  }
-};
 
 TEST_CASE("Peers with the right keys exchange messages and share memory") {
   Context context;
@@ -92,11 +81,8 @@ TEST_CASE("Unknown peers are refused and reported once, and the server continues
   refused({.client_keys = ClientKeys{stranger_keys, server_keys.public_key}}); // not allowed
   refused({});                                                                 // plaintext
   refused({.client_keys = ClientKeys{client_keys, stranger_keys.public_key}}); // another server
-  {
-    const std::lock_guard lock(told.mutex);
-    REQUIRE_EQ(told.lines.size(), 1);
-    CHECK_NE(told.lines[0].find(stranger_keys.public_key), std::string::npos);
-  }
+  REQUIRE_EQ(told.all().size(), 1);
+  CHECK_NE(told.all()[0].find(stranger_keys.public_key), std::string::npos);
   Socket client(context, SocketType::dealer,
                 {.client_keys = ClientKeys{client_keys, server_keys.public_key}});
   client.connect(endpoint);

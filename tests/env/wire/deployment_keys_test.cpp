@@ -1,12 +1,12 @@
 #include <doctest/doctest.h>
 
-#include <mutex>
 #include <stdexcept>
 
 #include "env/wire/deployment_keys.hpp"
 #include "env/wire/publication.hpp"
 #include "env/wire/socket.hpp"
 #include "tests/env/wire/receive.hpp"
+#include "tests/told.hpp"
 
 namespace troupe::env::wire {
 namespace {
@@ -163,13 +163,9 @@ TEST_CASE("Connecting to an encrypted endpoint without keys fails, and the error
 }
 
 TEST_CASE("Processes with another deployment's keys are refused and reported once") {
-  std::mutex mutex;
-  std::vector<std::string> told;
+  Told told;
   auto keys = std::make_shared<DeploymentKeys>(*made());
-  keys->on_stranger = [&](const std::string& line) {
-    const std::lock_guard lock(mutex);
-    told.push_back(line);
-  };
+  keys->on_stranger = told.listener();
   Context context(1, keys);
   Context other(1, made());
   Socket server(context, SocketType::router);
@@ -187,8 +183,7 @@ TEST_CASE("Processes with another deployment's keys are refused and reported onc
     REQUIRE(Clock::now() < end);
     CHECK_EQ(hear(server, milliseconds(5)), "nothing");
   }
-  const std::lock_guard lock(mutex);
-  CHECK_EQ(told.size(), 1);
+  CHECK_EQ(told.all().size(), 1);
 }
 
 TEST_CASE("While keys are rotated, old and new processes reach each other in both directions") {

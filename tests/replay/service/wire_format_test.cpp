@@ -35,18 +35,6 @@ Result decode(InsertionDecoder& decoder, const Message& message, InsertionPtr& o
   return decoder.decode(head_of(message).insert(), message.frames, out, why);
 }
 
-struct Source {
-  explicit Source(const TransitionSpec& s, std::uint64_t id = 3)
-      : writer(transition_writer(s, id, 12)), player(s, 5) {}
-  InsertionPtr next(std::int64_t least) {
-    while (writer.pending_items() < least)
-      player.step(writer);
-    return writer.take();
-  }
-  Writer writer;
-  Player player;
-};
-
 Batch gathered(const TransitionSpec& spec, const InsertionPtr& insertion) {
   Batch batch(spec, std::ssize(insertion->items));
   gather(spec, insertion->items, batch.view(), 0);
