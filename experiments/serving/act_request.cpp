@@ -136,8 +136,7 @@ std::optional<std::string> from_base64(const std::string& text) {
                          static_cast<int>(text.size()))
              != static_cast<int>(bytes.size()))
     return std::nullopt;
-  bytes.resize(bytes.size() - padding);
-  return bytes;
+  return bytes.substr(0, bytes.size() - padding);
 }
 
 /// The place of an array in an observation, and how many numbers of it a request may contain.

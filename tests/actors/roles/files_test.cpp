@@ -99,7 +99,7 @@ TEST_CASE("The latest checkpoint is the complete one with the most updates") {
   for (const char* name : {"900", "1000", "2000", "junk", ".3000.partial"})
     fs::create_directories(folder / "checkpoints" / name);
   for (const char* name : {"900", "1000", "junk"})
-    overwrite(folder / "checkpoints" / name / "manifest.json", "{}");
+    std::ofstream(folder / "checkpoints" / name / "manifest.json") << "{}";
   CHECK(latest_checkpoint(folder.path()) == folder / "checkpoints" / "1000");
 }
 
@@ -109,20 +109,20 @@ TEST_CASE("A manifest that is foreign, has another version or names a file of th
   const fs::path manifest = folder / "manifest.json";
   CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("not a complete checkpoint"),
                        std::runtime_error);
-  overwrite(manifest, "not JSON");
+  std::ofstream(manifest) << "not JSON";
   CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("not a manifest"),
                        std::runtime_error);
-  overwrite(manifest, R"({"version": 99})");
+  std::ofstream(manifest) << R"({"version": 99})";
   CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("version 99"),
                        std::runtime_error);
-  overwrite(manifest,
-            R"({"version": 2, "files": [{"name": "learner.safetensors", "bytes": "10"}]})");
+  std::ofstream(manifest)
+      << R"({"version": 2, "files": [{"name": "learner.safetensors", "bytes": "10"}]})";
   CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("is missing"),
                        std::runtime_error);
-  overwrite(folder / "learner.safetensors", "short");
+  std::ofstream(folder / "learner.safetensors") << "short";
   CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("has 5"),
                        std::runtime_error);
-  overwrite(folder / "learner.safetensors", "0123456789");
+  std::ofstream(folder / "learner.safetensors") << "0123456789";
   CHECK(read_manifest(folder.path()).files_size() == 1);
 }
 
