@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs over processes whose strategy has parameter servers: a shard's SIGKILL is survived; after SIGINT, `resume` continues with the servers'
-# state; a learner's SIGKILL ends the run with its cause, and the run can be resumed. No process is left behind.
+# state; a learner's SIGKILL is survived, too. No process is left behind.
 # Usage: server_processes_test.sh <troupe program> <scratch folder> [strategy] [replicas]
 set -uo pipefail
 troupe=$1 scratch=$2 strategy=${3:-parameter_server max_staleness=50} replicas=${4:-2} name=servers
