@@ -108,7 +108,7 @@ struct RunConfig {
   struct Supervision {
     double restart_minutes = 10;  // within which each actor may restart `actors.restarts` times
     double heartbeat_seconds = 1; // between a node's heartbeats
-    double lost_seconds = 15;     // without one, or frozen, after which it counts as lost
+    double lost_seconds = 15;     // after which a silent node or a frozen process is lost
     double snapshot_seconds = 30; // between snapshots from which a shard or learner restarts
     std::filesystem::path folder; // of the snapshots; empty: none
   } supervision;

@@ -7,7 +7,7 @@
 
 namespace troupe::actors {
 
-SystemConfig::SystemConfig(bool remote, std::chrono::milliseconds silence) {
+SystemConfig::SystemConfig(bool remote) {
   set("logger.file-verbosity", caf::atom("quiet"));
   set("logger.console-verbosity", caf::atom("quiet"));
   set("scheduler.max-threads", 2);
@@ -22,8 +22,7 @@ SystemConfig::SystemConfig(bool remote, std::chrono::milliseconds silence) {
                        return to_string(static_cast<Fault>(code));
                      });
   if (remote) {
-    set("middleman.heartbeat-interval", caf::timespan(std::chrono::seconds(1)));
-    set("middleman.connection-timeout", caf::timespan(silence));
+    set("middleman.heartbeat-interval", caf::timespan(std::chrono::seconds(5)));
     set("middleman.workers", 1);
     load<caf::io::middleman>();
   }

@@ -15,11 +15,10 @@ constexpr std::chrono::seconds kRequestDeadline{120};
 /// the working directory, and turns CAF's own log off.
 ///
 /// With `remote` the system can publish actors and connect to others (actors/remoting/remoting.hpp
-/// has the keys). A peer that is silent for `silence` (0: unlimited) counts as lost: its connection
-/// is closed, and monitors of its actors are notified. A heartbeat every second keeps an idle
-/// connection alive.
+/// has the keys). Every five seconds it sends a heartbeat over each connection, so that a broken
+/// one is noticed.
 struct SystemConfig : caf::actor_system_config {
-  explicit SystemConfig(bool remote, std::chrono::milliseconds silence = {});
+  explicit SystemConfig(bool remote);
 };
 
 /// Returns a number that identifies one life of a head, node or process. It comes from the system's

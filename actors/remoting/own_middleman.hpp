@@ -9,6 +9,10 @@
 #include <string>
 #include <utility>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <caf/io/all.hpp>
 #include <caf/io/middleman_actor_impl.hpp>
 #include <caf/io/network/default_multiplexer.hpp>
@@ -18,37 +22,53 @@
 
 namespace troupe::actors {
 
-/// Listening sockets for ports at which actors will be published, so that no other process can take
-/// such a port in between. Any thread.
-class ReservedPorts {
+/// Listening sockets. Those of ports at which actors will be published are made before, so that no
+/// other process can take such a port in between. Any thread.
+class Listeners {
 public:
-  std::uint16_t add(collectives::Socket listener) {
-    const auto port = static_cast<std::uint16_t>(collectives::port_of(listener));
+  /// A connection breaks if its peer's host acknowledges nothing for `unreachable` (0: the
+  /// system decides).
+  explicit Listeners(std::chrono::milliseconds unreachable) : unreachable_(unreachable) {}
+
+  /// Listens at a free port of `address` and returns the port.
+  std::uint16_t reserve(const std::string& address) {
+    auto made = listen(address, 0);
+    const auto port = static_cast<std::uint16_t>(collectives::port_of(made));
     const std::lock_guard lock(mutex_);
-    sockets_[port] = std::move(listener);
+    sockets_[port] = std::move(made);
     return port;
   }
-  /// Returns an empty socket if the port is not reserved.
-  collectives::Socket take(std::uint16_t port) {
-    const std::lock_guard lock(mutex_);
-    const auto found = sockets_.find(port);
-    return found == sockets_.end() ? collectives::Socket()
-                                   : std::move(sockets_.extract(found).mapped());
+  /// Returns the reserved socket of the port, or a new one.
+  collectives::Socket take(const std::string& address, std::uint16_t port) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = sockets_.find(port); found != sockets_.end())
+        return std::move(sockets_.extract(found).mapped());
+    }
+    return listen(address, port);
   }
 
 private:
+  collectives::Socket listen(const std::string& address, std::uint16_t port) const {
+    auto made = collectives::listen_at(address, port);
+    const auto milliseconds = static_cast<unsigned>(unreachable_.count());
+    ::setsockopt(made.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
+    return made; // accepted sockets inherit the option
+  }
+
+  std::chrono::milliseconds unreachable_;
   std::mutex mutex_;
-  std::map<std::uint16_t, collectives::Socket> sockets_;
+  std::map<std::uint16_t, collectives::Socket> sockets_; // reserved
 };
 
 /// CAF's interface to connections, over our own sockets. The derived class decides what they carry.
 class OwnMiddleman : public caf::io::middleman_actor_impl {
 public:
   OwnMiddleman(caf::actor_config& config, caf::actor broker, std::chrono::milliseconds deadline,
-               std::shared_ptr<ReservedPorts> reserved)
+               std::shared_ptr<Listeners> listeners)
       : middleman_actor_impl(config, std::move(broker)),
         deadline_(deadline),
-        reserved_(std::move(reserved)) {}
+        listeners_(std::move(listeners)) {}
 
 protected:
   using Loop = caf::io::network::default_multiplexer;
@@ -69,9 +89,7 @@ protected:
 
   caf::expected<caf::io::doorman_ptr> open(std::uint16_t port, const char* address, bool) final {
     try {
-      auto listener = reserved_->take(port);
-      if (!listener)
-        listener = collectives::listen_at(address != nullptr ? address : "", port);
+      auto listener = listeners_->take(address != nullptr ? address : "", port);
       caf::io::network::nonblocking(listener.fd(), true);
       return make_doorman(loop(), std::move(listener));
     } catch (const std::exception& error) {
@@ -86,7 +104,7 @@ private:
   Loop& loop() { return static_cast<Loop&>(system().middleman().backend()); }
 
   std::chrono::milliseconds deadline_;
-  std::shared_ptr<ReservedPorts> reserved_;
+  std::shared_ptr<Listeners> listeners_;
 };
 
 /// Starts a middleman of this type for the system's broker.

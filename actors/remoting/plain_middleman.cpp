@@ -119,9 +119,9 @@ private:
 class PlainMiddleman : public OwnMiddleman {
 public:
   PlainMiddleman(caf::actor_config& config, caf::actor broker, std::chrono::milliseconds deadline,
-                 std::shared_ptr<ReservedPorts> reserved, std::shared_ptr<Refusals> refusals,
+                 std::shared_ptr<Listeners> listeners, std::shared_ptr<Refusals> refusals,
                  std::shared_ptr<PendingHandshakes> pending)
-      : OwnMiddleman(config, std::move(broker), deadline, std::move(reserved)),
+      : OwnMiddleman(config, std::move(broker), deadline, std::move(listeners)),
         refusals_(std::move(refusals)),
         pending_(std::move(pending)) {}
 
@@ -147,9 +147,9 @@ private:
 caf::io::middleman_actor spawn_plain_middleman(caf::actor_system& system,
                                                std::shared_ptr<Refusals> refusals,
                                                std::shared_ptr<PendingHandshakes> pending,
-                                               std::shared_ptr<ReservedPorts> reserved,
+                                               std::shared_ptr<Listeners> listeners,
                                                std::chrono::milliseconds connect_deadline) {
-  return spawn_middleman<PlainMiddleman>(system, connect_deadline, std::move(reserved),
+  return spawn_middleman<PlainMiddleman>(system, connect_deadline, std::move(listeners),
                                          std::move(refusals), std::move(pending));
 }
 

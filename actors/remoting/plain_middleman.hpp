@@ -9,7 +9,7 @@ namespace troupe::actors {
 
 class PendingHandshakes;
 class Refusals;
-class ReservedPorts;
+class Listeners;
 
 /// Starts CAF's interface to unencrypted connections within this host, between processes of one
 /// user. It drops a connection of another user before reading from it, and one that announces too
@@ -18,7 +18,7 @@ class ReservedPorts;
 caf::io::middleman_actor spawn_plain_middleman(caf::actor_system& system,
                                                std::shared_ptr<Refusals> refusals,
                                                std::shared_ptr<PendingHandshakes> pending,
-                                               std::shared_ptr<ReservedPorts> reserved,
+                                               std::shared_ptr<Listeners> listeners,
                                                std::chrono::milliseconds connect_deadline);
 
 } // namespace troupe::actors

@@ -20,7 +20,7 @@ namespace troupe::actors {
 struct Remoting::Middleman {
   caf::io::middleman_actor handle;            // stopped by our destructor
   std::shared_ptr<PendingHandshakes> pending; // only without keys
-  std::shared_ptr<ReservedPorts> reserved = std::make_shared<ReservedPorts>();
+  std::shared_ptr<Listeners> listeners;
   std::mutex mutex;
   std::vector<std::uint16_t> published{}; // ports
 };
@@ -42,11 +42,12 @@ Remoting::Remoting(caf::actor_system& system, RemotingOptions options)
       keys_(std::move(options.keys)),
       refusals_(std::make_shared<Refusals>(std::move(options.on_stranger))),
       middleman_(std::make_unique<Middleman>()) {
+  middleman_->listeners = std::make_shared<Listeners>(options.unreachable);
   if (!keys_) {
     middleman_->pending = std::make_shared<PendingHandshakes>(options.handshake_deadline,
                                                               options.most_handshakes, refusals_);
     middleman_->handle = spawn_plain_middleman(system, refusals_, middleman_->pending,
-                                               middleman_->reserved, options.handshake_deadline);
+                                               middleman_->listeners, options.handshake_deadline);
     return;
   }
   context_ = std::make_shared<TlsContext>(*keys_);
@@ -54,7 +55,7 @@ Remoting::Remoting(caf::actor_system& system, RemotingOptions options)
       context_, refusals_,
       HandshakeGate::Options{.deadline = options.handshake_deadline,
                              .most_handshakes = options.most_handshakes});
-  middleman_->handle = spawn_tls_middleman(system, context_, gate_, middleman_->reserved,
+  middleman_->handle = spawn_tls_middleman(system, context_, gate_, middleman_->listeners,
                                            options.handshake_deadline);
 }
 
@@ -89,7 +90,7 @@ void Remoting::check_address(const std::string& address, const char* what) const
 
 std::uint16_t Remoting::reserve(const std::string& address) {
   check_address(address, "listening at");
-  return middleman_->reserved->add(collectives::listen_at(address, 0));
+  return middleman_->listeners->reserve(address);
 }
 
 std::uint16_t Remoting::publish_at(const caf::strong_actor_ptr& whom,

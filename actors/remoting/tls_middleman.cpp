@@ -162,9 +162,9 @@ void shake_hands(TlsSession& session, int socket, Clock::time_point deadline) {
 class TlsMiddleman : public OwnMiddleman {
 public:
   TlsMiddleman(caf::actor_config& config, caf::actor broker, std::chrono::milliseconds deadline,
-               std::shared_ptr<ReservedPorts> reserved, std::shared_ptr<const TlsContext> context,
+               std::shared_ptr<Listeners> listeners, std::shared_ptr<const TlsContext> context,
                std::weak_ptr<HandshakeGate> gate)
-      : OwnMiddleman(config, std::move(broker), deadline, std::move(reserved)),
+      : OwnMiddleman(config, std::move(broker), deadline, std::move(listeners)),
         context_(std::move(context)),
         gate_(std::move(gate)) {}
 
@@ -193,9 +193,9 @@ private:
 caf::io::middleman_actor spawn_tls_middleman(caf::actor_system& system,
                                              std::shared_ptr<const TlsContext> context,
                                              const std::shared_ptr<HandshakeGate>& gate,
-                                             std::shared_ptr<ReservedPorts> reserved,
+                                             std::shared_ptr<Listeners> listeners,
                                              std::chrono::milliseconds handshake_deadline) {
-  return spawn_middleman<TlsMiddleman>(system, handshake_deadline, std::move(reserved),
+  return spawn_middleman<TlsMiddleman>(system, handshake_deadline, std::move(listeners),
                                        std::move(context), std::weak_ptr<HandshakeGate>(gate));
 }
 

@@ -8,7 +8,7 @@
 
 namespace troupe::actors {
 
-class ReservedPorts;
+class Listeners;
 
 /// Starts CAF's interface to connections over TLS. Published actors accept the peers that `gate`
 /// admits, and a peer that we connect to must show a certificate that `context` trusts. CAF's own
@@ -17,7 +17,7 @@ class ReservedPorts;
 caf::io::middleman_actor spawn_tls_middleman(caf::actor_system& system,
                                              std::shared_ptr<const TlsContext> context,
                                              const std::shared_ptr<HandshakeGate>& gate,
-                                             std::shared_ptr<ReservedPorts> reserved,
+                                             std::shared_ptr<Listeners> listeners,
                                              std::chrono::milliseconds handshake_deadline);
 
 } // namespace troupe::actors

@@ -102,6 +102,8 @@ void RunActors::open_remoting() {
   remoting_ = std::make_unique<Remoting>(
       context_.system,
       RemotingOptions{.keys = deployment.keys,
+                      .unreachable = std::chrono::milliseconds(static_cast<std::int64_t>(
+                          1000 * context_.config.supervision.lost_seconds)),
                       .on_stranger = [me = caf::actor(self_).address()](const std::string& who) {
                         if (const auto head = caf::actor_cast<caf::actor>(me))
                           caf::anon_send(head, refused_atom_v, who);

@@ -46,6 +46,7 @@ public:
     node_ = self_->system().spawn(node_actor, NodeOptions{.start_process = config_.start_process,
                                                           .supervisor = head_,
                                                           .head_host = config_.head_host});
+    self_->monitor(*node_);
     if (const auto problem = join({}, kAnswer))
       throw std::runtime_error("this node could not join the run: "
                                + explain(self_->system(), problem));
@@ -88,6 +89,8 @@ private:
       }
       self_->receive(
           [&](const caf::down_msg& down) {
+            if (down.source == node_->address())
+              lost = "the watch over its processes has ended";
             if (down.source != head_.address())
               return; // from the previous head
             lost = find_successor(stop);

@@ -124,20 +124,14 @@ bool is_stopped(int process) {
   return name != std::string::npos && text.find_first_of("Tt", name) == name + 2;
 }
 
-/// Gives up the processes that have been stopped for lost_seconds.
+/// Reports the processes that have been stopped for lost_seconds, until the supervisor has them
+/// killed.
 void look_for_frozen(NodeSelf self) {
-  auto& state = self->state;
-  const double patience = state.options.lost_seconds;
-  std::vector<std::pair<Role, std::int32_t>> frozen;
-  for (auto& [key, process] : state.processes) {
+  const double patience = self->state.options.lost_seconds;
+  for (auto& [key, process] : self->state.processes) {
     process.stopped = is_stopped(process.id) ? process.stopped + 1 : 0;
-    if (process.stopped > patience)
-      frozen.push_back(key);
-  }
-  for (const auto& key : frozen) {
-    tell(self, state.processes.at(key).life,
-         "its process was frozen for " + number(patience) + " s");
-    kill_process(state, key);
+    if (process.stopped - 1 >= patience) // n looks prove n - 1 seconds
+      tell(self, process.life, "its process was frozen for " + number(patience) + " s");
   }
 }
 

@@ -39,8 +39,8 @@ struct NodeState {
   std::vector<caf::typed_response_promise<done_atom>> stoppers;
 };
 
-/// Manages the processes of one host, and tells the supervisor which ended or are
-/// frozen. None outlives it, because they die with the process that started them.
+/// Manages the processes of one host, and reports ended and frozen ones to the supervisor. None
+/// outlives it, because they die with the process that started them.
 NodeActor::behavior_type node_actor(NodeActor::stateful_pointer<NodeState> self,
                                     NodeOptions options);
 

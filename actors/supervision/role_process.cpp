@@ -250,8 +250,8 @@ private:
   }
 
   /// Waits until the head stops this process or gives it up. While the connection is broken the
-  /// actor keeps its state, and a new head at the same address may take it over. Its node watches
-  /// whether the head still answers.
+  /// actor keeps its state, and a new head at the same address may take it over. A silent head is
+  /// waited for; a node notices it, and ends its processes.
   int wait(SupervisorActor head, const caf::actor& mine) {
     int code = -1;
     while (code < 0) {

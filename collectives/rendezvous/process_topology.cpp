@@ -152,6 +152,10 @@ ProcessTopology from_torchrun(const Variables& variables) {
   } else {
     read_local(variables, place, "LOCAL_RANK", "LOCAL_WORLD_SIZE");
   }
+  if (variables.has("GROUP_RANK") || variables.has("GROUP_WORLD_SIZE")) // only checked
+    variables.number("GROUP_RANK", 0,
+                     variables.number("GROUP_WORLD_SIZE", 1, place.size, "GROUP_RANK") - 1,
+                     "GROUP_WORLD_SIZE");
   const bool one_host = place.local_size == place.size;
   place.address = one_host || place.rank == 0 || is_loopback(place.rendezvous_host)
                       ? place.rendezvous_host

@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// Runs `body` in a child process, which gets `end_signal` when the calling thread ends. Where
+/// Runs `body` in a child process, which gets `end_signal` when the calling thread ends. If
 /// `body` returns, the child ends with exit code 1. Returns what fork() returns to the parent.
 template <class Body>
 pid_t start_child(int end_signal, const Body& body) {
@@ -28,7 +28,7 @@ pid_t start_child(int end_signal, const Body& body) {
   return child;
 }
 
-/// Returns a pidfd of the child: readable once the child has ended. Where the system gives none,
+/// Returns a pidfd of the child: readable once the child has ended. If the system has none,
 /// kills the child and throws std::runtime_error.
 inline int watch_child(pid_t child) {
   const auto descriptor = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));

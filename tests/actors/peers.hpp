@@ -45,8 +45,8 @@ inline bool is_closed(const collectives::Socket& socket,
   return false;
 }
 
-/// Relays connections between a client and a server. Records what the client sends, and can freeze,
-/// cut or corrupt the traffic.
+/// Relays connections between a client and a server. Records what the client sends, and can cut or
+/// corrupt the traffic.
 class Relay {
 public:
   explicit Relay(int server_port)
@@ -56,7 +56,6 @@ public:
         thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
   int port() const { return port_; }
-  void freeze() { frozen_ = true; }
   /// Drops everything the client sends after `bytes` bytes, and closes the connection.
   void cut_after(std::size_t bytes) { cut_after_ = bytes; }
   /// Flips one bit of the client's byte number `at`.
@@ -67,7 +66,6 @@ public:
     return recorded_;
   }
   std::size_t from_client() const { return recorded().size(); }
-  std::size_t pieces_from_client() const { return pieces_; }
 
 private:
   void run(const std::stop_token& stop) {
@@ -84,7 +82,7 @@ private:
         continue;
       }
       std::array<pollfd, 2> items{{{client.fd(), POLLIN, 0}, {server.fd(), POLLIN, 0}}};
-      if (::poll(items.data(), items.size(), 20) <= 0 || frozen_)
+      if (::poll(items.data(), items.size(), 20) <= 0)
         continue;
       const bool open = (items[0].revents == 0 || pass(client, server, true))
                         && (items[1].revents == 0 || pass(server, client, false));
@@ -112,7 +110,6 @@ private:
         text.resize(cut_after_ > before ? cut_after_ - before : 0);
         open = false;
       }
-      ++pieces_;
     }
     return say(to, text) && open;
   }
@@ -120,8 +117,6 @@ private:
   int server_port_;
   collectives::Socket listener_;
   int port_;
-  std::atomic<bool> frozen_ = false;
-  std::atomic<std::size_t> pieces_ = 0;
   std::atomic<std::size_t> cut_after_ = SIZE_MAX;
   std::atomic<std::size_t> falsified_ = SIZE_MAX;
   mutable std::mutex mutex_; // guards recorded_

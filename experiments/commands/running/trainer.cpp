@@ -64,13 +64,18 @@ std::string loader_of(const fs::path& path) {
   return "";
 }
 
+constexpr std::chrono::seconds kLoaderDeadline{30};
+
 /// The libraries that the loader would load, one per line, as ldd prints them. Does not run the
 /// program.
 std::vector<std::string> libraries_of(const std::string& loader, const fs::path& path) {
   launchers::ChildProcesses children;
-  return launchers::run_to_end(children, {.words = {loader, "--list", path.string()}},
-                               std::chrono::steady_clock::now() + std::chrono::seconds(30))
-      .lines;
+  auto listed = launchers::run_to_end(children, {.words = {loader, "--list", path.string()}},
+                                      std::chrono::steady_clock::now() + kLoaderDeadline);
+  if (listed.late)
+    refuse(path.string(), "could not be examined: " + loader + " has not listed its libraries in "
+                              + std::to_string(kLoaderDeadline.count()) + " s");
+  return std::move(listed.lines);
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 #include "actors/protocol/system.hpp"
 #include "actors/remoting/certificates.hpp"
 #include "actors/remoting/descriptor_limit.hpp"
+#include "actors/remoting/own_middleman.hpp"
 #include "actors/remoting/tls.hpp"
 #include "tests/actors/peers.hpp"
 #include "tests/another_user.hpp"
@@ -49,8 +50,8 @@ struct Side {
   caf::actor_system system;
   Remoting remoting;
 
-  explicit Side(RemotingOptions options, milliseconds silence = {})
-      : config(true, silence), system(config), remoting(system, std::move(options)) {}
+  explicit Side(RemotingOptions options)
+      : config(true), system(config), remoting(system, std::move(options)) {}
 };
 
 /// Serves an echo on the loopback interface, with TLS.
@@ -62,12 +63,11 @@ struct Server {
   std::uint16_t port;
 
   explicit Server(std::shared_ptr<const ClusterKeys> keys, milliseconds deadline = seconds(5),
-                  std::size_t most = 256, milliseconds silence = {})
+                  std::size_t most = 256)
       : side({.keys = std::move(keys),
               .handshake_deadline = deadline,
               .most_handshakes = most,
-              .on_stranger = told.listener()},
-             silence),
+              .on_stranger = told.listener()}),
         actor(side.system.spawn(echo, &heard)),
         port(side.remoting.publish(actor, "127.0.0.1")) {}
   ~Server() { caf::anon_send_exit(actor, caf::exit_reason::user_shutdown); }
@@ -603,25 +603,21 @@ TEST_CASE("A falsified record closes the connection and delivers nothing") {
   check_served(server, keys);
 }
 
-TEST_CASE("Heartbeats keep a quiet connection open, and a frozen peer is disconnected") {
-  const auto keys = keys_of();
-  Server server(keys, seconds(5), 256, seconds(3));
-  Relay relay(server.port);
-  Side node({.keys = keys}, seconds(3));
-  const auto actor =
-      node.remoting.connect<EchoActor>("127.0.0.1", static_cast<std::uint16_t>(relay.port()));
-  CHECK_EQ(asked(node, actor, "once").bytes, "once");
-  // Only heartbeats, one a second, for longer than a peer may be silent.
-  const auto before = relay.pieces_from_client();
-  REQUIRE(comes_true([&] { return relay.pieces_from_client() >= before + 5; }));
-  CHECK_EQ(asked(node, actor, "still here").bytes, "still here");
-
-  const caf::scoped_actor self(node.system);
-  self->monitor(actor);
-  relay.freeze();
-  bool is_down = false;
-  self->receive([&](const caf::down_msg&) { is_down = true; }, caf::after(seconds(40)) >> [] {});
-  CHECK(is_down);
+TEST_CASE("Connections to a listener break if their peers are unreachable for the given time") {
+  Listeners listeners(milliseconds(1500));
+  const auto reserved = listeners.reserve("127.0.0.1");
+  for (const std::uint16_t port : {reserved, std::uint16_t{0}}) {
+    const auto listener = listeners.take("127.0.0.1", port);
+    const auto client = collectives::connect_to("127.0.0.1", collectives::port_of(listener),
+                                                std::chrono::steady_clock::now() + seconds(30));
+    const collectives::Socket accepted(::accept(listener.fd(), nullptr, nullptr));
+    REQUIRE(accepted);
+    unsigned milliseconds_of_it = 0;
+    socklen_t size = sizeof milliseconds_of_it;
+    REQUIRE(::getsockopt(accepted.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds_of_it, &size)
+            == 0);
+    CHECK_EQ(milliseconds_of_it, 1500);
+  }
 }
 
 } // namespace

@@ -145,6 +145,19 @@ TEST_CASE_FIXTURE(NodeSuccessionFixture, "A node of another head's epoch is refu
   CHECK(enter({}, 0).empty()); // a new node
 }
 
+TEST_CASE_FIXTURE(SuccessionFixture, "A successor also notices that an adopted process is frozen") {
+  come(Role::replay, 2);
+  REQUIRE(started());
+  pass(3);
+  while (loss()) { // of the evaluator, which has not come
+  }
+  freeze(living);
+  pass(3);
+  const auto told = loss();
+  REQUIRE(told);
+  CHECK(told->reason == "its process was frozen for 2 s");
+}
+
 TEST_CASE_FIXTURE(SuccessionFixture,
                   "A successor admits only the known incarnations of its epoch") {
   CHECK(is_sent_away(come(Role::replay, 1)));

@@ -43,7 +43,7 @@ TEST_CASE_FIXTURE(SupervisorFixture,
   wait_until_dead(processes[0]);
 }
 
-TEST_CASE_FIXTURE(SupervisorFixture, "A process that is given up is told so itself") {
+TEST_CASE_FIXTURE(SupervisorFixture, "A process that is given up is asked to end") {
   spawn(Role::replay, 0);
   const caf::actor actor = system.spawn(idle);
   self->send(supervisor, joined_atom_v, life(Role::replay, 0), actor, caf::actor(self),
@@ -52,9 +52,9 @@ TEST_CASE_FIXTURE(SupervisorFixture, "A process that is given up is told so itse
   REQUIRE(started());
   self->send_exit(actor, caf::exit_reason::kill);
   deliver_all();
-  bool told_to_go = false; // in case its node is frozen
-  self->receive([&](stop_atom) { told_to_go = true; });
-  CHECK(told_to_go);
+  bool asked = false; // in case its node is frozen
+  self->receive([&](stop_atom) { asked = true; });
+  CHECK(asked);
 }
 
 TEST_CASE_FIXTURE(SupervisorFixture, "Restarts are limited within a period") {

@@ -178,9 +178,10 @@ def continued(place):
     with open(next(runs.glob("tiny_task=cartpole_balance_seed=1/*/*/metrics.csv")), newline="") as file:
         rows = list(csv.DictReader(file))
     # Also where it was stopped and continued. An evaluation's row has the time at which it began.
-    for kind in (lambda row: not row["evaluation_return"], lambda row: row["evaluation_return"]):
-        seconds = [float(row["processor_seconds"]) for row in rows if kind(row)]
-        check(seconds == sorted(seconds) and 0 < seconds[0] <= seconds[-1], rows)
+    evaluations = [float(row["processor_seconds"]) for row in rows if row["evaluation_return"]]
+    reports = [float(row["processor_seconds"]) for row in rows if not row["evaluation_return"]]
+    check(evaluations == sorted(evaluations) and 0 < evaluations[0], rows)
+    check(reports == sorted(reports) and 0 < reports[0] < reports[-1], rows)
 
     # Runs on two hosts, through a stand-in for ssh that executes their commands here.
     stand_in = place.folder / "ssh"

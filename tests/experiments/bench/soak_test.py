@@ -18,7 +18,9 @@ import soak  # noqa: E402
 HOURS = [i / 400 for i in range(400)]
 # A head, which `train` starts. It starts a process of a role and prints its number. Both end with their input.
 HEAD = """import subprocess, sys
-child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()", "--role", "environment", "--index", "3", "--head-port", "4242"])
+child = subprocess.Popen([sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()", "--role", "environment", "--index", "3",
+                          "--head-port", "4242"], stdout=subprocess.PIPE)
+child.stdout.readline()  # it has its command line
 print(child.pid, flush=True)
 child.wait()
 """
