@@ -46,18 +46,26 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
 
 namespace {
 
-void run(const std::string& name, const std::string& input) {
+/// Returns whether the target accepted the input.
+bool run(const std::string& name, const std::string& input) {
   std::printf("%s\n", name.c_str()); // after a crash, the last line printed names the input
   std::fflush(stdout);
-  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
+  return LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size())
+         == 0;
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
   std::vector<std::pair<std::string, std::string>> seeds; // names and bytes
-  for (std::string& seed : made_seeds())
-    seeds.emplace_back("made-" + std::to_string(seeds.size()), std::move(seed));
+  for (std::string& seed : made_seeds()) {
+    const std::string name = "made-" + std::to_string(seeds.size());
+    if (!run(name, seed)) {
+      std::printf("the target refuses its own seed\n");
+      return 1;
+    }
+    seeds.emplace_back(name, std::move(seed));
+  }
   if (argc == 2 && std::filesystem::is_directory(argv[1]))
     for (const auto& entry : std::filesystem::directory_iterator(argv[1])) {
       std::ifstream in(entry.path(), std::ios::binary);

@@ -1,7 +1,6 @@
 #include "env/wire/zmtp_reader.hpp"
 
 #include <algorithm>
-#include <random>
 
 #include "tests/env/wire/zmtp_peer.hpp"
 #include <doctest/doctest.h>
@@ -112,20 +111,6 @@ TEST_CASE("Input other than ZMTP 3 without security ends the connection") {
     CHECK(hear(reader, text, 16).stranger);
     ZmtpReader at_once({});
     CHECK(hear(at_once, text, 1 << 20).stranger);
-  }
-}
-
-TEST_CASE("Random bytes after a handshake stay within the limits") {
-  std::mt19937_64 random(3);
-  for (int round = 0; round < 2000; ++round) {
-    std::string text = dealer_hello();
-    for (std::uint64_t i = random() % 300; i > 0; --i)
-      text += static_cast<char>(random() % 4 == 0 ? random() : random() % 5);
-    ZmtpReader reader({.max_part_bytes = 1000, .max_parts = 5, .max_message_bytes = 2000});
-    const Heard heard = hear(reader, text, 1 + random() % 50);
-    CHECK_LE(heard.most_held, 2000);
-    for (const ZmtpMessage& message : heard.messages)
-      CHECK_LE(message.parts.size(), 5);
   }
 }
 
