@@ -4,7 +4,6 @@
 
 #include "replay/chunks/window_reader.hpp"
 #include "replay/service/insertion_decoder.hpp"
-#include "replay/table/selector.hpp"
 #include "tests/replay/windows.hpp"
 #include "tests/replay/writers/episodes.hpp"
 #include "tests/replay/writers/goal_episodes.hpp"
@@ -138,33 +137,6 @@ TEST_CASE("Parts have a size of about one mebibyte") {
   CHECK_EQ(part_size(RowLayout(spec), std::span(made->items).first(1)), 1);
 }
 
-/// Changes a message at random: a bit or a length of its header or of a frame.
-void mutate(Message& message, std::mt19937_64& random) {
-  const std::size_t which = random() % (message.frames.size() + 2);
-  if (which < 2) {
-    if (message.header.empty() || random() % 8 == 0)
-      message.header.push_back(static_cast<char>(random()));
-    else if (random() % 8 == 0)
-      message.header.pop_back();
-    else
-      message.header[random() % message.header.size()] ^= static_cast<char>(1U << random() % 8);
-    return;
-  }
-  Frame& frame = message.frames[which - 2];
-  switch (random() % 4) {
-  case 0:
-    frame = Frame(random() % (2 * frame.size() + 1));
-    std::fill(frame.bytes().begin(), frame.bytes().end(), static_cast<std::byte>(random()));
-    break;
-  case 1:
-    message.frames.pop_back();
-    break;
-  default:
-    if (frame.size() > 0)
-      frame.bytes()[random() % frame.size()] ^= static_cast<std::byte>(1U << random() % 8);
-  }
-}
-
 TEST_CASE("Another protocol, other transitions and noise are distinguished") {
   std::string why;
   wire::Envelope head = envelope(kSpec);
@@ -224,37 +196,6 @@ TEST_CASE("Items of any window and shape arrive as columns that point into the m
   }
 }
 
-TEST_CASE("Damaged parts are refused or contain all the rows that they declare") {
-  WindowSource source(1, 5, 30, 4);
-  std::mt19937_64 random(11);
-  const RowLayout layout(kSignature);
-  int refused = 0;
-  int accepted = 0;
-  for (int round = 0; round < 6000; ++round) {
-    InsertionPtr made;
-    Message message = some_windows(source, made, 1 + round % 9);
-    for (std::uint64_t k = 0; k < 1 + random() % 3 && !message.frames.empty(); ++k)
-      mutate(message, random);
-    std::string why;
-    const auto head = decode_envelope(message.header, kSpec, why);
-    ColumnPart part;
-    if (!head || !head->has_sample_part()
-        || !decode_columns(layout, head->sample_part(), std::move(message.frames), part)) {
-      ++refused;
-      continue;
-    }
-    ++accepted;
-    std::size_t sum = 0;
-    for (std::size_t column = 0; column < layout.columns.size(); ++column)
-      for (std::size_t i = 0; i < part.items.size(); ++i)
-        for (const std::byte b : part.rows(column, i))
-          sum += static_cast<std::size_t>(b);
-    CHECK_GT(sum, 0);
-  }
-  CHECK_GT(refused, 1000);
-  CHECK_GT(accepted, 500);
-}
-
 TEST_CASE("A message with fields of a later version is refused with the field's number") {
   std::string why;
   std::string later = envelope(kSpec).SerializeAsString();
@@ -268,58 +209,6 @@ TEST_CASE("A message with fields of a later version is refused with the field's 
   REQUIRE(other.mutable_sample()->ParseFromString(inside));
   CHECK_FALSE(decode_envelope(other.SerializeAsString(), kSpec, why));
   CHECK(why.find("number 126") != std::string::npos);
-}
-
-TEST_CASE("Damaged insertions never crash the decoder, and accepted ones can be gathered") {
-  const TransitionSpec spec = pixel_spec(3, 4);
-  Source source(spec);
-  std::mt19937_64 random(7);
-  InsertionDecoder decoder(spec, kLimits);
-  int accepted = 0;
-  for (int i = 0; i < 6000; ++i) {
-    Insertion made = *source.next(1 + i % 30);
-    if (i % 3 == 0)
-      for (Item& item : made.items)
-        item.priority = static_cast<double>(random() % 100);
-    Message message = encode_insertion(made, kSpec, random() % 2 == 0);
-    const int changes = static_cast<int>(random() % 4);
-    for (int k = 0; k < changes; ++k)
-      mutate(message, random);
-    std::string why;
-    const auto head = decode_envelope(message.header, kSpec, why);
-    InsertionPtr got;
-    const auto wrong = [](const Item& item) { return !valid_priority(item.priority); };
-    if (!head || !head->has_insert()
-        || decoder.decode(head->insert(), message.frames, got, why) != Result::insertion)
-      continue;
-    ++accepted;
-    REQUIRE(std::none_of(got->items.begin(), got->items.end(), wrong));
-    std::vector<Item> items = got->items; // a server refuses items that are not transitions
-    std::erase_if(items, [&](const Item& item) { return !is_transition(spec, item); });
-    Batch batch(spec, std::ssize(items));
-    gather(spec, items, batch.view(), 0);
-  }
-  CHECK_GT(accepted, 1000);
-}
-
-TEST_CASE("Damaged batches never crash the decoder") {
-  const TransitionSpec spec = pixel_spec(3, 4);
-  Source source(spec);
-  const InsertionPtr made = source.next(40);
-  std::mt19937_64 random(7);
-  Batch batch(spec, 40);
-  int refused = 0;
-  for (int i = 0; i < 4000; ++i) {
-    Message message =
-        encode_sample(RowLayout(spec), kSpec, 8, 0, std::span(made->items).first(20), new_frame);
-    mutate(message, random);
-    std::string why;
-    const auto head = decode_envelope(message.header, kSpec, why);
-    if (!head || !head->has_sample_part() || head->sample_part().count() > 40
-        || !decode_sample(spec, head->sample_part(), message.frames, batch.view(), 0))
-      ++refused;
-  }
-  CHECK_GT(refused, 500);
 }
 
 TEST_CASE("Transitions with hindsight arrive as gather() would write them or are refused") {
@@ -337,19 +226,6 @@ TEST_CASE("Transitions with hindsight arrive as gather() would write them or are
   REQUIRE(decode_sample(spec, head.sample_part(), message.frames, sent.view(), 0));
   CHECK(sent == direct);
   CHECK_FALSE(decode_sample(goal_spec(2), head.sample_part(), message.frames, sent.view(), 0));
-  std::mt19937_64 random(7);
-  int refused = 0;
-  for (int i = 0; i < 2000; ++i) {
-    Message damaged =
-        encode_sample(RowLayout(spec), kSpec, 8, 0, std::span(made->items).first(20), new_frame);
-    mutate(damaged, random);
-    std::string why;
-    const auto got = decode_envelope(damaged.header, kSpec, why);
-    if (!got || !got->has_sample_part() || got->sample_part().count() > 20
-        || !decode_sample(spec, got->sample_part(), damaged.frames, sent.view(), 0))
-      ++refused;
-  }
-  CHECK(refused > 200);
 }
 
 TEST_CASE("A writer above the limit replaces the one silent for longest, and oversized chunks are "
