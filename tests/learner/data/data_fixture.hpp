@@ -105,20 +105,6 @@ inline void refused(const DatasetOptions& options, const std::string& words) {
   }
 }
 
-/// Checks that damaged copies of a file are either read or refused.
-inline void damage(const std::filesystem::path& file, int times, DatasetOptions options) {
-  const auto good = bytes_of(file);
-  mutate(good, times, [&](const std::vector<std::byte>& bytes) {
-    write_bytes(file, bytes);
-    try {
-      all_rows(*open_dataset(options));
-    } catch (const DataError&) {
-    } catch (const std::invalid_argument&) { // names that no longer exist
-    }
-  });
-  write_bytes(file, good);
-}
-
 inline void write_text(const std::filesystem::path& path, const std::string& text) {
   write_bytes(path, as_bytes(text));
 }

@@ -245,37 +245,6 @@ TEST_CASE("Bytes with another shape, version or number of rows are refused") {
                        std::runtime_error);
 }
 
-TEST_CASE("Damaged bytes are refused or decoded without access beyond a buffer") {
-  CodecScratch scratch;
-  std::mt19937 random(5);
-  int refused = 0;
-  for (const ColumnShape& shape : shapes())
-    for (const Compression choice : kChoices) {
-      const Rows rows(shape, 18, 0, Content::sparse, 2);
-      const auto column = EncodedColumn::encode(shape, rows.view, choice, scratch);
-      for (int round = 0; round < 300; ++round) {
-        std::vector<std::byte> bytes(column.serialized().begin(), column.serialized().end());
-        for (unsigned change = 0; change <= random() % 3; ++change) {
-          const std::size_t most =
-              random() % 2 == 0 ? bytes.size() : std::min<std::size_t>(bytes.size(), 120);
-          bytes[random() % most] = static_cast<std::byte>(random());
-        }
-        if (random() % 8 == 0)
-          bytes.resize(random() % bytes.size());
-        bytes.shrink_to_fit();
-        std::vector<std::byte> out(6 * shape.row_bytes);
-        try {
-          const auto parsed = EncodedColumn::parse(bytes, shape, 18);
-          for (std::size_t first = 0; first + 6 <= parsed.rows(); first += 4)
-            parsed.decode(first, 6, out.data(), shape.row_bytes, scratch);
-        } catch (const std::runtime_error&) {
-          ++refused;
-        }
-      }
-    }
-  CHECK(refused > 1000);
-}
-
 TEST_CASE("Decoding with a used scratch buffer allocates nothing") {
   if (!counts_allocations())
     return;
