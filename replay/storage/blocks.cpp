@@ -9,7 +9,8 @@ namespace troupe::replay {
 
 namespace {
 constexpr int kLevel = 1;
-}
+constexpr std::uint64_t kMostRatio = 32768; // of zstd: a block of 4 bytes repeats one 128 KiB times
+} // namespace
 
 BlockWriter::BlockWriter() : context_(ZSTD_createCCtx()) {
   ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, kLevel);
@@ -52,7 +53,7 @@ void BlockReader::raw(void* data, std::uint64_t size) {
 std::uint64_t BlockReader::begin_block(std::uint64_t most) {
   std::uint64_t sizes[2] = {0, 0};
   raw(sizes, sizeof sizes);
-  if (sizes[0] > most)
+  if (sizes[0] > most || sizes[0] / kMostRatio > sizes[1])
     fail("is damaged: it claims a block of " + std::to_string(sizes[0]) + " bytes");
   if (sizes[1] > left_.size())
     fail("is truncated");
@@ -67,12 +68,6 @@ void BlockReader::unpack(void* data, std::uint64_t size) {
     fail(std::string("is damaged: ") + ZSTD_getErrorName(got));
   if (got != size)
     fail("is damaged: a block has the wrong length");
-}
-
-void BlockReader::block(void* data, std::uint64_t size) {
-  if (begin_block(size) != size)
-    fail("is damaged: a block has the wrong length");
-  unpack(data, size);
 }
 
 void BlockReader::end() const {

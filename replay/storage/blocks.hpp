@@ -43,13 +43,22 @@ public:
 
   void raw(void* data, std::uint64_t size);
 
-  /// Begins the next block and returns its unpacked size, which is at most `most`. unpack() must
-  /// follow.
+  /// Begins the next block and returns its unpacked size, which is at most `most`, and which its
+  /// compressed bytes can have. unpack() must follow.
   std::uint64_t begin_block(std::uint64_t most);
   void unpack(void* data, std::uint64_t size);
 
-  /// Reads a block of exactly this size.
-  void block(void* data, std::uint64_t size);
+  /// Reads a block of exactly `count` values. Allocates only if its compressed bytes can have that
+  /// size.
+  template <class Value>
+  std::vector<Value> values(std::uint64_t count) {
+    const std::uint64_t bytes = count * sizeof(Value);
+    if (begin_block(bytes) != bytes)
+      fail("is damaged: a block has the wrong length");
+    std::vector<Value> all(count);
+    unpack(all.data(), bytes);
+    return all;
+  }
 
   void end() const; // throws if any bytes are left
 

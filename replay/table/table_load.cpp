@@ -18,15 +18,24 @@ namespace {
 constexpr std::uint64_t kMaxHeadBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMaxLoadedChunkBytes = std::uint64_t{2} << 30;
 constexpr std::uint64_t kMaxLoadedItems = std::uint64_t{1} << 31;
+constexpr std::uint64_t kMaxCounted = std::uint64_t{1} << 53; // a loaded table counts on from it
 
 /// Reads one value for each item.
 template <class Value>
 std::vector<Value> read_values(BlockReader& file, std::uint64_t items) {
   if (items > kMaxLoadedItems)
     file.fail("is damaged: it claims " + std::to_string(items) + " items");
-  std::vector<Value> all(items);
-  file.block(all.data(), items * sizeof(Value));
-  return all;
+  return file.values<Value>(items);
+}
+
+bool counters_make_sense(const wire::SavedTable& head) {
+  const std::int64_t counters[] = {
+      head.sampled(),         head.dropped_duplicates(), head.limiter_inserted(),
+      head.limiter_sampled(), head.updated_priorities(), head.late_priorities()};
+  return std::max({head.end(), head.insertions(), head.next_chunk()}) <= kMaxCounted
+         && std::all_of(std::begin(counters), std::end(counters), [](std::int64_t counter) {
+              return counter >= 0 && static_cast<std::uint64_t>(counter) <= kMaxCounted;
+            });
 }
 
 wire::SavedTable load_head(BlockReader& file) {
@@ -46,7 +55,7 @@ wire::SavedTable load_head(BlockReader& file) {
   std::string bytes(file.begin_block(kMaxHeadBytes), '\0');
   file.unpack(bytes.data(), bytes.size());
   wire::SavedTable head;
-  if (!head.ParseFromString(bytes) || head.random_size() != 4
+  if (!head.ParseFromString(bytes) || head.random_size() != 4 || !counters_make_sense(head)
       || head.items() > head.end() - std::min(head.end(), head.first_key())
       || !valid_priority(head.greatest_priority()))
     file.fail("is damaged: its head makes no sense");
