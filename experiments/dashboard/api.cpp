@@ -56,6 +56,11 @@ std::string text_in(const Json& body, const std::string& key) {
   return *found;
 }
 
+/// As text_in(); "" if the body has no such key.
+std::string optional_text_in(const Json& body, const std::string& key) {
+  return body.contains(key) ? text_in(body, key) : "";
+}
+
 double number_in(const Json& body, const std::string& key) {
   const auto found = body.find(key);
   if (found == body.end() || !found->is_number()) {
@@ -302,7 +307,7 @@ web::Response Api::act(const web::Request& request) {
       return one.stop();
     }
     if (request.path == "/api/restart") {
-      return one.restart(body.value("role", ""), body.value("node", ""));
+      return one.restart(optional_text_in(body, "role"), optional_text_in(body, "node"));
     }
     if (request.path == "/api/checkpoint") {
       return one.checkpoint();
