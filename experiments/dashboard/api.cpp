@@ -21,6 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr std::size_t kMostCompared = 500; // maximum number of runs
+constexpr int kDeepestJson = 64;           // maximum depth of values that are used
 
 web::Response json_reply(const Json& value) {
   return {.body = value.dump(-1, ' ', false, Json::error_handler_t::replace)};
@@ -30,10 +31,13 @@ Json or_null(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
-/// Parses the JSON text of a request, a file or a head; null if it is not valid. Does not copy the
-/// value, because a copy of a deeply nested one would overflow the stack.
+/// Parses the JSON text of a request, a file or a head, without the parts that are nested so deeply
+/// that copying or printing them would overflow the stack; null if it is not valid.
 Json parsed(const std::string& text) {
-  Json value = Json::parse(text, nullptr, false);
+  const auto is_shallow = [](int depth, Json::parse_event_t, Json&) {
+    return depth < kDeepestJson;
+  };
+  Json value = Json::parse(text, is_shallow, false);
   if (value.is_discarded()) {
     value = nullptr;
   }

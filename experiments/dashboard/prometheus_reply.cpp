@@ -18,6 +18,8 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<prometheus::ClientMetric::Label>;
 
+constexpr int kDeepestLive = 8; // maximum depth of live.json
+
 /// Metric families in the order of their first values.
 class Families {
 public:
@@ -134,8 +136,12 @@ web::Response prometheus_reply(RunCatalogue& catalogue, RunMetrics::Deadline dea
       continue;
     }
     const Labels labels = {{"run", run->id()}, {"task", summary.task}, {"agent", summary.agent}};
-    const auto live =
-        nlohmann::json::parse(read_live_file(run->folder()).value_or("null"), nullptr, false);
+    const auto live = nlohmann::json::parse(
+        read_live_file(run->folder()).value_or("null"),
+        [](int depth, nlohmann::json::parse_event_t, nlohmann::json&) { // copies would be recursive
+          return depth < kDeepestLive;
+        },
+        false);
     try {
       add_live(live, labels, families);
     } catch (const nlohmann::json::exception&) { // no live.json, or one from another version

@@ -278,6 +278,15 @@ TEST_CASE_FIXTURE(Fixture, "A deeply nested body is refused") {
   CHECK(has(refusal(deep), "the body must be a JSON object"));
 }
 
+TEST_CASE_FIXTURE(Fixture, "A deeply nested live.json is read without its innermost values") {
+  const FolderLock lock(folder / second, "this run");
+  std::ofstream(folder / second / "live.json")
+      << "{\"updates\": 7, \"learner\": " << std::string(100'000, '[') << std::string(100'000, ']')
+      << "}";
+  CHECK(get("/api/run", {{"id", second}})["live"]["updates"] == 7);
+  CHECK(has(api.answer({.path = "/metrics"}).body, "troupe_updates_total"));
+}
+
 TEST_CASE_FIXTURE(Fixture, "A live picture is a JPEG, and a header describes it") {
   std::map<std::string, std::string> query{
       {"id", first}, {"actor", "3"}, {"environment", "1"}, {"observed", "1"}};
