@@ -13,6 +13,8 @@
 //   - the time until the head notices that as many nodes were killed with their connections;
 //   - the time until their roles run elsewhere, and until the nodes have joined again;
 //   - this process's memory and descriptors with all of them.
+// Simulated roles share their node's connection, so CAF's own heartbeats, one in five seconds over
+// each connection of a real process, are not part of it.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
