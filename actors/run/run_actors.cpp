@@ -101,13 +101,14 @@ void RunActors::open_remoting() {
   raise_descriptor_limit();
   remoting_ = std::make_unique<Remoting>(
       context_.system,
-      RemotingOptions{.keys = deployment.keys,
-                      .unreachable = std::chrono::milliseconds(static_cast<std::int64_t>(
-                          1000 * context_.config.supervision.lost_seconds)),
-                      .on_stranger = [me = caf::actor(self_).address()](const std::string& who) {
-                        if (const auto head = caf::actor_cast<caf::actor>(me))
-                          caf::anon_send(head, refused_atom_v, who);
-                      }});
+      RemotingOptions{
+          .keys = deployment.keys,
+          .unreachable = std::chrono::milliseconds( // later than a silent node is lost
+              static_cast<std::int64_t>(2000 * context_.config.supervision.lost_seconds)),
+          .on_stranger = [me = caf::actor(self_).address()](const std::string& who) {
+            if (const auto head = caf::actor_cast<caf::actor>(me))
+              caf::anon_send(head, refused_atom_v, who);
+          }});
   port_ = context_.succeeds           ? static_cast<std::uint16_t>(context_.succeeds->port())
           : deployment.head_port != 0 ? deployment.head_port
                                       : remoting_->reserve(deployment.listen);
