@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -7,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <netinet/in.h>
@@ -52,8 +54,10 @@ private:
   collectives::Socket listen(const std::string& address, std::uint16_t port) const {
     auto made = collectives::listen_at(address, port);
     const auto milliseconds = static_cast<unsigned>(unreachable_.count());
-    ::setsockopt(made.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
-    return made; // accepted sockets inherit the option
+    if (::setsockopt(made.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds)
+        != 0) // accepted sockets inherit it
+      throw std::system_error(errno, std::generic_category(), "TCP_USER_TIMEOUT");
+    return made;
   }
 
   std::chrono::milliseconds unreachable_;

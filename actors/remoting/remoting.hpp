@@ -22,8 +22,9 @@ struct RemotingOptions {
   std::shared_ptr<const ClusterKeys> keys{}; // null: unencrypted, on the loopback interface only
   std::chrono::milliseconds handshake_deadline{5000}; // for a peer to complete its handshake
   std::size_t most_handshakes = 256; // at a time, see HandshakeGate and PendingHandshakes
-  /// Time without an acknowledgement from a peer's host after which a connection that it opened
-  /// breaks, and monitors of its actors are notified. 0: the system decides.
+  /// Time after which a connection that a peer has opened breaks if its host acknowledges nothing,
+  /// or the peer reads nothing although its buffers are full. Monitors of its actors are notified.
+  /// 0: the system decides.
   std::chrono::milliseconds unreachable{0};
   /// Called on internal threads with a description of the 1st, 10th, 100th … refused peer.
   std::function<void(const std::string&)> on_stranger{};

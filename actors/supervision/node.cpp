@@ -89,8 +89,8 @@ private:
       }
       self_->receive(
           [&](const caf::down_msg& down) {
-            if (down.source == node_->address())
-              lost = "the watch over its processes has ended";
+            if (down.source == node_->address()) // they die with this process
+              throw std::logic_error("the actor that manages this node's processes has ended");
             if (down.source != head_.address())
               return; // from the previous head
             lost = find_successor(stop);

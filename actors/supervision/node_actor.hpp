@@ -17,7 +17,7 @@ struct NodeOptions {
   std::function<int(const ProcessOrder&)> start_process; // as in Deployment
   SupervisorActor supervisor;
   std::string head_host = "127.0.0.1"; // as seen from this node
-  double lost_seconds = 15;            // for which a process is stopped, after which it is killed
+  double lost_seconds = 15;            // for which a process is stopped, after which it is reported
 };
 
 struct NodeState {

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "env/text/json_depth.hpp"
 #include "env/text/number_in.hpp"
 #include "experiments/config/on_data.hpp"
 #include "experiments/config/resume_changes.hpp"
@@ -21,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr std::size_t kMostCompared = 500; // maximum number of runs
-constexpr int kDeepestJson = 64;           // maximum depth of values that are used
+constexpr int kDeepestJson = 64;
 
 web::Response json_reply(const Json& value) {
   return {.body = value.dump(-1, ' ', false, Json::error_handler_t::replace)};
@@ -31,13 +32,13 @@ Json or_null(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
-/// Parses the JSON text of a request, a file or a head, without the parts that are nested so deeply
-/// that copying or printing them would overflow the stack; null if it is not valid.
+/// Parses the JSON text of a request, a file or a head; null if it is not valid, or nested too
+/// deeply.
 Json parsed(const std::string& text) {
-  const auto is_shallow = [](int depth, Json::parse_event_t, Json&) {
-    return depth < kDeepestJson;
-  };
-  Json value = Json::parse(text, is_shallow, false);
+  Json value = nullptr;
+  if (!env::is_deeper_than(text, kDeepestJson)) {
+    value = Json::parse(text, nullptr, false);
+  }
   if (value.is_discarded()) {
     value = nullptr;
   }

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "env/text/json_depth.hpp"
 #include "experiments/run_folder/live_file.hpp"
 
 namespace troupe::experiments::dashboard {
@@ -18,7 +19,7 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<prometheus::ClientMetric::Label>;
 
-constexpr int kDeepestLive = 8; // maximum depth of live.json
+constexpr int kDeepestLive = 8;
 
 /// Metric families in the order of their first values.
 class Families {
@@ -136,14 +137,11 @@ web::Response prometheus_reply(RunCatalogue& catalogue, RunMetrics::Deadline dea
       continue;
     }
     const Labels labels = {{"run", run->id()}, {"task", summary.task}, {"agent", summary.agent}};
-    const auto live = nlohmann::json::parse(
-        read_live_file(run->folder()).value_or("null"),
-        [](int depth, nlohmann::json::parse_event_t, nlohmann::json&) { // copies would be recursive
-          return depth < kDeepestLive;
-        },
-        false);
+    const std::string live = read_live_file(run->folder()).value_or("null");
     try {
-      add_live(live, labels, families);
+      if (!env::is_deeper_than(live, kDeepestLive)) {
+        add_live(nlohmann::json::parse(live), labels, families);
+      }
     } catch (const nlohmann::json::exception&) { // no live.json, or one from another version
     }
     if (summary.result) {

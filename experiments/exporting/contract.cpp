@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "env/make/make.hpp"
+#include "env/text/json_depth.hpp"
 #include "env/wrappers/observation_statistics.hpp"
 
 namespace troupe::experiments {
@@ -277,15 +278,11 @@ void check_contract(const PolicyContract& contract, const std::filesystem::path&
   text.resize(static_cast<std::size_t>(in.gcount()));
   if (static_cast<std::streamsize>(text.size()) > kMost)
     throw std::invalid_argument(file.string() + ": is larger than 16 MiB, so it is not a contract");
-  // Values are copied and printed, which overflows the stack if they are deeply nested.
-  const auto is_shallow = [&file](int depth, Json::parse_event_t, Json&) {
-    constexpr int kDeepest = 16;
-    if (depth > kDeepest)
-      throw std::invalid_argument(file.string() + ": is nested more than "
-                                  + std::to_string(kDeepest) + " deep, so it is not a contract");
-    return true;
-  };
-  const Json theirs = Json::parse(text, is_shallow, false);
+  constexpr int kDeepest = 16;
+  if (env::is_deeper_than(text, kDeepest))
+    throw std::invalid_argument(file.string() + ": is nested more than " + std::to_string(kDeepest)
+                                + " deep, so it is not a contract");
+  const Json theirs = Json::parse(text, nullptr, false);
   if (!theirs.is_object() || theirs.value("format", Json()) != kFormat)
     throw std::invalid_argument(file.string() + ": is not a contract with \"format\": \"" + kFormat
                                 + "\"; name a contract.json of `troupe export`");

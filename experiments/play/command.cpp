@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "env/text/joined.hpp"
+#include "env/text/json_depth.hpp"
 
 namespace troupe::experiments::play {
 namespace {
@@ -69,14 +70,10 @@ double number(const Json& command, const char* key, const KindName& kind, double
 } // namespace
 
 std::vector<Command> read_commands(const std::string& text) {
-  // Messages print values, which overflows the stack if they are deeply nested.
-  const auto is_shallow = [](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDeepest)
-      throw std::invalid_argument("the body must be nested at most " + std::to_string(kDeepest)
-                                  + " deep");
-    return true;
-  };
-  const Json json = Json::parse(text, is_shallow, false);
+  if (env::is_deeper_than(text, kDeepest))
+    throw std::invalid_argument("the body must be nested at most " + std::to_string(kDeepest)
+                                + " deep");
+  const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("commands") || !json["commands"].is_array()
       || json["commands"].size() > kMostCommands)
     throw std::invalid_argument("the body must be {\"commands\": […]} with at most "

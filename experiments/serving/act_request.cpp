@@ -1,4 +1,5 @@
 #include "experiments/serving/act_request.hpp"
+#include "env/text/json_depth.hpp"
 
 #include <algorithm>
 #include <array>
@@ -224,14 +225,9 @@ int read_bytes(const std::string& bytes, const std::vector<Place>& places,
 
 Json parse_body(const std::string& text) {
   constexpr int kDeepest = 8;
-  return Json::parse(
-      text,
-      [](int at, Json::parse_event_t, Json&) {
-        if (at > kDeepest)
-          refuse("the body is nested more than " + std::to_string(kDeepest) + " deep");
-        return true;
-      },
-      false);
+  if (env::is_deeper_than(text, kDeepest))
+    refuse("the body is nested more than " + std::to_string(kDeepest) + " deep");
+  return Json::parse(text, nullptr, false);
 }
 
 ActRequest parse_act_request(const web::Request& request) {

@@ -10,6 +10,7 @@
 
 #include "env/text/hexadecimal.hpp"
 #include "env/text/joined.hpp"
+#include "env/text/json_depth.hpp"
 #include "env/text/number_in.hpp"
 
 namespace troupe::env {
@@ -42,6 +43,15 @@ TEST_CASE("Texts and numbers are joined with commas, the last one with another w
   CHECK(joined(std::map<std::string, int>{{"a", 3}, {"b", 4}}, ", ",
                &std::pair<const std::string, int>::second)
         == "3, 4");
+}
+
+TEST_CASE("The depth of a JSON text counts brackets outside strings") {
+  CHECK_FALSE(is_deeper_than("7", 0));
+  CHECK_FALSE(is_deeper_than(R"({"a": [1, {}, [], "[[[\"[[\\"]})", 3));
+  CHECK(is_deeper_than(R"({"a": [1, {}, [], "[[[\"[[\\"]})", 2));
+  CHECK_FALSE(is_deeper_than("[][][]{}", 1));
+  CHECK(is_deeper_than(std::string(1'000'000, '['), 999'999));
+  CHECK_FALSE(is_deeper_than("\"[[\\", 0)); // cut off
 }
 
 TEST_CASE("Bytes are written as two lower-case hexadecimal digits each") {

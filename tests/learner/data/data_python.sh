@@ -2,7 +2,7 @@
 # data_python.sh BUILD_FOLDER OUT: writes data sets into OUT with the packages that users write them with. The virtual environment is created
 # in the build folder on first use. Exit code 77: the packages are not available.
 set -u
-python=$(timeout 300 python3 "$(dirname "$0")/../../python_packages.py" "$1/python_data" numpy h5py netCDF4 webdataset pillow) || exit 77
+python=$(timeout 240 python3 "$(dirname "$0")/../../python_packages.py" "$1/python_data" numpy h5py netCDF4 webdataset pillow) || exit 77
 "$python" - "$2" <<'PYTHON'
 import csv
 import os

@@ -2,7 +2,7 @@
 # safetensors_python.sh BUILD_FOLDER OURS THEIRS: checks the values of OURS with the official Python package and writes THEIRS with it.
 # Exit code 77: the package is not available.
 set -u
-python=$(timeout 300 python3 "$(dirname "$0")/../../python_packages.py" "$1/python_safetensors" numpy safetensors) || exit 77
+python=$(timeout 240 python3 "$(dirname "$0")/../../python_packages.py" "$1/python_safetensors" numpy safetensors) || exit 77
 "$python" - "$2" "$3" <<'PYTHON'
 import sys
 import numpy as np

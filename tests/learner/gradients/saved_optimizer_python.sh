@@ -2,7 +2,7 @@
 # saved_optimizer_python.sh BUILD_FOLDER FILE: checks with the official Python package that FILE has, by the parameters' names, the moments of
 # AdamW after one step with gradients of 2. Exit code 77: the package is not available.
 set -u
-python=$(timeout 300 python3 "$(dirname "$0")/../../python_packages.py" "$1/python_safetensors" numpy safetensors) || exit 77
+python=$(timeout 240 python3 "$(dirname "$0")/../../python_packages.py" "$1/python_safetensors" numpy safetensors) || exit 77
 "$python" - "$2" <<'PYTHON'
 import sys
 import numpy as np

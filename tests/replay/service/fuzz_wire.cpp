@@ -85,6 +85,26 @@ bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
   return std::ranges::equal(a, b);
 }
 
+/// All that a sample has of its items' rows.
+std::vector<std::byte> bytes_of(const BatchView& view) {
+  std::vector<std::byte> all;
+  const auto add = [&](const auto& values) {
+    const auto bytes = std::as_bytes(values);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  };
+  add(view.observation);
+  add(view.next_observation);
+  add(view.action);
+  add(view.reward);
+  add(view.discount);
+  add(view.key);
+  add(view.first);
+  for (const auto* arrays : {&view.extras, &view.vectors, &view.next_vectors})
+    for (const auto& array : *arrays)
+      add(array);
+  return all;
+}
+
 Message sample_of(const Signature& signature, std::span<const Item> items) {
   return encode_sample(RowLayout(signature), 0, 1, 0, items,
                        [](std::size_t bytes) { return Frame(bytes); });
@@ -128,10 +148,7 @@ void expect_sampled(const TransitionSpec& spec, const Insertion& insertion) {
   gather(spec, items, direct.view, 0);
   const Message message = sample_of(spec, items);
   if (!decode_sample(spec, head_of(message).sample_part(), message.frames, sent.view, 0)
-      || !same_bytes(direct.view.observation, sent.view.observation)
-      || !same_bytes(direct.view.next_observation, sent.view.next_observation)
-      || !same_bytes(std::as_bytes(direct.view.action), std::as_bytes(sent.view.action))
-      || !std::ranges::equal(direct.view.key, sent.view.key))
+      || !std::ranges::equal(bytes_of(direct.view), bytes_of(sent.view)))
     __builtin_trap();
 }
 
@@ -180,6 +197,9 @@ public:
     InsertionPtr insertion;
     const auto result = decoder_.decode(head->insert(), frames, insertion, why);
     if (insertion) {
+      for (const Item& item : insertion->items)
+        if (!valid_priority(item.priority))
+          __builtin_trap();
       expect_again(signature_, *insertion);
       if (spec_ != nullptr)
         expect_sampled(*spec_, *insertion);

@@ -1,6 +1,6 @@
 // libFuzzer target of the header of a table's checkpoint. The first byte selects a saved table,
-// whose chunks stay as they are. The blocks of the header follow, each behind its length in two
-// bytes.
+// whose chunks stay as they are, and whether the header follows as it is or as its blocks, each
+// behind its length in two bytes.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@
 namespace {
 
 using namespace troupe::replay;
-using Blocks = std::vector<std::span<const std::uint8_t>>;
+using Blocks = std::vector<std::span<const std::byte>>;
 
 const Signature& steps() {
   static const Signature made{.columns = {{"x", troupe::env::ElementType::float32, {4}}},
@@ -80,11 +80,12 @@ const Saved& saved(std::size_t kind) {
   return kind == 0 ? ring : other;
 }
 
-Blocks split(std::span<const std::uint8_t> input) {
+Blocks split(std::span<const std::byte> input) {
   Blocks blocks;
   while (input.size() >= 2) {
-    const std::size_t bytes =
-        std::min<std::size_t>(input[0] + std::size_t{256} * input[1], input.size() - 2);
+    const std::size_t bytes = std::min(std::to_integer<std::size_t>(input[0])
+                                           + 256 * std::to_integer<std::size_t>(input[1]),
+                                       input.size() - 2);
     blocks.push_back(input.subspan(2, bytes));
     input = input.subspan(2 + bytes);
   }
@@ -92,23 +93,38 @@ Blocks split(std::span<const std::uint8_t> input) {
 }
 
 /// False if a chunk would have so many rows that the fuzzer became slow.
-bool has_small_chunks(const Blocks& blocks) {
+bool has_small_chunks(const std::vector<std::byte>& header) {
   constexpr std::uint32_t kMostRows = 1 << 16;
   wire::SavedTable head;
-  if (blocks.empty() || !head.ParseFromArray(blocks[0].data(), static_cast<int>(blocks[0].size())))
+  try {
+    BlockReader reader(header, "");
+    char magic[sizeof kTableMagic];
+    auto version = kTableVersion;
+    reader.raw(magic, sizeof magic);
+    reader.raw(&version, sizeof version);
+    std::string text(reader.begin_block(1 << 20), '\0');
+    reader.unpack(text.data(), text.size());
+    if (!head.ParseFromString(text))
+      return true;
+  } catch (const std::runtime_error&) {
     return true;
+  }
   return std::all_of(head.chunks().begin(), head.chunks().end(),
                      [](const wire::SavedChunk& chunk) { return chunk.capacity() <= kMostRows; });
 }
 
-void write_manifest(const Saved& to, const Blocks& blocks) {
+std::vector<std::byte> header_of(const Blocks& blocks) {
   BlockWriter header;
   header.raw(kTableMagic, sizeof kTableMagic);
   header.raw(&kTableVersion, sizeof kTableVersion);
   for (const auto block : blocks)
-    header.block(std::as_bytes(block));
+    header.block(block);
+  return header.bytes();
+}
+
+void write_manifest(const Saved& to, std::vector<std::byte> header) {
   CheckpointManifest manifest = to.manifest;
-  manifest.header = header.bytes();
+  manifest.header = std::move(header);
   const auto bytes = encode(manifest);
   std::ofstream(to.folder / "table" / kManifestName, std::ios::binary)
       .write(reinterpret_cast<const char*>(bytes.data()),
@@ -147,6 +163,9 @@ void use(Table& table) {
 std::vector<std::string> troupe::fuzz_seeds() {
   std::vector<std::string> seeds;
   for (std::size_t kind = 0; kind < 2; ++kind) {
+    const auto header = header_of(Blocks(saved(kind).header.begin(), saved(kind).header.end()));
+    seeds.push_back(static_cast<char>(kind + 2)
+                    + std::string(reinterpret_cast<const char*>(header.data()), header.size()));
     std::string& seed = seeds.emplace_back(1, static_cast<char>(kind));
     for (const auto& block : saved(kind).header) {
       seed += static_cast<char>(block.size() % 256);
@@ -161,10 +180,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0)
     return 0;
   const Saved& from = saved(data[0] % 2);
-  const Blocks blocks = split(std::span(data, size).subspan(1));
-  if (!has_small_chunks(blocks))
+  const auto bytes = std::as_bytes(std::span(data, size).subspan(1));
+  std::vector<std::byte> header =
+      data[0] % 4 < 2 ? header_of(split(bytes)) : std::vector(bytes.begin(), bytes.end());
+  if (!has_small_chunks(header))
     return 0;
-  write_manifest(from, blocks);
+  write_manifest(from, std::move(header));
   Table table(from.config, steps(), 1);
   try {
     table.load(from.folder / "table", Table::ConfigChange::accept);
