@@ -114,7 +114,7 @@ bool grants(Api& api, Kind kind, const std::string& text) {
 
 /// Reads a run with a changed file. Whatever it contains, the requests are granted.
 void read_changed(const Runs& runs, const std::string& file, const std::string& text) {
-  const std::string before = read_text(runs.folder / file);
+  const std::string before = troupe::read_text(runs.folder / file);
   std::ofstream(runs.folder / file, std::ios::binary) << text;
   const auto api = runs.api();
   if (!grants(*api, kGet, "/api/runs") || !grants(*api, kGet, "/api/run?id=test/1")

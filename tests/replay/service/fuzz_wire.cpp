@@ -13,6 +13,7 @@
 #include "replay/batch/gather.hpp"
 #include "replay/service/insertion_decoder.hpp"
 #include "replay/service/wire_format.hpp"
+#include "replay/table/selector.hpp"
 #include "tests/fuzz_seeds.hpp"
 #include "tests/replay/windows.hpp"
 #include "tests/replay/writers/goal_episodes.hpp"

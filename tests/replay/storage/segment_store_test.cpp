@@ -191,26 +191,28 @@ TEST_CASE("Compaction leaves a damaged blob in place and moves the others") {
   CHECK_THROWS_WITH_AS(read_all(store, refs[1]), doctest::Contains("is damaged"), StorageError);
 }
 
-/// A queue between two threads.
+/// A queue between two threads, in which one is at most 100 values ahead.
 template <typename T>
 class Queue {
 public:
   void put(T value) {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return values_.size() < 100; });
     values_.push_back(std::move(value));
-    arrived_.notify_one();
+    changed_.notify_one();
   }
   T take() {
     std::unique_lock lock(mutex_);
-    arrived_.wait(lock, [&] { return !values_.empty(); });
+    changed_.wait(lock, [&] { return !values_.empty(); });
     T value = std::move(values_.front());
     values_.pop_front();
+    changed_.notify_one();
     return value;
   }
 
 private:
   std::mutex mutex_;
-  std::condition_variable arrived_;
+  std::condition_variable changed_;
   std::deque<T> values_;
 };
 
