@@ -179,10 +179,10 @@ void PlainPort::Impl::wrote(PortPeer& peer, std::size_t bytes) {
 
 /// Whether the port may read from the peer: the peer and the port must use no more than 1/`part` of
 /// their limits. The port does not read from a peer that does not read its answers, because
-/// answering it would be wasted work.
+/// answering it would be wasted work. Messages that wait for the owner count as their answers.
 bool PlainPort::Impl::may_read(const PortPeer& peer, std::size_t part) const {
-  return peer.received.size() < kMostMessages / part
-         && (options.publishes || peer.unread.size() < kMostMessages / 2 / part)
+  const std::size_t answers = options.publishes ? 0 : peer.unread.size();
+  return peer.received.size() + answers < kMostMessages / part && answers < kMostMessages / 2 / part
          && peer.received_bytes < options.limits.max_message_bytes / part
          && waiting_bytes < options.max_waiting_bytes / part;
 }
@@ -252,7 +252,7 @@ bool PlainPort::send(const std::string& peer, std::vector<Frame> parts) {
   const Impl::Peer to = impl_->find(number_of(peer));
   if (!to || to->doomed)
     return false;
-  if (to->unread.size() < kMostMessages)
+  if (to->unread.size() < kMostUnread)
     impl_->queue(to, std::move(message));
   return true;
 }

@@ -213,7 +213,7 @@ void PlainPort::Impl::take_command(const Peer& peer) {
   if (command.starts_with(subscribe))
     peer->subscribed = true;
   if (!command.starts_with(ping) || command.size() < ping.size() + kTimeToLive
-      || peer->unread.size() >= kMostMessages)
+      || peer->unread.size() >= kMostUnread)
     return;
   const std::string pong =
       std::string("\4PONG", 5) + command.substr(ping.size() + kTimeToLive, kMostContext);
