@@ -24,8 +24,8 @@
 
 namespace troupe::actors {
 
-/// Listening sockets. Those of ports at which actors will be published are made before, so that no
-/// other process can take such a port in between. Any thread.
+/// Makes listening sockets. A port at which an actor will be published can be reserved, so that no
+/// other process takes it in between. Any thread.
 class Listeners {
 public:
   /// A connection breaks if its peer's host acknowledges nothing for `unreachable` (0: the

@@ -6,8 +6,8 @@
 namespace troupe::env {
 
 /// Returns whether a JSON text is nested more than `most` deep. Copying, comparing or printing
-/// deeply nested values overflows the stack. In time proportional to the text, in contrast to a
-/// parser's callback.
+/// deeply nested values overflows the stack. Takes time proportional to the text, unlike the
+/// parser's callback, which takes its square.
 inline bool is_deeper_than(std::string_view json, int most) {
   int depth = 0;
   bool quoted = false;

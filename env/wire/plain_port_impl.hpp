@@ -17,7 +17,7 @@ namespace troupe::env::wire {
 constexpr std::uint64_t kWake = 0; // identifiers for epoll: this, then listeners, then peers
 constexpr std::uint64_t kFirstPeer = 1024;
 constexpr std::size_t kBufferBytes = 256 << 10;
-constexpr std::size_t kMostMessages = 1024; // of a peer: questions, and answers that it has to read
+constexpr std::size_t kMostMessages = 1024;            // questions and unread answers of a peer
 constexpr std::size_t kMostUnread = 2 * kMostMessages; // further answers are dropped
 
 /// Approximate memory of a message, in bytes.
