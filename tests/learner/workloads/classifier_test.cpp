@@ -225,7 +225,9 @@ TEST_CASE("A classifier learns and is evaluated under every strategy and optimiz
     auto config = config_of("mlp");
     config.optimizer = optimizer;
     config.label_smoothing = 0;
-    config.learning_rate = optimizer == "adamw" ? 0.01 : 0.05;
+    // With stale gradients, momentum and a large rate let the loss rise again by chance.
+    const bool small = optimizer == "adamw" || strategy.starts_with("parameter_server");
+    config.learning_rate = small ? 0.01 : 0.05;
     config.schedule = "constant";
     config.average_decay = 0.5;
     auto spec = spec_of(false);
