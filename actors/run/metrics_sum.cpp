@@ -203,14 +203,20 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
       now.seconds[stage] += seconds;
   }
   double version = 0;
+  int stepping = 0; // actors that have stepped, so that they have parameters
   for (const auto& key : newest) {
     const wire::EnvironmentReport& report = environments_[key];
-    version += static_cast<double>(report.parameter_version()) / static_cast<double>(newest.size());
     now.insertions_in_flight += report.insertions();
+    if (report.agent_steps() > 0) {
+      version += static_cast<double>(report.parameter_version());
+      ++stepping;
+    }
+  }
+  if (stepping > 0) {
+    version /= stepping;
+    now.parameter_lag = std::max(0.0, static_cast<double>(now.updates) - version);
   }
   now.parameter_version = static_cast<std::int64_t>(version);
-  now.parameter_lag =
-      newest.empty() ? 0 : std::max(0.0, static_cast<double>(now.updates) - version);
   for (const auto& [shard, report] : shards_) {
     now.inserts += report.stats().inserted();
     now.samples += report.stats().sampled();

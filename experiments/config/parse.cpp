@@ -255,18 +255,22 @@ bool set_value(const std::string& value, const FieldDescriptor& field, Message& 
   return parser.ParseFieldValueFromString(value, &field, &message) && error.message.empty();
 }
 
-/// Splits at separators outside double quotes.
-std::vector<std::string> split(const std::string& text, char separator) {
+/// The parts of a list, `a,b` or as in a file `[a, b]`: splits at commas outside double quotes.
+std::vector<std::string> list_parts(std::string text) {
+  const bool brackets = text.size() >= 2 && text.front() == '[' && text.back() == ']';
+  if (brackets)
+    text = text.substr(1, text.size() - 2);
   std::vector<std::string> out(1);
   bool quoted = false;
   for (const char c : text) {
     quoted = quoted != (c == '"');
-    if (c == separator && !quoted) {
+    if (c == ',' && !quoted)
       out.emplace_back();
-    } else {
+    else if (!brackets || quoted || c != ' ')
       out.back() += c;
-    }
   }
+  if (brackets && out == std::vector<std::string>{""})
+    out.clear();
   return out;
 }
 
@@ -322,7 +326,7 @@ std::string apply_override(const std::string& assignment, Message& root, Origins
     return "";
   }
   for (const std::string& part :
-       field->is_repeated() ? split(value, ',') : std::vector<std::string>{value}) {
+       field->is_repeated() ? list_parts(value) : std::vector<std::string>{value}) {
     if (!set_value(part, *field, *message)) {
       return origin + ": " + key + " " + bad_value_text(*field, part);
     }

@@ -313,7 +313,9 @@ TEST_CASE("An actor that left still counts in the totals but not in the paramete
   sum.gone(1);
   CHECK(sum.progress(1, true).parameter_lag == doctest::Approx(10));
   CHECK(sum.progress(1, true).agent_steps == 120);
-  sum.add(environment(1, 1, 0, 60)); // it was restarted
+  sum.add(environment(1, 1, 0)); // it was restarted and has no parameters yet
+  CHECK(sum.progress(1, true).parameter_lag == doctest::Approx(10));
+  sum.add(environment(1, 1, 1, 60));
   CHECK(sum.progress(1, true).parameter_lag == doctest::Approx(5));
 }
 

@@ -191,6 +191,14 @@ TEST_CASE("--set replaces a value, a list or a block, and the last assignment wi
   CHECK(e.environment().options(0) == "ctrl_cost_weight=1");
   CHECK(e.environment().options(1) == "healthy_z_range=0.2,1");
 
+  const Experiment brackets = parse_experiment(
+      kPixels, "x",
+      {"d4pg.policy_layers=[64, 32]", "d4pg.critic_layers=[]", "environment.task=Hopper-v5",
+       "environment.options=[ctrl_cost_weight=1, \"healthy_z_range=0.2,1\" ]"});
+  CHECK(brackets.d4pg().policy_layers(1) == 32);
+  CHECK(brackets.d4pg().critic_layers_size() == e.d4pg().critic_layers_size()); // the default
+  CHECK(brackets.environment().options(1) == "healthy_z_range=0.2,1");
+
   const Experiment states = parse_experiment(kPixels, "x", {"environment.pixels="});
   CHECK_FALSE(states.environment().has_pixels());
   const Experiment block = parse_experiment(kGood, "x", {"environment.pixels={height: 50}"});
