@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,7 +43,6 @@ RankProcesses::~RankProcesses() {
     close_if_open(rank.out.descriptor);
     close_if_open(rank.error.descriptor);
   }
-  close_if_open(signals_);
 }
 
 void RankProcesses::start(int number, const Start& what) {
@@ -140,22 +138,22 @@ bool RankProcesses::any_running() const {
 }
 
 void RankProcesses::handle_signal() {
-  signalfd_siginfo about{};
-  if (::read(signals_, &about, sizeof about) != sizeof about)
+  const auto about = signals_.next();
+  if (!about)
     return;
   if (stopped_by_ != 0) {
     aborted_ = true;
     signal_all(SIGKILL);
     return;
   }
-  stopped_by_ = static_cast<int>(about.ssi_signo);
-  if (about.ssi_code != SI_KERNEL) // the terminal has already sent it to all processes
+  stopped_by_ = static_cast<int>(about->ssi_signo);
+  if (about->ssi_code != SI_KERNEL) // the terminal has already sent it to all processes
     signal_all(stopped_by_);
 }
 
 /// Waits up to `limit` for events and handles them; false if there were none.
 bool RankProcesses::wait(std::chrono::milliseconds limit) {
-  std::vector<pollfd> watched{{signals_, POLLIN, 0}};
+  std::vector<pollfd> watched{{signals_.descriptor(), POLLIN, 0}};
   for (const Rank& rank : ranks_) {
     watched.push_back({rank.running ? rank.ended : -1, POLLIN, 0});
     watched.push_back({rank.out.descriptor, POLLIN, 0});
@@ -189,13 +187,6 @@ int RankProcesses::run(const std::vector<Start>& starts) {
   using Clock = std::chrono::steady_clock;
   if (options_.output == RankOutput::files)
     std::filesystem::create_directories(options_.log_folder);
-  sigset_t set;
-  sigset_t before;
-  ::sigemptyset(&set);
-  ::sigaddset(&set, SIGINT);
-  ::sigaddset(&set, SIGTERM);
-  ::sigprocmask(SIG_BLOCK, &set, &before);
-  signals_ = ::signalfd(-1, &set, SFD_CLOEXEC);
   ranks_.resize(starts.size());
   for (std::size_t rank = 0; rank < starts.size(); ++rank)
     start(static_cast<int>(rank), starts[rank]);
@@ -216,7 +207,6 @@ int RankProcesses::run(const std::vector<Start>& starts) {
     signal_all(++asked == 1 ? SIGTERM : SIGKILL);
     limit = Clock::now() + options_.grace;
   }
-  ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (aborted_)
     return kAborted;
   if (cause_ && stopped_by_ != 0)

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/commands/running/wait_for_signal.hpp"
 #include "experiments/launchers/output_lines.hpp"
 
 namespace troupe::experiments::commands {
@@ -30,8 +31,8 @@ struct RankProcessesOptions {
 
 /// Starts one program as `ranks` processes and supervises them as a unit. When a rank fails, the
 /// others have `grace` to notice by themselves; then they get SIGTERM, and after another `grace`
-/// SIGKILL. SIGINT and SIGTERM are passed on to the ranks; a second signal kills them. The ranks
-/// die with this process. Use from one thread.
+/// SIGKILL. SIGINT and SIGTERM are blocked and passed on to the ranks; a second signal kills them.
+/// The ranks die with this process. Use from one thread.
 class RankProcesses {
 public:
   struct Start {
@@ -76,7 +77,7 @@ private:
 
   RankProcessesOptions options_;
   std::vector<Rank> ranks_;
-  int signals_ = -1; // signalfd
+  EndSignals signals_;
   std::optional<std::string> cause_;
   int stopped_by_ = 0; // the first signal received
   bool aborted_ = false;

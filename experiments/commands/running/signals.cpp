@@ -25,8 +25,8 @@ void say(const char* text) {
   ::_exit(kAborted);
 }
 
-void wait_for_signals(const std::stop_token& ended, std::atomic<bool>& stop, sigset_t signals,
-                      double grace_seconds) {
+void wait_for_signals(const std::stop_token& ended, std::atomic<bool>& stop, double grace_seconds) {
+  const sigset_t signals = end_signals();
   bool first = true;
   auto deadline = Clock::time_point::max();
   while (!ended.stop_requested()) {
@@ -55,11 +55,16 @@ void wait_for_signals(const std::stop_token& ended, std::atomic<bool>& stop, sig
 
 } // namespace
 
-HeldSignals::HeldSignals() {
+sigset_t end_signals() {
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGINT);
   ::sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+HeldSignals::HeldSignals() {
+  const sigset_t signals = end_signals();
   ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
 }
 
@@ -67,22 +72,10 @@ HeldSignals::~HeldSignals() {
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-StopSignals::StopSignals(std::atomic<bool>& stop, double grace_seconds) {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  ::sigaddset(&signals, SIGINT);
-  ::sigaddset(&signals, SIGTERM);
-  ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
-  waiter_ = std::jthread([&stop, signals, grace_seconds](const std::stop_token& ended) {
-    ::pthread_setname_np(::pthread_self(), "signals");
-    wait_for_signals(ended, stop, signals, grace_seconds);
-  });
-}
-
-StopSignals::~StopSignals() {
-  waiter_.request_stop();
-  waiter_.join();
-  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-}
+StopSignals::StopSignals(std::atomic<bool>& stop, double grace_seconds)
+    : waiter_([&stop, grace_seconds](const std::stop_token& ended) {
+        ::pthread_setname_np(::pthread_self(), "signals");
+        wait_for_signals(ended, stop, grace_seconds);
+      }) {}
 
 } // namespace troupe::experiments::commands

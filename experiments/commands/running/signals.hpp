@@ -7,8 +7,11 @@
 
 namespace troupe::experiments::commands {
 
-/// Blocks SIGINT and SIGTERM in this thread and in the threads it starts, so that StopSignals can
-/// be created after other threads.
+/// SIGINT and SIGTERM, which end a command.
+sigset_t end_signals();
+
+/// Blocks end_signals() in this thread and in the threads it starts, so that StopSignals can
+/// be created after other threads. The destructor restores the previous mask.
 class HeldSignals {
 public:
   HeldSignals();
@@ -26,12 +29,9 @@ private:
 class StopSignals {
 public:
   explicit StopSignals(std::atomic<bool>& stop, double grace_seconds = 0);
-  ~StopSignals();
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
 
 private:
-  sigset_t before_{};
+  HeldSignals held_;
   std::jthread waiter_;
 };
 

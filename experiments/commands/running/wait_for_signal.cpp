@@ -3,26 +3,26 @@
 #include <stdexcept>
 
 #include <poll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 namespace troupe::experiments::commands {
 
 EndSignals::EndSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &set, &before_);
-  descriptor_ = signalfd(-1, &set, SFD_CLOEXEC);
+  const sigset_t signals = end_signals();
+  descriptor_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
   if (descriptor_ < 0) {
     throw std::runtime_error("cannot open a signalfd; raise the limit of open files (ulimit -n)");
   }
 }
 
 EndSignals::~EndSignals() {
-  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   close(descriptor_);
+}
+
+std::optional<signalfd_siginfo> EndSignals::next() const {
+  signalfd_siginfo signal{};
+  return read(descriptor_, &signal, sizeof signal) == sizeof signal ? std::optional(signal)
+                                                                    : std::nullopt;
 }
 
 void EndSignals::wait(bool input) const {
@@ -32,8 +32,7 @@ void EndSignals::wait(bool input) const {
     if (poll(watched, 2, -1) < 0) {
       continue; // interrupted
     }
-    signalfd_siginfo signal{};
-    if (watched[0].revents != 0 && read(descriptor_, &signal, sizeof signal) > 0) {
+    if (watched[0].revents != 0 && next()) {
       return;
     }
     char ignored[4096];

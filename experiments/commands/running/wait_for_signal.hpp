@@ -1,6 +1,10 @@
 #pragma once
 
-#include <signal.h>
+#include <optional>
+
+#include <sys/signalfd.h>
+
+#include "experiments/commands/running/signals.hpp"
 
 namespace troupe::experiments::commands {
 
@@ -21,8 +25,13 @@ public:
   /// pressed; standard input must be a terminal then.
   bool wait_for(int milliseconds, char key = '\0') const;
 
+  /// A descriptor for poll() that is readable while next() has a signal.
+  int descriptor() const { return descriptor_; }
+  /// Takes the next signal; nothing if there is none.
+  std::optional<signalfd_siginfo> next() const;
+
 private:
-  sigset_t before_{};
+  HeldSignals held_;
   int descriptor_ = -1;
 };
 

@@ -1,10 +1,7 @@
 #include "experiments/commands/training/sweeper.hpp"
 
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -24,46 +21,12 @@ constexpr int kHeldPoll = 200;       // milliseconds, while another process work
 
 } // namespace
 
-/// Blocks SIGINT and SIGTERM and provides a descriptor to poll for them.
-class SignalsToPoll {
-public:
-  SignalsToPoll() {
-    sigset_t signals;
-    ::sigemptyset(&signals);
-    ::sigaddset(&signals, SIGINT);
-    ::sigaddset(&signals, SIGTERM);
-    ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
-    handle_ = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-  }
-  ~SignalsToPoll() {
-    ::close(handle_);
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  SignalsToPoll(const SignalsToPoll&) = delete;
-  SignalsToPoll& operator=(const SignalsToPoll&) = delete;
-
-  int handle() const { return handle_; }
-  bool came() const {
-    signalfd_siginfo about{};
-    return ::read(handle_, &about, sizeof about) == sizeof about;
-  }
-
-private:
-  sigset_t before_{};
-  int handle_ = -1;
-};
-
 Sweeper::Sweeper(SweeperOptions options, std::vector<SweepRun> runs)
-    : signals_(std::make_unique<SignalsToPoll>()),
-      options_(std::move(options)),
-      runs_(std::move(runs)),
-      failures_(runs_.size()) {
+    : options_(std::move(options)), runs_(std::move(runs)), failures_(runs_.size()) {
   for (const SweepRun& run : runs_) {
     states_.push_back(find_state(options_.folder / run.name, run));
   }
 }
-
-Sweeper::~Sweeper() = default;
 
 bool Sweeper::run() {
   write_results();
@@ -189,14 +152,14 @@ void Sweeper::start(std::size_t i) {
 /// second signal.
 std::optional<std::vector<Sweeper::Running>> Sweeper::wait() {
   std::vector<Running> ended;
-  std::vector<pollfd> watched = {{signals_->handle(), POLLIN, 0}};
+  std::vector<pollfd> watched = {{signals_.descriptor(), POLLIN, 0}};
   for (const Running& running : running_) {
     watched.push_back({running.process->ended(), POLLIN, 0});
   }
   if (::poll(watched.data(), watched.size(), may_start() ? kHeldPoll : kLongestPoll) <= 0) {
     return ended;
   }
-  if (watched[0].revents != 0 && signals_->came()) {
+  if (watched[0].revents != 0 && signals_.next()) {
     if (stopped_) {
       return std::nullopt;
     }

@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "experiments/commands/running/run_process.hpp"
+#include "experiments/commands/running/wait_for_signal.hpp"
 #include "experiments/sweeps/sweep.hpp"
 
 namespace troupe::experiments::commands {
-
-class SignalsToPoll;
 
 struct SweeperOptions {
   std::string name;
@@ -38,7 +37,6 @@ class Sweeper {
 public:
   /// Reads the state of each run from the folder. Throws the exceptions of find_state().
   Sweeper(SweeperOptions options, std::vector<SweepRun> runs);
-  ~Sweeper();
   Sweeper(const Sweeper&) = delete;
   Sweeper& operator=(const Sweeper&) = delete;
 
@@ -78,7 +76,7 @@ private:
   void write_results();
   void try_to_write_results();
 
-  std::unique_ptr<SignalsToPoll> signals_;
+  EndSignals signals_; // created first, destroyed last
   SweeperOptions options_;
   std::vector<SweepRun> runs_;
   std::vector<RunState> states_;
