@@ -282,6 +282,15 @@ std::optional<ChildProcesses::End> ChildProcesses::wait(Id id, Clock::time_point
   return child->end;
 }
 
+ChildProcesses::End ChildProcesses::kill_and_wait(Id id) {
+  std::optional<End> end;
+  while (!end) {
+    kill_group(id);
+    end = wait(id, Clock::now() + std::chrono::seconds(1));
+  }
+  return *end;
+}
+
 Finished run_to_end(ChildProcesses& children, ChildProcesses::Start what,
                     ChildProcesses::Clock::time_point deadline) {
   const auto lines = std::make_shared<std::vector<std::string>>();
@@ -290,13 +299,9 @@ Finished run_to_end(ChildProcesses& children, ChildProcesses::Start what,
     return true;
   };
   const auto id = children.start(std::move(what));
-  auto end = children.wait(id, deadline);
-  const bool late = !end;
-  while (!end) {
-    children.kill_group(id);
-    end = children.wait(id, ChildProcesses::Clock::now() + std::chrono::seconds(60));
-  }
-  return {.end = std::move(*end), .lines = *lines, .late = late};
+  const auto end = children.wait(id, deadline);
+  auto made = end ? *end : children.kill_and_wait(id);
+  return {.end = std::move(made), .lines = *lines, .late = !end};
 }
 
 } // namespace troupe::experiments::launchers

@@ -56,14 +56,11 @@ void LocalLauncher::stop(std::chrono::milliseconds grace) {
     children_.send(id, SIGTERM);
   for (const auto& [id, node] : running_) {
     auto end = children_.wait(id, deadline);
-    const bool killed = !end;
-    while (!end) {
-      children_.kill_group(id);
-      end = children_.wait(id, Clock::now() + std::chrono::seconds(1));
-    }
-    if (killed)
+    if (!end) {
+      end = children_.kill_and_wait(id);
       end->how = "had not exited " + std::to_string(grace.count() / 1000) + " s after SIGTERM and "
                  + end->how;
+    }
     ended_.push_back(node_end(node, words(node), *end));
   }
   running_.clear();

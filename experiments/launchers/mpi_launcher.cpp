@@ -277,10 +277,8 @@ void MpiLauncher::stop(std::chrono::milliseconds grace) {
       children_.send(job->id, SIGTERM); // mpirun kills the remaining nodes
       end = children_.wait(job->id, Clock::now() + kMpiGoodBye);
     }
-    while (!end) {
-      children_.kill_group(job->id); // mpirun's daemons end the processes that they started
-      end = children_.wait(job->id, Clock::now() + std::chrono::seconds(1));
-    }
+    if (!end)
+      end = children_.kill_and_wait(job->id); // mpirun's daemons end what they started
     end_job(*job, *end);
   }
   jobs_.clear();

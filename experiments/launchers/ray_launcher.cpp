@@ -201,12 +201,8 @@ void RayLauncher::stop(std::chrono::milliseconds grace) {
   if (!program_)
     return;
   children_.close_input(*program_); // it ends the remaining nodes
-  auto end = children_.wait(*program_, Clock::now() + kRayGoodBye);
-  while (!end) {
-    children_.kill_group(*program_); // Ray then does the same
-    end = children_.wait(*program_, Clock::now() + std::chrono::seconds(1));
-  }
-  program_ended(*end);
+  const auto end = children_.wait(*program_, Clock::now() + kRayGoodBye);
+  program_ended(end ? *end : children_.kill_and_wait(*program_)); // Ray then ends the nodes
 }
 
 } // namespace troupe::experiments::launchers

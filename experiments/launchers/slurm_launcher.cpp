@@ -306,10 +306,8 @@ void SlurmLauncher::stop(std::chrono::milliseconds grace) {
                  Clock::now() + kSlurmLongestCall);
       end = children_.wait(step->id, Clock::now() + kSlurmLongestCall);
     }
-    while (!end) {
-      children_.kill_group(step->id); // Slurm ends the tasks of a dead srun
-      end = children_.wait(step->id, Clock::now() + std::chrono::seconds(1));
-    }
+    if (!end)
+      end = children_.kill_and_wait(step->id); // Slurm ends the tasks of a dead srun
     end_step(*step, *end);
   }
   steps_.clear();
