@@ -1,12 +1,10 @@
-#include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <stdexcept>
-#include <unistd.h>
 #include <vector>
 
 #include "actors/run/run.hpp"
 #include "experiments/bench/bench.hpp"
+#include "experiments/bench/bench_folder.hpp"
 #include "learner/agents/d4pg/d4pg.hpp"
 
 namespace troupe::experiments {
@@ -40,10 +38,8 @@ actors::RunConfig cheetah(const BenchOptions& options, int threads) {
 } // namespace
 
 void bench_agent(const BenchOptions& options, const Report& report) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("troupe_bench_agent_" + std::to_string(::getpid()));
   for (const int threads : {1, 2}) {
-    std::filesystem::create_directories(folder);
+    const BenchFolder folder;
     std::vector<double> steps, updates;
     std::atomic<bool> stop = false;
     double from_seconds = -1;
@@ -63,27 +59,17 @@ void bench_agent(const BenchOptions& options, const Report& report) {
       from_seconds = now.training_seconds;
       stop = static_cast<int>(steps.size()) >= options.repetitions;
     };
-    const auto result = actors::run(cheetah(options, threads), folder, {}, {}, callbacks, stop);
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
+    const auto result =
+        actors::run(cheetah(options, threads), folder.path, {}, {}, callbacks, stop);
     if (!result.error.empty())
       throw std::runtime_error("bench agent: " + result.error);
-    const auto figure = [&](const char* metric, const char* unit, std::vector<double> values) {
-      std::sort(values.begin(), values.end());
-      report({.bench = "agent",
-              .metric = metric,
-              .value = values[values.size() / 2],
-              .minimum = values.front(),
-              .maximum = values.back(),
-              .unit = unit,
-              .config = {{"task", "cheetah_run"},
-                         {"batch", "256"},
-                         {"networks", "256-256"},
-                         {"updates_per_agent_step", "1"},
-                         {"learner_threads", std::to_string(threads)}}});
-    };
-    figure("D4PG end to end", "agent steps/s", steps);
-    figure("D4PG updates beside it", "updates/s", updates);
+    const FigureConfig config{{"task", "cheetah_run"},
+                              {"batch", "256"},
+                              {"networks", "256-256"},
+                              {"updates_per_agent_step", "1"},
+                              {"learner_threads", std::to_string(threads)}};
+    report_values(report, "agent", "D4PG end to end", "agent steps/s", steps, config);
+    report_values(report, "agent", "D4PG updates beside it", "updates/s", updates, config);
   }
 }
 

@@ -7,6 +7,8 @@
 
 namespace troupe::experiments {
 
+using FigureConfig = std::map<std::string, std::string>;
+
 /// One figure of a benchmark: the median, least and greatest value of the repetitions. It is
 /// printed as one JSON object per line.
 struct Figure {
@@ -16,7 +18,7 @@ struct Figure {
   double minimum = 0;
   double maximum = 0;
   std::string unit; // "items/s"
-  std::map<std::string, std::string> config;
+  FigureConfig config;
 };
 
 struct BenchOptions {
@@ -41,17 +43,21 @@ struct BenchOptions {
 using Report = std::function<void(const Figure&)>;
 
 /// Calls `chunk`, which works and returns the amount of work, repeatedly for options.seconds, and
-/// does so options.repetitions times. Returns the work per second.
-Figure measure_rate(const BenchOptions& options, const std::string& bench,
-                    const std::string& metric, const std::string& unit,
-                    const std::function<double()>& chunk);
+/// does so options.repetitions times. Returns the work per second of each repetition.
+std::vector<double> measure_rates(const BenchOptions& options,
+                                  const std::function<double()>& chunk);
 
 /// Whether a stage that runs networks also measures on the first GPU. Throws std::runtime_error if
 /// options ask for a GPU and there is none.
 bool wants_gpu(const BenchOptions& options);
 
-/// The median, least and greatest of `values` (at least one); other fields stay empty.
-Figure median_of(std::vector<double> values);
+/// The median of `values` (at least one).
+double median_of(std::vector<double> values);
+
+/// Reports the median, least and greatest of `values` (at least one).
+void report_values(const Report& report, const std::string& bench, const std::string& metric,
+                   const std::string& unit, const std::vector<double>& values,
+                   const FigureConfig& config = {});
 
 void bench_environment(const BenchOptions& options,
                        const Report& report); // control steps/s, resets/s

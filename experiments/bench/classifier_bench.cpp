@@ -52,17 +52,17 @@ void bench_training(const BenchOptions& options, const Report& report,
       {"label", at::randint(kClasses, {training.batch}, at::kLong).to(training.device)}};
   for (int i = 0; i < (training.device.is_cuda() ? kGpuWarmUp : 1); ++i)
     classifier->step_fn(context, batch);
-  auto figure = measure_rate(options, "classifier", "ResNet-50 training", "images/s", [&] {
+  const auto rates = measure_rates(options, [&] {
     classifier->step_fn(context, batch);
     return static_cast<double>(training.batch); // reading the metrics ends the step
   });
-  figure.config = {{"type", training.type},
-                   {"batch", std::to_string(training.batch)},
-                   {"pixels", std::to_string(kPixels)},
-                   {"threads", "1"},
-                   {"device", training.device.is_cuda() ? "cuda" : "cpu"},
-                   {"captured", training.captured ? "yes" : "no"}};
-  report(figure);
+  report_values(report, "classifier", "ResNet-50 training", "images/s", rates,
+                {{"type", training.type},
+                 {"batch", std::to_string(training.batch)},
+                 {"pixels", std::to_string(kPixels)},
+                 {"threads", "1"},
+                 {"device", training.device.is_cuda() ? "cuda" : "cpu"},
+                 {"captured", training.captured ? "yes" : "no"}});
 }
 
 void bench_gpu_training(const BenchOptions& options, const Report& report) {
@@ -83,13 +83,12 @@ void bench_optimizer(const BenchOptions& options, const Report& report, const ch
   Optimizer optimizer(network->parameters(), settings);
   for (auto& parameter : network->parameters())
     parameter.mutable_grad() = at::full_like(parameter, 0.01);
-  auto figure =
-      measure_rate(options, "classifier", "optimizer, ResNet-50's parameters", "steps/s", [&] {
-        optimizer.step();
-        return 1.0;
-      });
-  figure.config = {{"optimizer", name}, {"threads", "1"}};
-  report(figure);
+  const auto rates = measure_rates(options, [&] {
+    optimizer.step();
+    return 1.0;
+  });
+  report_values(report, "classifier", "optimizer, ResNet-50's parameters", "steps/s", rates,
+                {{"optimizer", name}, {"threads", "1"}});
 }
 
 } // namespace

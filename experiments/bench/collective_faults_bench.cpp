@@ -238,16 +238,12 @@ void bench_collective_faults(const BenchOptions& options, const Report& report) 
       known.push_back(outcome.seconds * 1e3);
       message = outcome.message;
     }
-    auto figure = median_of(known);
-    figure.bench = "collective_faults";
-    figure.metric = "until all survivors know";
-    figure.unit = "ms";
-    figure.config = {{"backend", backend},
-                     {"fault", fault},
-                     {"ranks", std::to_string(kRanks)},
-                     {"deadline", "2 s"},
-                     {"said", message}};
-    report(figure);
+    report_values(report, "collective_faults", "until all survivors know", "ms", known,
+                  {{"backend", backend},
+                   {"fault", fault},
+                   {"ranks", std::to_string(kRanks)},
+                   {"deadline", "2 s"},
+                   {"said", message}});
   };
   for (const std::string backend : {"shared_memory", "tcp", "hierarchical"})
     for (const std::string& fault : {std::string("kill -9"), std::string("freeze"), kNotFinite})

@@ -32,12 +32,6 @@ struct Size {
 constexpr Size kSizes[] = {
     {1024, 400}, {65536, 300}, {1 << 20, 100}, {25 << 20, 12}, {100 << 20, 4}};
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 /// Checks a sum, so that a wrong one does not count as fast.
 void verify(Communicator& communicator, std::int64_t elements) {
   auto tensor = at::full({elements}, communicator.rank() + 1, at::kFloat);
@@ -64,7 +58,7 @@ double latency(Communicator& communicator, const Size& size, double seconds) {
     taken.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
   }
   communicator.barrier();
-  return median(std::move(taken));
+  return median_of(std::move(taken));
 }
 
 /// latencies[size] of rank 0, which its process prints in one line.
@@ -123,19 +117,12 @@ void report_all(const std::string& backend, int ranks, const std::vector<Latenci
       bandwidth.push_back(static_cast<double>(kSizes[i].bytes) * 2 * (ranks - 1) / ranks
                           / latencies[i] / 1e9);
     }
-    const auto tell = [&](const char* metric, const char* unit, const std::vector<double>& values) {
-      auto figure = median_of(values);
-      figure.bench = "collectives";
-      figure.metric = metric;
-      figure.unit = unit;
-      figure.config = {{"backend", backend},
-                       {"ranks", std::to_string(ranks)},
-                       {"bytes", std::to_string(kSizes[i].bytes)},
-                       {"type", "float32"}};
-      report(figure);
-    };
-    tell("all_reduce latency", "us", microseconds);
-    tell("all_reduce bus bandwidth", "GB/s", bandwidth);
+    const FigureConfig config{{"backend", backend},
+                              {"ranks", std::to_string(ranks)},
+                              {"bytes", std::to_string(kSizes[i].bytes)},
+                              {"type", "float32"}};
+    report_values(report, "collectives", "all_reduce latency", "us", microseconds, config);
+    report_values(report, "collectives", "all_reduce bus bandwidth", "GB/s", bandwidth, config);
   }
 }
 

@@ -76,14 +76,13 @@ void measure(const BenchOptions& options, const Report& report, const fs::path& 
              const std::string& metric, const data::TransformOptions& transform) {
   const auto dataset = data::open_dataset({.path = folder, .transform = transform});
   std::int64_t batch = 0;
-  auto figure = measure_rate(options, "data", metric, "pictures/s", [&] {
+  const auto rates = measure_rates(options, [&] {
     const auto count = std::min(kLoaderBatch, dataset->size());
     const auto first = batch * count % (dataset->size() - count + 1);
     dataset->rows(at::arange(first, first + count, at::kLong), batch++);
     return static_cast<double>(count);
   });
-  figure.config["size"] = std::to_string(kSize);
-  report(figure);
+  report_values(report, "data", metric, "pictures/s", rates, {{"size", std::to_string(kSize)}});
 }
 
 } // namespace
@@ -98,11 +97,12 @@ void bench_data(const BenchOptions& options, const Report& report) {
   const auto files = files_of(folder);
   data::PictureDecoder decoder;
   data::Picture picture;
-  report(measure_rate(options, "data", "JPEGs decoded alone", "pictures/s", [&] {
+  const auto rates = measure_rates(options, [&] {
     for (const auto& file : files)
       decoder.decode(file, "picture", 1, picture);
     return static_cast<double>(files.size());
-  }));
+  });
+  report_values(report, "data", "JPEGs decoded alone", "pictures/s", rates);
   auto transform = data::training_transform(kSize);
   measure(options, report, folder, "decoded, random resized crop, flip, normalised", transform);
   transform.mean = transform.deviation = {};

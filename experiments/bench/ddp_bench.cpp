@@ -89,17 +89,14 @@ struct Training {
   at::Tensor pictures, labels;
 };
 
-Figure rate_figure(std::vector<double> values, int processes) {
-  Figure figure = median_of(std::move(values));
-  figure.bench = "ddp";
-  figure.metric = "ResNet-50 training";
-  figure.unit = "images/s";
-  figure.config = {{"processes", std::to_string(processes)},
-                   {"batch per process", std::to_string(kReplicaBatch)},
-                   {"threads per process", "1"},
-                   {"type", "float32"},
-                   {"backend", processes > 1 ? "shared_memory" : "none"}};
-  return figure;
+void report_rates(const Report& report, const std::string& metric, const std::vector<double>& rates,
+                  int processes, const std::string& backend) {
+  report_values(report, "ddp", metric, "images/s", rates,
+                {{"processes", std::to_string(processes)},
+                 {"batch per process", std::to_string(kReplicaBatch)},
+                 {"threads per process", "1"},
+                 {"type", "float32"},
+                 {"backend", backend}});
 }
 
 /// The work of one process of a group.
@@ -130,7 +127,8 @@ void train(const BenchOptions& options, const collectives::ProcessTopology& plac
   if (!options.timeline.empty())
     collectives::write_timeline({&timeline}, communicator.get(), options.timeline);
   if (place.rank == 0)
-    report(rate_figure(std::move(rates), place.size));
+    report_rates(report, "ResNet-50 training", rates, place.size,
+                 place.size > 1 ? "shared_memory" : "none");
 }
 
 /// Starts this program as rank `rank` of `size`, with its output going to `output`.
@@ -206,22 +204,12 @@ void bench_ddp(const BenchOptions& options, const Report& report) {
     efficiency.push_back(two.back() / (2 * one.back()));
     of_possible.push_back(two.back() / apart.back());
   }
-  report(rate_figure(one, 1));
-  report(rate_figure(two, 2));
-  auto figure = rate_figure(apart, 2);
-  figure.metric = "ResNet-50 training, two processes apart";
-  figure.config["backend"] = "none";
-  report(figure);
-  const auto tell = [&](const char* metric, const std::vector<double>& values) {
-    auto ratio = median_of(values);
-    ratio.bench = "ddp";
-    ratio.metric = metric;
-    ratio.unit = "ratio";
-    ratio.config = {{"processes", "2"}, {"backend", "shared_memory"}};
-    report(ratio);
-  };
-  tell("scaling efficiency", efficiency);
-  tell("of two processes apart", of_possible);
+  report_rates(report, "ResNet-50 training", one, 1, "none");
+  report_rates(report, "ResNet-50 training", two, 2, "shared_memory");
+  report_rates(report, "ResNet-50 training, two processes apart", apart, 2, "none");
+  const FigureConfig config{{"processes", "2"}, {"backend", "shared_memory"}};
+  report_values(report, "ddp", "scaling efficiency", "ratio", efficiency, config);
+  report_values(report, "ddp", "of two processes apart", "ratio", of_possible, config);
 }
 
 } // namespace troupe::experiments

@@ -73,21 +73,19 @@ private:
 };
 
 void bench_task(const BenchOptions& options, const Report& report, const std::string& task) {
-  const std::string steps = task + ", states, control steps (resets included)";
   Player floor(task, options.models, 1);
-  Figure plain = measure_rate(options, "environment", task + ", mj_step alone, control steps",
-                              "control steps/s", [&] {
-                                floor.play_plain(kChunk, floor.physics_steps());
-                                return static_cast<double>(kChunk);
-                              });
-  plain.config = {{"task", task}, {"threads", "1"}};
-  report(plain);
+  const auto plain = measure_rates(options, [&] {
+    floor.play_plain(kChunk, floor.physics_steps());
+    return static_cast<double>(kChunk);
+  });
+  report_values(report, "environment", task + ", mj_step alone, control steps", "control steps/s",
+                plain, {{"task", task}, {"threads", "1"}});
   for (const int threads : {1, 2}) {
     std::vector<std::unique_ptr<Player>> players;
     for (int t = 0; t < threads; ++t)
       players.push_back(
           std::make_unique<Player>(task, options.models, static_cast<std::uint64_t>(t + 1)));
-    Figure figure = measure_rate(options, "environment", steps, "control steps/s", [&] {
+    const auto rates = measure_rates(options, [&] {
       std::vector<std::jthread> others;
       for (std::size_t t = 1; t < players.size(); ++t)
         others.emplace_back([&player = *players[t]] { player.play(kChunk); });
@@ -95,17 +93,17 @@ void bench_task(const BenchOptions& options, const Report& report, const std::st
       others.clear(); // joins
       return static_cast<double>(kChunk * threads);
     });
-    figure.config = {{"task", task}, {"threads", std::to_string(threads)}};
-    report(figure);
+    report_values(report, "environment", task + ", states, control steps (resets included)",
+                  "control steps/s", rates, {{"task", task}, {"threads", std::to_string(threads)}});
   }
   Player resetting(task, options.models, 1);
-  Figure resets = measure_rate(options, "environment", task + ", resets", "resets/s", [&] {
+  const auto resets = measure_rates(options, [&] {
     for (int i = 0; i < 20; ++i)
       resetting.reset();
     return 20.0;
   });
-  resets.config = {{"task", task}, {"threads", "1"}};
-  report(resets);
+  report_values(report, "environment", task + ", resets", "resets/s", resets,
+                {{"task", task}, {"threads", "1"}});
 }
 
 } // namespace

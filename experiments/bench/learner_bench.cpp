@@ -186,7 +186,7 @@ std::vector<TensorMap> batches(const Problem& problem) {
   return made;
 }
 
-std::map<std::string, std::string> described(const Problem& problem, int threads) {
+FigureConfig described(const Problem& problem, int threads) {
   return {{"networks", problem.name},
           {"batch", std::to_string(problem.batch)},
           {"atoms", problem.other ? "none" : std::to_string(problem.config.atoms)},
@@ -196,7 +196,7 @@ std::map<std::string, std::string> described(const Problem& problem, int threads
 /// Measures updates by a replica on `context`'s device, from batches as in a run.
 void bench_updates(const BenchOptions& options, const Report& report, const Problem& problem,
                    int threads, learner::Replica& replica, learner::ReplicaContext& context,
-                   const std::map<std::string, std::string>& config) {
+                   const FigureConfig& config) {
   learner::prepare_compute_thread(threads, learner::Products::fastest); // as the learner does
   replica.build(context);
   std::vector<TensorMap> ready = batches(problem);
@@ -207,21 +207,17 @@ void bench_updates(const BenchOptions& options, const Report& report, const Prob
   learner::ThreadChoice choice(threads);
   std::size_t next = 0;
   std::clock_t used = 0;
-  Figure figure = measure_rate(options, "learner", metric(problem), "updates/s", [&] {
+  const auto rates = measure_rates(options, [&] {
     const std::clock_t before = std::clock();
     for (int i = 0; i < 4; ++i)
       choice.run([&] { replica.step_fn(context, ready[next++ % ready.size()]); });
     used += std::clock() - before;
     return 4.0;
   });
-  figure.config = config;
-  report(figure);
-  Figure busy = median_of({static_cast<double>(next) * CLOCKS_PER_SEC / static_cast<double>(used)});
-  busy.bench = figure.bench;
-  busy.metric = metric(problem) + " per processor second"; // comparable under other load
-  busy.unit = "updates/s";
-  busy.config = figure.config;
-  report(busy);
+  report_values(report, "learner", metric(problem), "updates/s", rates, config);
+  // Comparable under other load.
+  report_values(report, "learner", metric(problem) + " per processor second", "updates/s",
+                {static_cast<double>(next) * CLOCKS_PER_SEC / static_cast<double>(used)}, config);
 }
 
 void bench_processor(const BenchOptions& options, const Report& report, const Problem& problem,
@@ -256,14 +252,14 @@ void bench_acting(const BenchOptions& options, const Report& report, const Probl
                                             * problem.spec.observation().bytes());
   std::vector<float> actions(static_cast<std::size_t>(batch)
                              * static_cast<std::size_t>(problem.spec.action_size));
-  Figure figure = measure_rate(options, "learner", "policy inference", "calls/s", [&] {
+  const auto rates = measure_rates(options, [&] {
     for (int i = 0; i < 64; ++i)
       policy->act(observations, batch, actions);
     return 64.0;
   });
-  figure.config = described(problem, 1);
-  figure.config["batch"] = std::to_string(batch);
-  report(figure);
+  auto config = described(problem, 1);
+  config["batch"] = std::to_string(batch);
+  report_values(report, "learner", "policy inference", "calls/s", rates, config);
 }
 
 } // namespace

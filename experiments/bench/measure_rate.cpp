@@ -6,20 +6,27 @@
 
 namespace troupe::experiments {
 
-Figure median_of(std::vector<double> values) {
+double median_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t middle = values.size() / 2;
-  Figure figure;
-  figure.value =
-      values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-  figure.minimum = values.front();
-  figure.maximum = values.back();
-  return figure;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-Figure measure_rate(const BenchOptions& options, const std::string& bench,
-                    const std::string& metric, const std::string& unit,
-                    const std::function<double()>& chunk) {
+void report_values(const Report& report, const std::string& bench, const std::string& metric,
+                   const std::string& unit, const std::vector<double>& values,
+                   const FigureConfig& config) {
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  report({.bench = bench,
+          .metric = metric,
+          .value = median_of(values),
+          .minimum = *least,
+          .maximum = *most,
+          .unit = unit,
+          .config = config});
+}
+
+std::vector<double> measure_rates(const BenchOptions& options,
+                                  const std::function<double()>& chunk) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> rates;
   chunk(); // fills caches and lazily allocated buffers
@@ -33,11 +40,7 @@ Figure measure_rate(const BenchOptions& options, const std::string& bench,
     } while (seconds < options.seconds);
     rates.push_back(work / seconds);
   }
-  Figure figure = median_of(std::move(rates));
-  figure.bench = bench;
-  figure.metric = metric;
-  figure.unit = unit;
-  return figure;
+  return rates;
 }
 
 } // namespace troupe::experiments

@@ -160,18 +160,12 @@ void bench_off_policy(const BenchOptions& options, const Report& report) {
     }
     for (const auto& [name, trials] : all) {
       const double count = trials.count;
-      const std::map<std::string, std::string> config{{"estimator", name},
-                                                      {"episodes", std::to_string(kEpisodes)},
-                                                      {"updates", std::to_string(updates)},
-                                                      {"trials", std::to_string(trials.count)}};
+      const FigureConfig config{{"estimator", name},
+                                {"episodes", std::to_string(kEpisodes)},
+                                {"updates", std::to_string(updates)},
+                                {"trials", std::to_string(trials.count)}};
       const auto tell = [&](const char* metric, double figure, const char* unit) {
-        report({.bench = "off_policy",
-                .metric = metric,
-                .value = figure,
-                .minimum = figure,
-                .maximum = figure,
-                .unit = unit,
-                .config = config});
+        report_values(report, "off_policy", metric, unit, {figure}, config);
       };
       tell("intervals with the truth", 100 * trials.hits / count, "%");
       tell("bias", trials.errors / count, "of the return");

@@ -154,7 +154,7 @@ private:
   std::int64_t steps_ = 0;
 };
 
-std::map<std::string, std::string> described(const std::string& task, const Setting& setting) {
+FigureConfig described(const std::string& task, const Setting& setting) {
   return {{"task", task},
           {"mode", mode(setting)},
           {"threads", std::to_string(setting.threads)},
@@ -168,10 +168,9 @@ void bench_pool_setting(const BenchOptions& options, const Report& report, const
   PoolPlayer player(setting, [&](int) {
     return env::make_environment({.task = task, .models = options.models});
   });
-  Figure figure = measure_rate(options, "pool", task + ", states, control steps (resets included)",
-                               "control steps/s", [&] { return player.play(kPoolChunk); });
-  figure.config = described(task, setting);
-  report(figure);
+  report_values(report, "pool", task + ", states, control steps (resets included)",
+                "control steps/s", measure_rates(options, [&] { return player.play(kPoolChunk); }),
+                described(task, setting));
 }
 
 void bench_floors(const BenchOptions& options, const Report& report, const std::string& task) {
@@ -180,17 +179,16 @@ void bench_floors(const BenchOptions& options, const Report& report, const std::
     std::vector<std::unique_ptr<Floor>> floors;
     for (int t = 0; t < threads; ++t)
       floors.push_back(std::make_unique<Floor>(config));
-    Figure plain = measure_rate(options, "pool", task + ", mj_step alone, control steps",
-                                "control steps/s", [&] {
-                                  std::vector<std::jthread> others;
-                                  for (std::size_t t = 1; t < floors.size(); ++t)
-                                    others.emplace_back([&, t] { floors[t]->play(kPoolChunk); });
-                                  floors[0]->play(kPoolChunk);
-                                  others.clear(); // joins
-                                  return static_cast<double>(kPoolChunk * threads);
-                                });
-    plain.config = {{"task", task}, {"threads", std::to_string(threads)}};
-    report(plain);
+    const auto rates = measure_rates(options, [&] {
+      std::vector<std::jthread> others;
+      for (std::size_t t = 1; t < floors.size(); ++t)
+        others.emplace_back([&, t] { floors[t]->play(kPoolChunk); });
+      floors[0]->play(kPoolChunk);
+      others.clear(); // joins
+      return static_cast<double>(kPoolChunk * threads);
+    });
+    report_values(report, "pool", task + ", mj_step alone, control steps", "control steps/s", rates,
+                  {{"task", task}, {"threads", std::to_string(threads)}});
   }
 }
 
@@ -209,17 +207,11 @@ void bench_stall(const BenchOptions& options, const Report& report, const Settin
       player.play_batch();
       seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
     }
-    std::sort(seconds.begin(), seconds.end());
-    slowest.push_back(seconds.back() / seconds[seconds.size() / 2]);
+    slowest.push_back(*std::max_element(seconds.begin(), seconds.end()) / median_of(seconds));
   }
-  std::sort(slowest.begin(), slowest.end());
-  report({.bench = "pool",
-          .metric = task + ", states, slowest step of all environments over the median one",
-          .value = slowest[slowest.size() / 2],
-          .minimum = slowest.front(),
-          .maximum = slowest.back(),
-          .unit = "times",
-          .config = described(task, setting)});
+  report_values(report, "pool",
+                task + ", states, slowest step of all environments over the median one", "times",
+                slowest, described(task, setting));
 }
 
 /// Parses "256/128/2". Throws std::invalid_argument.
@@ -252,10 +244,9 @@ void bench_pool(const BenchOptions& options, const Report& report) {
   for (const Setting& setting : {Setting{16, 16, 1}, Setting{16, 16, 2}, Setting{16, 8, 2},
                                  Setting{256, 128, 2}, Setting{256, 256, 2}}) {
     PoolPlayer player(setting, [](int) { return std::make_unique<NoEnvironment>(); });
-    Figure figure = measure_rate(options, "pool", "an environment that does nothing, steps",
-                                 "steps/s", [&] { return player.play(10'000); });
-    figure.config = described("nothing", setting);
-    report(figure);
+    report_values(report, "pool", "an environment that does nothing, steps", "steps/s",
+                  measure_rates(options, [&] { return player.play(10'000); }),
+                  described("nothing", setting));
   }
   for (const std::string& task : tasks) {
     bench_floors(options, report, task);
@@ -276,10 +267,9 @@ void bench_games(const BenchOptions& options, const Report& report) {
     for (const Setting& setting :
          {Setting{16, 16, 1}, Setting{256, 256, 1}, Setting{256, 256, 2}}) {
       PoolPlayer player(setting, [&](int) { return env::make_environment({.task = task}); });
-      Figure figure = measure_rate(options, "games", task + ", steps (resets included)", "steps/s",
-                                   [&] { return player.play(10'000); });
-      figure.config = described(task, setting);
-      report(figure);
+      report_values(report, "games", task + ", steps (resets included)", "steps/s",
+                    measure_rates(options, [&] { return player.play(10'000); }),
+                    described(task, setting));
     }
 }
 

@@ -111,21 +111,18 @@ void measure(const BenchOptions& options, const Report& report, const std::strin
   const std::vector<env::Turn> resets(batch, env::Turn{.kind = env::Turn::Kind::reset});
   remote.play(resets, {}, results);
   const std::vector<double> actions(batch * remote.spec().action.size(), 0.5);
-  Figure turns = measure_rate(options, "remote", "", "", [&] {
+  const auto turns = measure_rates(options, [&] {
     for (int i = 0; i < kRemoteTurns; ++i)
       remote.step(actions, results);
     return static_cast<double>(kRemoteTurns);
   });
   const auto tell = [&](const std::string& metric, double divisor) {
-    Figure figure = turns;
-    figure.metric = who + ", " + metric;
-    figure.unit = "microseconds";
-    figure.value = 1e6 / turns.value / divisor;
-    figure.minimum = 1e6 / turns.maximum / divisor;
-    figure.maximum = 1e6 / turns.minimum / divisor;
-    figure.config = {{"batch", std::to_string(batch)},
-                     {"transport", endpoint.substr(0, endpoint.find(':'))}};
-    report(figure);
+    std::vector<double> microseconds;
+    for (const double rate : turns)
+      microseconds.push_back(1e6 / rate / divisor);
+    report_values(
+        report, "remote", who + ", " + metric, "microseconds", microseconds,
+        {{"batch", std::to_string(batch)}, {"transport", endpoint.substr(0, endpoint.find(':'))}});
   };
   tell("a turn of the batch, there and back", 1);
   if (batch > 1)

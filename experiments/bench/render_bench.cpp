@@ -44,14 +44,13 @@ struct RenderSetting {
   }
 };
 
-void add_config(const RenderSetting& setting, Figure& figure) {
-  figure.config = {
-      {"task", setting.task},
-      {"size", setting.size()},
-      {"effects", setting.effects ? "true" : "false"},
-      {"renderer", setting.renderer == env::RendererKind::caster ? "caster" : "opengl"},
-      {"threads", std::to_string(setting.threads)},
-      {"by", env::renderer_info(setting.pixels()).description}};
+FigureConfig described(const RenderSetting& setting) {
+  return {{"task", setting.task},
+          {"size", setting.size()},
+          {"effects", setting.effects ? "true" : "false"},
+          {"renderer", setting.renderer == env::RendererKind::caster ? "caster" : "opengl"},
+          {"threads", std::to_string(setting.threads)},
+          {"by", env::renderer_info(setting.pixels()).description}};
 }
 
 double seconds_since(SteadyClock::time_point begin) {
@@ -131,12 +130,8 @@ void bench_alone(const BenchOptions& options, const Report& report, const Render
       sum += thread.get();
     rates.push_back(sum);
   }
-  Figure figure = median_of(rates);
-  figure.bench = "render";
-  figure.metric = setting.metric("picture alone");
-  figure.unit = "frames/s";
-  add_config(setting, figure);
-  report(figure);
+  report_values(report, "render", setting.metric("picture alone"), "frames/s", rates,
+                described(setting));
 }
 
 void bench_stepping(const BenchOptions& options, const Report& report,
@@ -147,16 +142,15 @@ void bench_stepping(const BenchOptions& options, const Report& report,
   const std::vector<double> action(environment->spec().action.size(), .3);
   std::uint64_t seed = 1;
   environment->reset(seed, observation);
-  Figure figure =
-      measure_rate(options, "render", setting.metric("step and picture"), "frames/s", [&] {
-        constexpr int kFrames = 5;
-        for (int i = 0; i < kFrames; ++i)
-          if (environment->step(action, observation).step_type == env::StepType::last)
-            environment->reset(++seed, observation);
-        return static_cast<double>(kFrames);
-      });
-  add_config(setting, figure);
-  report(figure);
+  const auto rates = measure_rates(options, [&] {
+    constexpr int kFrames = 5;
+    for (int i = 0; i < kFrames; ++i)
+      if (environment->step(action, observation).step_type == env::StepType::last)
+        environment->reset(++seed, observation);
+    return static_cast<double>(kFrames);
+  });
+  report_values(report, "render", setting.metric("step and picture"), "frames/s", rates,
+                described(setting));
 }
 
 /// Measures pictures per second of batches on the first GPU; does nothing without a GPU.
@@ -178,18 +172,17 @@ void bench_batches(const BenchOptions& options, const Report& report, const Rend
   env::BatchCaster caster(
       env::caster_model(simulations[0]->physics()->compiled()), environments,
       {.height = setting.side, .width = setting.side, .effects = setting.effects}, threads);
-  Figure figure =
-      measure_rate(options, "render", setting.metric("batch on a GPU"), "frames/s", [&] {
-        caster.draw(models, states);
-        return static_cast<double>(environments);
-      });
-  figure.config = {{"task", setting.task},
-                   {"size", setting.size()},
-                   {"effects", setting.effects ? "true" : "false"},
-                   {"renderer", "batch caster"},
-                   {"environments", std::to_string(environments)},
-                   {"threads", std::to_string(threads)}};
-  report(figure);
+  const auto rates = measure_rates(options, [&] {
+    caster.draw(models, states);
+    return static_cast<double>(environments);
+  });
+  report_values(report, "render", setting.metric("batch on a GPU"), "frames/s", rates,
+                {{"task", setting.task},
+                 {"size", setting.size()},
+                 {"effects", setting.effects ? "true" : "false"},
+                 {"renderer", "batch caster"},
+                 {"environments", std::to_string(environments)},
+                 {"threads", std::to_string(threads)}});
 }
 
 /// Batches of 64 by one thread, and of 1,024 by as many threads as there are processors.

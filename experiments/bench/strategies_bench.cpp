@@ -78,7 +78,7 @@ double step_time(const std::function<UpdateRuleFactory(int replica)>& rules, dou
       over = true;
     });
   threads.clear();
-  return median_of(times).value;
+  return median_of(times);
 }
 
 double step_time(const std::string& way, const ParameterServerOptions& server, double slower) {
@@ -110,14 +110,9 @@ void bench_slow_replica(const BenchOptions& options, const Report& report) {
         even.push_back(step_time(way, server, 1) * 1e3);
         slowed.push_back(step_time(way, server, 5) * 1e3);
       }
-      for (const auto& [slower, values] : {std::pair{"1", even}, std::pair{"5", slowed}}) {
-        Figure figure = median_of(values);
-        figure.bench = "strategies";
-        figure.metric = "step time";
-        figure.unit = "ms";
-        figure.config = {{"strategy", name}, {"through", way}, {"one_replica_slower", slower}};
-        report(figure);
-      }
+      for (const auto& [slower, values] : {std::pair{"1", even}, std::pair{"5", slowed}})
+        report_values(report, "strategies", "step time", "ms", values,
+                      {{"strategy", name}, {"through", way}, {"one_replica_slower", slower}});
     }
 }
 
@@ -216,12 +211,8 @@ void bench_staleness(const Report& report) {
       std::vector<double> errors;
       for (std::uint64_t seed = 1; seed <= kSeeds; ++seed)
         errors.push_back(error_with_staleness(staleness, rate, seed));
-      Figure figure = median_of(errors);
-      figure.bench = "strategies";
-      figure.metric = "error after 1500 updates";
-      figure.unit = "mean squared";
-      figure.config = {{"staleness", std::to_string(staleness)}, {"learning_rate", name}};
-      report(figure);
+      report_values(report, "strategies", "error after 1500 updates", "mean squared", errors,
+                    {{"staleness", std::to_string(staleness)}, {"learning_rate", name}});
     }
 }
 
@@ -285,18 +276,11 @@ void bench_groups(const Report& report) {
       staleness.push_back(result.staleness);
       times.push_back(result.time);
     }
-    const std::tuple<const char*, const char*, std::vector<double>*> figures[] = {
-        {"error after 1500 updates", "mean squared", &errors},
-        {"mean staleness", "versions", &staleness},
-        {"virtual time of 1500 updates", "mean steps", &times}};
-    for (const auto& [metric, unit, values] : figures) {
-      Figure figure = median_of(*values);
-      figure.bench = "strategies";
-      figure.metric = metric;
-      figure.unit = unit;
-      figure.config = {{"replicas", "8"}, {"sync_groups", std::to_string(groups)}};
-      report(figure);
-    }
+    const FigureConfig config{{"replicas", "8"}, {"sync_groups", std::to_string(groups)}};
+    report_values(report, "strategies", "error after 1500 updates", "mean squared", errors, config);
+    report_values(report, "strategies", "mean staleness", "versions", staleness, config);
+    report_values(report, "strategies", "virtual time of 1500 updates", "mean steps", times,
+                  config);
   }
 }
 

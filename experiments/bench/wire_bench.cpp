@@ -134,15 +134,11 @@ void bench_wire(const BenchOptions& options, const Report& report) {
     for (int repetition = 0; repetition < options.repetitions; ++repetition)
       for (std::size_t i = 0; i < transports.size(); ++i) // interleaved
         rates[i].push_back(exchange_rate(*transports[i], source, options.seconds));
-    for (std::size_t i = 0; i < transports.size(); ++i) {
-      Figure figure = median_of(rates[i]);
-      figure.bench = "wire";
-      figure.metric = std::to_string(size) + " bytes";
-      figure.unit = "messages/s";
-      figure.config = {{"transport", transports[i]->name},
-                       {"GB/s", std::to_string(figure.value * static_cast<double>(size) * 1e-9)}};
-      report(figure);
-    }
+    for (std::size_t i = 0; i < transports.size(); ++i)
+      report_values(
+          report, "wire", std::to_string(size) + " bytes", "messages/s", rates[i],
+          {{"transport", transports[i]->name},
+           {"GB/s", std::to_string(median_of(rates[i]) * static_cast<double>(size) * 1e-9)}});
   }
 }
 

@@ -70,11 +70,10 @@ public:
         recording_(record(options, task_)) {}
 
   void run(const std::string& name, replay::Compression wanted) {
-    const auto give = [&](Figure figure) {
-      figure.bench = "replay_disk";
-      figure.config = {
-          {"task", task_}, {"compression", name}, {"rows per chunk", std::to_string(kChunkRows)}};
-      report_(figure);
+    const auto give = [&](const char* metric, const char* unit, const std::vector<double>& values) {
+      report_values(
+          report_, "replay_disk", metric, unit, values,
+          {{"task", task_}, {"compression", name}, {"rows per chunk", std::to_string(kChunkRows)}});
     };
     const std::vector<replay::EncodedColumn> frames = encode(recording_.frame, wanted);
     std::size_t bytes = kChunks * kChunkRows; // one byte of flags per row
@@ -84,23 +83,21 @@ public:
          {&recording_.action, &recording_.reward, &recording_.discount})
       for (const auto& column : encode(*small, replay::Compression::automatic))
         bytes += column.bytes();
-    Figure size = median_of({static_cast<double>(bytes) / (kChunks * kChunkRows)});
-    size.metric = "memory per transition with action, reward and discount";
-    size.unit = "bytes";
-    give(size);
-    give(measure_rate(options_, "replay_disk", "encoding", "frames/s", [&] {
-      encode(recording_.frame, wanted);
-      return static_cast<double>(kChunks * kChunkRows);
-    }));
+    give("memory per transition with action, reward and discount", "bytes",
+         {static_cast<double>(bytes) / (kChunks * kChunkRows)});
+    give("encoding", "frames/s", measure_rates(options_, [&] {
+           encode(recording_.frame, wanted);
+           return static_cast<double>(kChunks * kChunkRows);
+         }));
     std::mt19937 random(2);
     const std::size_t row_bytes = recording_.frame.shape.row_bytes;
     std::vector<std::byte> out(64 * kWindow * row_bytes); // exceeds the caches
     std::size_t turn = 0;
-    give(measure_rate(options_, "replay_disk", "decoding random windows of 6 frames", "GB/s", [&] {
-      decode(frames, random() % (kChunks * kChunkRows - kWindow + 1),
-             out.data() + turn++ % 64 * kWindow * row_bytes);
-      return static_cast<double>(kWindow * row_bytes) * 1e-9;
-    }));
+    give("decoding random windows of 6 frames", "GB/s", measure_rates(options_, [&] {
+           decode(frames, random() % (kChunks * kChunkRows - kWindow + 1),
+                  out.data() + turn++ % 64 * kWindow * row_bytes);
+           return static_cast<double>(kWindow * row_bytes) * 1e-9;
+         }));
   }
 
 private:

@@ -198,9 +198,8 @@ void bench_copies(const Report& report, Kind kind) {
           table.insert(*insertion);
       }
     });
-    const std::map<std::string, std::string> config{
-        {"frame_bytes", std::to_string(kind.spec.frame.bytes())},
-        {"stacked", stacked ? "by the environment" : "in chunks"}};
+    const FigureConfig config{{"frame_bytes", std::to_string(kind.spec.frame.bytes())},
+                              {"stacked", stacked ? "by the environment" : "in chunks"}};
     report_values(report, "replay", kind.name + " bytes copied per frame, renderer to table",
                   "bytes", {static_cast<double>(acting) / kCopySteps}, config);
     if (stacked)

@@ -232,15 +232,11 @@ void bench_scale(const BenchOptions& options, const Report& report, std::int64_t
   while (table.stats().items < items)
     table.insert(*stream.next(1024));
   const auto cost = [&](const std::string& metric, const std::function<double()>& chunk) {
-    Figure figure =
-        measure_rate(options, "replay_disk", (by_priority ? "prioritized " : "uniform ") + metric,
-                     "ns/item", chunk);
-    figure.value = 1e9 / figure.value;
-    const double fastest = figure.maximum;
-    figure.maximum = 1e9 / figure.minimum;
-    figure.minimum = 1e9 / fastest;
-    figure.config = {{"items", std::to_string(items)}};
-    report(figure);
+    std::vector<double> nanoseconds;
+    for (const double rate : measure_rates(options, chunk))
+      nanoseconds.push_back(1e9 / rate);
+    report_values(report, "replay_disk", (by_priority ? "prioritized " : "uniform ") + metric,
+                  "ns/item", nanoseconds, {{"items", std::to_string(items)}});
   };
   std::vector<replay::Item> sampled;
   std::vector<std::uint64_t> key(kBatch);

@@ -81,23 +81,11 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void report_values(const Report& report, const std::string& bench, const std::string& metric,
-                   const std::string& unit, const std::vector<double>& values,
-                   const Config& config) {
-  Figure figure = median_of(values);
-  figure.bench = bench;
-  figure.metric = metric;
-  figure.unit = unit;
-  figure.config = config;
-  report(figure);
-}
-
 void report_rate(const BenchOptions& options, const Report& report, const Kind& kind,
                  const std::string& metric, const std::string& unit, const std::string& where,
                  const std::function<double()>& chunk) {
-  Figure figure = measure_rate(options, "replay", kind.name + " " + metric, unit, chunk);
-  figure.config = {{"items", std::to_string(kind.items)}, {"transport", where}};
-  report(figure);
+  report_values(report, "replay", kind.name + " " + metric, unit, measure_rates(options, chunk),
+                {{"items", std::to_string(kind.items)}, {"transport", where}});
 }
 
 ServerProcess::ServerProcess(const replay::TableConfig& config, const replay::Signature& signature,

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <sys/types.h>
@@ -67,12 +66,7 @@ struct Batch {
   std::vector<std::uint64_t> key;
 };
 
-using Config = std::map<std::string, std::string>;
-
 double seconds_of(const std::function<void()>& work);
-void report_values(const Report& report, const std::string& bench, const std::string& metric,
-                   const std::string& unit, const std::vector<double>& values,
-                   const Config& config);
 void report_rate(const BenchOptions& options, const Report& report, const Kind& kind,
                  const std::string& metric, const std::string& unit, const std::string& where,
                  const std::function<double()>& chunk);
