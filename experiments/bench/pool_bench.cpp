@@ -7,15 +7,13 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "env/classic/classic.hpp"
 #include "env/minatar/minatar.hpp"
-#include "env/physics.hpp"
 #include "env/pool/environment_pool.hpp"
 #include "experiments/bench/bench.hpp"
-#include "experiments/bench/random_actions.hpp"
+#include "experiments/bench/bench_player.hpp"
 
 // Steps of N environments on T threads, including the calling one. Figures in control steps count a
 // reset as a step, with the time that it takes. "sync N": one step() for all environments. "async
@@ -94,39 +92,6 @@ private:
   std::size_t turn_ = 0;
 };
 
-/// Calls mj_step alone, on one thread.
-class Floor {
-public:
-  explicit Floor(const env::EnvironmentConfig& config)
-      : environment_(env::make_environment(config)),
-        observation_(environment_->spec().observation_bytes()),
-        actions_(random_actions(environment_->spec().action, 512, 1)) {
-    environment_->reset(seed_, observation_);
-  }
-
-  void play(int steps) {
-    env::Physics& physics = *environment_->physics();
-    const std::size_t size = environment_->spec().action.size();
-    const int per_step = static_cast<int>(
-        environment_->spec().control_timestep_seconds / physics.model().opt.timestep + .5);
-    for (int i = 0; i < steps; ++i) {
-      const auto action =
-          std::span(actions_).subspan(static_cast<std::size_t>(i % 512) * size, size);
-      std::copy(action.begin(), action.end(), physics.data().ctrl);
-      physics.step_plain(per_step);
-      if (++steps_ % 1000 == 0)
-        environment_->reset(++seed_, observation_);
-    }
-  }
-
-private:
-  std::unique_ptr<env::Environment> environment_;
-  std::vector<std::byte> observation_;
-  std::vector<double> actions_;
-  std::uint64_t seed_ = 1;
-  std::int64_t steps_ = 0;
-};
-
 /// Does nothing, so that only the cost of the pool remains.
 class NoEnvironment final : public env::Environment {
 public:
@@ -174,19 +139,10 @@ void bench_pool_setting(const BenchOptions& options, const Report& report, const
 }
 
 void bench_floors(const BenchOptions& options, const Report& report, const std::string& task) {
-  const env::EnvironmentConfig config{.task = task, .models = options.models};
   for (const int threads : {1, 2}) {
-    std::vector<std::unique_ptr<Floor>> floors;
-    for (int t = 0; t < threads; ++t)
-      floors.push_back(std::make_unique<Floor>(config));
-    const auto rates = measure_rates(options, [&] {
-      std::vector<std::jthread> others;
-      for (std::size_t t = 1; t < floors.size(); ++t)
-        others.emplace_back([&, t] { floors[t]->play(kPoolChunk); });
-      floors[0]->play(kPoolChunk);
-      others.clear(); // joins
-      return static_cast<double>(kPoolChunk * threads);
-    });
+    BenchPlayers floors(task, options.models, threads);
+    const auto rates = measure_rates(
+        options, [&] { return floors.at_once(&BenchPlayer::play_plain, kPoolChunk); });
     report_values(report, "pool", task + ", mj_step alone, control steps", "control steps/s", rates,
                   {{"task", task}, {"threads", std::to_string(threads)}});
   }
