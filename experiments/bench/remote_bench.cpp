@@ -1,6 +1,4 @@
-#include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -8,16 +6,14 @@
 #include <string>
 #include <vector>
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "env/processes/start_program.hpp"
+#include "env/processes/exec_words.hpp"
 #include "env/remote/environment_server.hpp"
 #include "env/remote/remote_environment.hpp"
 #include "experiments/bench/bench.hpp"
 #include "experiments/bench/bench_folder.hpp"
+#include "experiments/bench/forked_server.hpp"
 
 namespace troupe::experiments {
 
@@ -25,7 +21,6 @@ namespace {
 
 constexpr std::size_t kObservation = 17; // float64; with 6 actions, as HalfCheetah
 constexpr int kRemoteTurns = 50;         // between two readings of the clock
-constexpr int kPatienceMilliseconds = 20'000;
 
 /// Does nothing, so that only the protocol is measured.
 class IdlePeer : public env::Environment {
@@ -47,59 +42,36 @@ private:
   env::EnvironmentSpec spec_;
 };
 
-/// The process `python3 -m troupe_env serve python troupe_env.idle:make`; the destructor ends it.
-class PythonServer {
-public:
-  PythonServer(const std::string& endpoint, std::size_t count) {
-    std::array<int, 2> in{};
-    std::array<int, 2> out{};
-    if (pipe2(in.data(), O_CLOEXEC) != 0 || pipe2(out.data(), O_CLOEXEC) != 0)
-      throw std::runtime_error("cannot create pipes for the Python server");
-    to_ = in[1];
-    from_ = out[0];
-    const std::string package =
-        (std::filesystem::path(TROUPE_CONFIG_DIR) / "../../env/remote/python").string();
-    // Uses -c instead of PYTHONPATH, to leave the environment variables unchanged.
-    const std::string code = "import sys; sys.path.insert(0, sys.argv.pop(1)); "
-                             "from troupe_env.__main__ import main; sys.exit(main())";
-    const std::vector<std::string> words{"python3",
-                                         "-c",
-                                         code,
-                                         package,
-                                         "serve",
-                                         "python",
-                                         "troupe_env.idle:make",
-                                         "--endpoint",
-                                         endpoint,
-                                         "--count",
-                                         std::to_string(count),
-                                         "--end-with-input",
-                                         "--quiet"};
-    process_ = start_program(words, {}, {.input = in[0], .output = out[1]});
-    close(in[0]);
-    close(out[1]);
+/// The process `python3 -m troupe_env serve python troupe_env.idle:make`; nothing if there is no
+/// Python with the packages.
+std::unique_ptr<ForkedServer> serve_in_python(const std::string& endpoint, std::size_t count) {
+  const std::string package =
+      (std::filesystem::path(TROUPE_CONFIG_DIR) / "../../env/remote/python").string();
+  // Uses -c instead of PYTHONPATH, to leave the environment variables unchanged.
+  const std::string code = "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+                           "from troupe_env.__main__ import main; sys.exit(main())";
+  const std::vector<std::string> words{"python3",
+                                       "-c",
+                                       code,
+                                       package,
+                                       "serve",
+                                       "python",
+                                       "troupe_env.idle:make",
+                                       "--endpoint",
+                                       endpoint,
+                                       "--count",
+                                       std::to_string(count),
+                                       "--quiet"};
+  const std::vector<char*> pointers = exec_words(words);
+  try {
+    return std::make_unique<ForkedServer>("remote", [&](int out) {
+      ::dup2(out, STDOUT_FILENO);
+      ::execvp(pointers[0], pointers.data());
+    });
+  } catch (const std::runtime_error&) {
+    return nullptr;
   }
-  ~PythonServer() {
-    close(to_);
-    close(from_);
-    if (process_ > 0)
-      waitpid(process_, nullptr, 0);
-  }
-  PythonServer(const PythonServer&) = delete;
-  PythonServer& operator=(const PythonServer&) = delete;
-
-  bool serves() const {
-    pollfd ready{.fd = from_, .events = POLLIN, .revents = 0};
-    std::array<char, 256> line{};
-    return process_ > 0 && poll(&ready, 1, kPatienceMilliseconds) == 1
-           && read(from_, line.data(), line.size()) > 0;
-  }
-
-private:
-  pid_t process_ = -1;
-  int to_ = -1;
-  int from_ = -1;
-};
+}
 
 /// Measures microseconds per step of one environment, and per round trip of the whole batch.
 void measure(const BenchOptions& options, const Report& report, const std::string& who,
@@ -145,8 +117,8 @@ void bench_remote(const BenchOptions& options, const Report& report) {
     }
   for (const std::size_t batch : {std::size_t{1}, std::size_t{16}}) {
     const std::string endpoint = endpoint_of("python-" + std::to_string(batch));
-    const PythonServer server(endpoint, batch);
-    if (!server.serves()) {
+    const auto server = serve_in_python(endpoint, batch);
+    if (!server) {
       std::fprintf(stderr, "troupe: no python3 with numpy and pyzmq in the PATH: the Python server "
                            "is not measured\n");
       return;
