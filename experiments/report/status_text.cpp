@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstdio>
 #include <map>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "experiments/report/text_table.hpp"
 #include "experiments/run_folder/clock.hpp"
 
 namespace troupe::experiments {
@@ -16,17 +15,7 @@ namespace {
 
 namespace wire = actors::wire;
 using Json = nlohmann::ordered_json;
-using Row = std::vector<std::string>;
 constexpr double kStill = 2; // seconds without progress before a warning
-
-std::string number(double value, const char* format = "%.1f") {
-  if (!std::isfinite(value)) {
-    return "-";
-  }
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
 
 std::string bytes_text(double bytes) {
   const std::array<const char*, 5> units = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -34,28 +23,7 @@ std::string bytes_text(double bytes) {
   for (; bytes >= 1024 && unit + 1 < units.size(); ++unit) {
     bytes /= 1024;
   }
-  return number(bytes, unit == 0 ? "%.0f " : "%.1f ") + units[unit];
-}
-
-/// Makes each column as wide as its widest cell.
-std::string table(const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths;
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
+  return shown_number(bytes, unit == 0 ? "%.0f " : "%.1f ") + units[unit];
 }
 
 std::string phase_text(const wire::HeadReport& head) {
@@ -95,14 +63,14 @@ std::string limit_text(const wire::HeadReport& head) {
   if (head.samples_per_insert() == 0) {
     return "no ratio of samples to inserts";
   }
-  return number(head.samples_per_insert(), "%g") + " samples per insert, within "
-         + number(head.error_buffer(), "%g") + " samples in each shard"
+  return shown_number(head.samples_per_insert(), "%g") + " samples per insert, within "
+         + shown_number(head.error_buffer(), "%g") + " samples in each shard"
          + (head.limit_changed() ? "; changed by `troupe limit`" : "");
 }
 
 std::string summary(const HeadPlace& place, const wire::RunStatus& status) {
   const auto& counters = status.counters();
-  std::vector<Row> rows = {
+  std::vector<TextRow> rows = {
       {"run", status.head().folder()},
       {"", phase_text(status.head())},
       {"head", "process " + std::to_string(place.process) + " on " + place.host + ", at "
@@ -110,11 +78,11 @@ std::string summary(const HeadPlace& place, const wire::RunStatus& status) {
                    + (place.keys ? ", TLS" : ", only this host") + ", since " + place.started
                    + events_text(status.head())},
       {"steps", std::to_string(counters.environment_steps()) + " of the environment ("
-                    + number(counters.environment_steps_per_second()) + " /s), "
+                    + shown_number(counters.environment_steps_per_second()) + " /s), "
                     + std::to_string(counters.updates()) + " updates ("
-                    + number(counters.updates_per_second()) + " /s), "
+                    + shown_number(counters.updates_per_second()) + " /s), "
                     + std::to_string(counters.samples()) + " samples ("
-                    + number(counters.samples_per_second()) + " /s)"},
+                    + shown_number(counters.samples_per_second()) + " /s)"},
       {"replay", std::to_string(counters.replay_items()) + " items, "
                      + bytes_text(static_cast<double>(counters.replay_bytes()))
                      + (counters.replay_failed_spills() == 0
@@ -122,10 +90,10 @@ std::string summary(const HeadPlace& place, const wire::RunStatus& status) {
                             : ", " + std::to_string(counters.replay_failed_spills())
                                   + " failed spills: items were removed instead")},
       {"rate limit", limit_text(status.head())},
-      {"return", number(counters.episode_return()) + ", " + std::to_string(counters.episodes())
-                     + " episodes"},
+      {"return", shown_number(counters.episode_return()) + ", "
+                     + std::to_string(counters.episodes()) + " episodes"},
       {"checkpoint", checkpoint_text(status.head())}};
-  return table(rows);
+  return text_table(rows);
 }
 
 std::string nodes_text(const wire::RunStatus& status) {
@@ -133,20 +101,20 @@ std::string nodes_text(const wire::RunStatus& status) {
   for (const auto& process : status.supervisor().processes()) {
     processes[process.node()] += process.state() == "up" ? 1 : 0;
   }
-  std::vector<Row> rows = {{"node", "address", "state", "last beat", "processes"}};
+  std::vector<TextRow> rows = {{"node", "address", "state", "last beat", "processes"}};
   for (const auto& node : status.supervisor().nodes()) {
     rows.push_back(
         {node.name().empty() ? "(the head's)" : node.name(),
          node.address().empty() ? "?" : node.address(), node.there() ? "up" : "missing",
-         node.there() && !node.name().empty() ? number(node.last_beat()) + " s ago" : "-",
+         node.there() && !node.name().empty() ? shown_number(node.last_beat()) + " s ago" : "-",
          std::to_string(processes[node.name()])});
   }
-  return table(rows);
+  return text_table(rows);
 }
 
 std::string processes_text(const wire::RunStatus& status) {
   const auto& supervisor = status.supervisor();
-  std::vector<Row> rows = {{"process", "node", "id", "state", "for", "restarts"}};
+  std::vector<TextRow> rows = {{"process", "node", "id", "state", "for", "restarts"}};
   for (const auto& process : supervisor.processes()) {
     rows.push_back({process.role() + "/" + std::to_string(process.index()),
                     process.node().empty() ? "-" : process.node(),
@@ -155,7 +123,7 @@ std::string processes_text(const wire::RunStatus& status) {
                     std::to_string(process.restarts()) + " of "
                         + std::to_string(supervisor.restarts_allowed())});
   }
-  return table(rows);
+  return text_table(rows);
 }
 
 /// JSON has no infinities or NaN; the library writes null for them.
@@ -209,7 +177,8 @@ Json supervisor_json(const wire::SupervisorReport& supervisor) {
 std::string status_text(const HeadPlace& head, const wire::RunStatus& status) {
   std::string text = summary(head, status) + "\n" + nodes_text(status) + "\n"
                      + processes_text(status) + "restarts: those of the last "
-                     + number(status.supervisor().restart_minutes(), "%g") + " minutes count\n";
+                     + shown_number(status.supervisor().restart_minutes(), "%g")
+                     + " minutes count\n";
   if (status.waits_size() > 0) {
     text += "\nwaiting requests\n";
     for (const auto& line : status.waits()) {

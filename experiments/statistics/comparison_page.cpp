@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -13,28 +12,23 @@
 
 #include "env/text/joined.hpp"
 #include "experiments/config/config.hpp"
+#include "experiments/report/text_table.hpp"
 #include "experiments/run_folder/origin.hpp"
 
 namespace troupe::experiments {
 namespace {
 
 namespace fs = std::filesystem;
-using Row = std::vector<std::string>;
+using Row = TextRow;
 
 constexpr std::uintmax_t kMostVideoBytes = 8 << 20; // larger videos are not embedded
 constexpr int kProfilePoints = 101;
 
-std::string number(double value, const char* format) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return std::isfinite(value) ? text : "-";
-}
-
 std::string text_of(const Estimate& estimate, const char* format) {
   if (!std::isfinite(estimate.interval.low))
-    return number(estimate.value, format);
-  return number(estimate.value, format) + " [" + number(estimate.interval.low, format) + ", "
-         + number(estimate.interval.high, format) + "]";
+    return shown_number(estimate.value, format);
+  return shown_number(estimate.value, format) + " [" + shown_number(estimate.interval.low, format)
+         + ", " + shown_number(estimate.interval.high, format) + "]";
 }
 
 double gap_to_one(const Scores& scores) {
@@ -88,7 +82,7 @@ std::vector<Row> task_rows(const Comparison& comparison) {
     const auto known = comparison.references().find(task);
     for (const std::string& name : published) {
       const bool has = known != comparison.references().end() && known->second.contains(name);
-      row.push_back(has ? number(known->second.at(name), "%.1f") : "-");
+      row.push_back(has ? shown_number(known->second.at(name)) : "-");
     }
     rows.push_back(std::move(row));
   }
@@ -287,8 +281,8 @@ std::string comparison_page(const Comparison& comparison, const std::string& mac
   for (const ComparedRun& run : comparison.runs()) {
     const Origin origin = read_origin(run.folder).value_or(Origin{});
     runs.push_back({run.folder.string(), run.method, run.task, std::to_string(run.seed),
-                    number(run.curve.back().environment_steps, "%.0f") + " " + run.unit,
-                    number(run.final_score, "%.1f"), origin.processor,
+                    shown_number(run.curve.back().environment_steps, "%.0f") + " " + run.unit,
+                    shown_number(run.final_score), origin.processor,
                     origin.version + (origin.commit.empty() ? "" : ", " + origin.commit_text())});
   }
   out += html(runs, "Runs");

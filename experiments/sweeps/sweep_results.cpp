@@ -11,6 +11,7 @@
 #include "experiments/config/config.hpp"
 #include "experiments/config/on_data.hpp"
 #include "experiments/report/curve.hpp"
+#include "experiments/report/text_table.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 #include "experiments/sweeps/sweep.hpp"
 
@@ -89,32 +90,25 @@ double deviation_of(const std::vector<double>& values) {
   return std::sqrt(sum / static_cast<double>(values.size() - 1));
 }
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.5g", value);
-  return std::isfinite(value) ? text : "-";
-}
-
 /// The cells of the table, header first.
-std::vector<std::vector<std::string>> cells(const std::vector<SweepRun>& runs,
-                                            const std::vector<RunState>& states) {
-  std::vector<std::vector<std::string>> rows = {
+std::vector<TextRow> cells(const std::vector<SweepRun>& runs, const std::vector<RunState>& states) {
+  std::vector<TextRow> rows = {
       {"experiment", "runs", "measure", "mean", "deviation", "least", "greatest", "goal"}};
   for (const Group& group : groups_of(runs, states)) {
     const auto& values = group.values;
-    std::vector<std::string> row = {
-        group.name, std::to_string(values.size()) + " of " + std::to_string(group.runs),
-        group.headline};
+    TextRow row = {group.name, std::to_string(values.size()) + " of " + std::to_string(group.runs),
+                   group.headline};
     if (values.empty()) {
       row.insert(row.end(), {"-", "-", "-", "-"});
     } else {
       const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
-      row.insert(row.end(), {number(mean_of(values)), number(deviation_of(values)), number(*least),
-                             number(*greatest)});
+      row.insert(row.end(),
+                 {shown_number(mean_of(values), "%.5g"), shown_number(deviation_of(values), "%.5g"),
+                  shown_number(*least, "%.5g"), shown_number(*greatest, "%.5g")});
     }
     std::string goal;
     if (group.goal) {
-      goal = number(*group.goal);
+      goal = shown_number(*group.goal, "%.5g");
       if (!values.empty()) {
         const double mean = mean_of(values);
         const bool reached = group.less_is_better ? mean <= *group.goal : mean >= *group.goal;
@@ -197,24 +191,7 @@ RunState find_state(const fs::path& part, const SweepRun& run) {
 }
 
 std::string sweep_table(const std::vector<SweepRun>& runs, const std::vector<RunState>& states) {
-  const auto rows = cells(runs, states);
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  std::string out;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const bool is_number = i >= 3 && i < 7;
-      const std::string space(widths[i] - row[i].size(), ' ');
-      line += (i == 0 ? "" : "  ") + (is_number ? space + row[i] : row[i] + space);
-    }
-    out += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
-  }
-  return out;
+  return text_table(cells(runs, states), 3, 7); // numbers are aligned to the right
 }
 
 std::string sweep_csv(const std::vector<SweepRun>& runs, const std::vector<RunState>& states) {
