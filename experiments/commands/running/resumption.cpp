@@ -14,13 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void check_with_checkpoint(const actors::RunConfig& config, const fs::path& checkpoint) {
-  actors::check_resumption(config, checkpoint);
-}
-void clear_remains(const fs::path& checkpoints) {
-  actors::clear_checkpoint_remains(checkpoints);
-}
-
 /// The reason why the run has nothing left to train; empty if it has.
 std::string nothing_left(const actors::RunConfig& config, const fs::path& checkpoint) {
   const auto state = actors::read_manifest(checkpoint).state();
@@ -47,19 +40,8 @@ std::string nothing_left(const actors::RunConfig& config, const fs::path& checkp
   return {};
 }
 
-} // namespace
-
-void check_changes(const Experiment& before, const Experiment& after) {
-  auto complaints = refused_changes(changes_between(before, after));
-  if (!complaints.empty()) {
-    throw ConfigError(std::move(complaints));
-  }
-}
-
-namespace {
-
 fs::path sound_checkpoint(const fs::path& run, const actors::RunConfig& config) {
-  clear_remains(run / "checkpoints");
+  actors::clear_checkpoint_remains(run / "checkpoints");
   std::string other_version;
   const auto verify = [&](const fs::path& checkpoint) {
     try {
@@ -77,7 +59,7 @@ fs::path sound_checkpoint(const fs::path& run, const actors::RunConfig& config) 
                              + "; resume with the program that wrote it, or move the checkpoint "
                                "away to continue from an older one");
   }
-  check_with_checkpoint(config, found.path);
+  actors::check_resumption(config, found.path);
   for (const CheckpointFolder& one : complete_checkpoints(run)) {
     if (one.updates > found.updates) { // damaged
       std::fprintf(stderr, "troupe: the damaged checkpoint is now %s\n",
@@ -88,6 +70,13 @@ fs::path sound_checkpoint(const fs::path& run, const actors::RunConfig& config) 
 }
 
 } // namespace
+
+void check_changes(const Experiment& before, const Experiment& after) {
+  auto complaints = refused_changes(changes_between(before, after));
+  if (!complaints.empty()) {
+    throw ConfigError(std::move(complaints));
+  }
+}
 
 bool may_take_over(const fs::path& run, const Experiment& before, const Experiment& after,
                    const actors::RunConfig& config) {

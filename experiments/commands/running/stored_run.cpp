@@ -20,10 +20,6 @@ constexpr const char* kManifest = "manifest.json";
 constexpr const char* kExperiment = "config.textproto";
 constexpr const char* kRunFiles[] = {"origin.json", "metrics.csv", "metrics.jsonl", kExperiment};
 
-void verify_fetched(const fs::path& checkpoint) {
-  actors::verify_checkpoint(checkpoint);
-}
-
 /// The numbers of the complete checkpoints in the store, newest first.
 std::set<std::int64_t, std::greater<>> stored_checkpoints(replay::ObjectStore& store,
                                                           const replay::ObjectAddress& run) {
@@ -164,7 +160,7 @@ fs::path local_run(const std::string& run, const fs::path& runs) {
   }
   const auto address = replay::parse_object_address(run, "RUN");
   replay::ObjectStore store(replay::store_options());
-  return fetch_run(store, address, runs, verify_fetched, [](const std::string& line) {
+  return fetch_run(store, address, runs, actors::verify_checkpoint, [](const std::string& line) {
     std::fprintf(stderr, "troupe: %s\n", line.c_str());
   });
 }
