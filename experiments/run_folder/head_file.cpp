@@ -79,11 +79,8 @@ std::vector<fs::path> runs_below(const fs::path& runs) {
   std::vector<fs::path> found;
   std::error_code error;
   for (const auto& name : fs::directory_iterator(runs, error)) {
-    for (const auto& run : fs::directory_iterator(name.path(), error)) {
-      if (fs::is_regular_file(run.path() / "config.textproto", error)) {
-        found.push_back(run.path());
-      }
-    }
+    const auto of_name = runs_in(name.path());
+    found.insert(found.end(), of_name.begin(), of_name.end());
   }
   return found;
 }

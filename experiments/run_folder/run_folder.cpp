@@ -72,6 +72,18 @@ RunFolder RunFolder::create(const fs::path& runs, const std::string& name, UtcTi
   }
 }
 
+std::vector<fs::path> runs_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (fs::is_regular_file(entry.path() / "config.textproto", error)) {
+      found.push_back(entry.path());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 void check_is_run(const fs::path& path) {
   std::error_code error;
   if (fs::is_regular_file(path / "config.textproto", error)) {
@@ -81,15 +93,11 @@ void check_is_run(const fs::path& path) {
     throw std::invalid_argument(path.string()
                                 + ": there is no such run; name a folder like runs/<name>/<time>");
   }
-  std::string inside;
-  for (const auto& entry : fs::directory_iterator(path, error)) {
-    if (fs::is_regular_file(entry.path() / "config.textproto", error)) {
-      inside = std::max(inside, entry.path().string());
-    }
-  }
+  const auto inside = runs_in(path);
   throw std::invalid_argument(path.string() + ": is not a run's folder: it has no config.textproto"
-                              + (inside.empty() ? "; name a folder like runs/<name>/<time>"
-                                                : "; did you mean " + inside + "?"));
+                              + (inside.empty()
+                                     ? "; name a folder like runs/<name>/<time>"
+                                     : "; did you mean " + inside.back().string() + "?"));
 }
 
 RunFolder RunFolder::open(const fs::path& path) {

@@ -35,6 +35,10 @@ private:
   FolderLock lock_;
 };
 
+/// The runs directly in a folder, such as <runs>/<name>, sorted. Names that begin with the start
+/// time sort from the oldest run to the newest.
+std::vector<std::filesystem::path> runs_in(const std::filesystem::path& folder);
+
 /// A checkpoint. It is complete if it has its manifest.json, which is written last.
 struct CheckpointFolder {
   std::int64_t updates = 0;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <fstream>
-#include <functional>
 
 #include "experiments/run_folder/head_file.hpp"
+#include "experiments/run_folder/run_folder.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -22,19 +22,6 @@ bool ends_with_final_evaluation(const fs::path& run) {
   return final;
 }
 
-/// The runs of an experiment, newest first. Their names begin with the start time.
-std::vector<fs::path> runs_named(const fs::path& runs, const std::string& name) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(runs / name, error)) {
-    if (fs::is_regular_file(entry.path() / "config.textproto", error)) {
-      found.push_back(entry.path());
-    }
-  }
-  std::sort(found.begin(), found.end(), std::greater<>());
-  return found;
-}
-
 } // namespace
 
 UnfinishedRun find_unfinished_run(const fs::path& runs, const std::string& name,
@@ -43,7 +30,9 @@ UnfinishedRun find_unfinished_run(const fs::path& runs, const std::string& name,
   fs::path held;     // the newest one in which a process works
   fs::path changed;  // the newest idle run of another experiment that fits
   std::string other; // why the newest run that does not fit is refused
-  for (const fs::path& run : runs_named(runs, name)) {
+  auto newest_first = runs_in(runs / name);
+  std::reverse(newest_first.begin(), newest_first.end());
+  for (const fs::path& run : newest_first) {
     const RunFit fit = fit_of(run);
     const bool idle = !is_run_held(run).value_or(false);
     if (!fit.refusal.empty()) {

@@ -152,14 +152,8 @@ bool read_result(const std::string& text, const Experiment& experiment, RunState
 }
 
 fs::path latest_run(const fs::path& folder) {
-  fs::path latest;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (fs::is_regular_file(entry.path() / "config.textproto", ignored)) {
-      latest = std::max(latest, entry.path());
-    }
-  }
-  return latest;
+  const auto runs = runs_in(folder);
+  return runs.empty() ? fs::path() : runs.back();
 }
 
 bool has_attempts(const fs::path& folder) {
