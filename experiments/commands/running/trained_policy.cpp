@@ -15,7 +15,7 @@ namespace troupe::experiments::commands {
 
 void add_checkpoint_flags(CLI::App& command, CheckpointChoice& choice, const std::string& absent) {
   CLI::Option* updates = command
-                             .add_option("--checkpoint", choice.updates,
+                             .add_option("--checkpoint,--step", choice.updates,
                                          "updates of the checkpoint; default: " + absent)
                              ->check(CLI::NonNegativeNumber);
   command.add_flag("--best", choice.best, "the checkpoint with the best evaluation")

@@ -22,7 +22,7 @@ struct CheckpointChoice {
   bool best = false;                   // the one with the best evaluation instead
 };
 
-/// Adds --checkpoint and --best.
+/// Adds --checkpoint, which is also called --step, and --best.
 void add_checkpoint_flags(CLI::App& command, CheckpointChoice& choice,
                           const std::string& absent = "the latest");
 

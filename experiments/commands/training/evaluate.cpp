@@ -10,6 +10,7 @@
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/running/run_flags.hpp"
 #include "experiments/commands/running/stored_recording.hpp"
+#include "experiments/commands/running/trained_policy.hpp"
 #include "experiments/commands/training/evaluate_recorded.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/on_data.hpp"
@@ -45,8 +46,7 @@ void evaluate_on_data(const Experiment& experiment, const CheckpointFolder& chec
 struct Options {
   StoredRunChoice run;
   std::vector<std::string> overrides;
-  std::int64_t step = -1;
-  bool best = false;
+  CheckpointChoice checkpoint;
   bool json = false;
   EvaluateOptions play;
   std::string video;
@@ -61,10 +61,7 @@ void evaluate(Options options) {
   const std::string run = chosen_run(options.run).string();
   const Experiment experiment =
       load_experiment(std::filesystem::path(run) / "config.textproto", options.overrides);
-  const CheckpointFolder checkpoint =
-      options.best
-          ? find_best_checkpoint(run)
-          : find_checkpoint(run, options.step < 0 ? std::nullopt : std::optional(options.step));
+  const CheckpointFolder checkpoint = choose_checkpoint(run, options.checkpoint);
   if (is_on_data(experiment)) {
     if (!options.recorded.recording.empty()) {
       throw std::invalid_argument(
@@ -129,11 +126,7 @@ void add_evaluate(CLI::App& app) {
       command->add_option("--episodes", options->play.episodes, "number of episodes")
           ->check(CLI::Range(1, 100'000))
           ->capture_default_str();
-  CLI::Option* step =
-      command->add_option("--step", options->step, "updates of the checkpoint; default: the latest")
-          ->check(CLI::NonNegativeNumber);
-  command->add_flag("--best", options->best, "the checkpoint with the best evaluation")
-      ->excludes(step);
+  add_checkpoint_flags(*command, options->checkpoint);
   command
       ->add_option("--set", options->overrides,
                    "key=value that overrides the run's; may be repeated; e.g. "

@@ -9,6 +9,7 @@
 #include "experiments/commands/running/signals.hpp"
 #include "experiments/commands/running/stored_recording.hpp"
 #include "experiments/commands/running/stored_run.hpp"
+#include "experiments/commands/running/trained_policy.hpp"
 #include "experiments/commands/tools/recording_info.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/on_data.hpp"
@@ -22,8 +23,7 @@ struct RecordFlags {
   std::string source;
   std::string out;
   std::vector<std::string> overrides;
-  std::int64_t step = -1;
-  bool best = false;
+  CheckpointChoice checkpoint;
   bool random = false;
   bool json = false;
   RecordOptions record;
@@ -52,12 +52,7 @@ void record(RecordFlags options) {
                                 + " learns from data; episodes are recorded in an environment");
   }
   if (!options.random) {
-    options.record.checkpoint =
-        (options.best
-             ? find_best_checkpoint(options.source)
-             : find_checkpoint(options.source,
-                               options.step < 0 ? std::nullopt : std::optional(options.step)))
-            .path;
+    options.record.checkpoint = choose_checkpoint(options.source, options.checkpoint).path;
   }
   std::atomic<bool> stop = false;
   const StopSignals signals(stop);
@@ -104,17 +99,12 @@ void add_record(CLI::App& app) {
       ->add_option("--steps", options->record.steps,
                    "agent steps in total; the last episodes are cut off there")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 50));
-  CLI::Option* step =
-      command->add_option("--step", options->step, "updates of the checkpoint; default: the latest")
-          ->check(CLI::NonNegativeNumber);
-  CLI::Option* best =
-      command->add_flag("--best", options->best, "the checkpoint with the best evaluation")
-          ->excludes(step);
+  add_checkpoint_flags(*command, options->checkpoint);
   CLI::Option* explore = command->add_flag("--explore", options->record.explore,
                                            "explores as in training, instead of the best actions");
   command->add_flag("--random", options->random, "uniformly random actions")
-      ->excludes(step)
-      ->excludes(best)
+      ->excludes(command->get_option("--checkpoint"))
+      ->excludes(command->get_option("--best"))
       ->excludes(explore);
   command->add_option("--environments", options->record.environments, "environments played at once")
       ->check(CLI::Range(1, 4096))
