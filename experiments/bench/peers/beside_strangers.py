@@ -30,12 +30,10 @@ import os
 import pathlib
 import re
 import resource
-import shutil
 import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.parse
 from dataclasses import dataclass
@@ -254,11 +252,6 @@ def started(options, scratch, target):
     return Head(options, scratch), head_client
 
 
-def processor_seconds(process):
-    fields = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def waited(processes):
     """Returns the seconds for which the threads of these processes have been ready to run and have waited for a processor."""
     seconds = 0.0
@@ -285,14 +278,14 @@ def interval(options, server, client):
         try:
             with client(server) as turn:
                 turn()
-                before, delay, begin = processor_seconds(server.pid), waited(processes), time.monotonic()
+                before, delay, begin = overload.processor_seconds(server.pid), waited(processes), time.monotonic()
                 while (now := time.monotonic()) < begin + options.seconds:
                     if now > looked + 0.1:
                         found.memory, looked = max(found.memory, overload.resident(server.pid)), now
                     count += turn()
                 seconds = time.monotonic() - begin
                 delay = waited(processes) - delay
-                found.cost = (processor_seconds(server.pid) - before) / max(count, 1)
+                found.cost = (overload.processor_seconds(server.pid) - before) / max(count, 1)
                 found.rate = count / seconds
                 found.busy_rate = count / max(seconds - delay, seconds / 20)  # threads may have waited at the same time
         except (OSError, RuntimeError, http.client.HTTPException) as failure:
@@ -307,7 +300,7 @@ class Stranger:
         with deadline("the stranger's start"):
             while not self.calls():
                 time.sleep(0.02)
-        self.begin, self.used = time.monotonic(), processor_seconds(self.process.pid)
+        self.begin, self.used = time.monotonic(), overload.processor_seconds(self.process.pid)
         time.sleep(SETTLE)
 
     def calls(self):
@@ -317,7 +310,7 @@ class Stranger:
 
     def end(self):
         """Returns its counts without zeros and bytes, with the first refusal, and its share of a processor."""
-        share = (processor_seconds(self.process.pid) - self.used) / (time.monotonic() - self.begin)
+        share = (overload.processor_seconds(self.process.pid) - self.used) / (time.monotonic() - self.begin)
         self.process.send_signal(signal.SIGUSR2)
         with deadline("the stranger"):
             counts, colon, refusal = self.process.stdout.readline().strip().partition(": ")
@@ -370,9 +363,8 @@ def main():
         parser.error(f"--only {unknown[0]}: must be of {', '.join(ATTACKS)}")
     if not 0.5 <= options.seconds <= DEADLINE / 3 or options.rounds < 1:
         parser.error(f"--seconds {options.seconds:g} --rounds {options.rounds}: must be 0.5 to {DEADLINE // 3} seconds, and at least one round")
-    scratch = pathlib.Path(tempfile.mkdtemp(prefix="troupe_beside_"))
     everything_good = True
-    try:
+    with overload.scratch_folder("beside") as scratch:
         print("| attack | what the stranger saw | memory of the server, MiB | honest items/s | with the stranger | ratio | by the wall clock "
               "| server's µs per honest item | stranger's processor |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
         for target in targets:
@@ -383,11 +375,6 @@ def main():
                     everything_good = everything_good and good
                     print("| " + " | ".join([f"{target}: {what}", *cells]) + " |", flush=True)
             server.stop()
-    finally:
-        for process in overload.STARTED:
-            process.kill()
-            process.wait()
-        shutil.rmtree(scratch, ignore_errors=True)
     sys.exit(0 if everything_good else 1)
 
 

@@ -22,16 +22,11 @@ the measured one on its own core; items are spread evenly over the shards; reque
 leaves out all_reduce between learners (collective_model.py), the file system under checkpoints, and the length of episodes.
 """
 import argparse
-import csv
 import json
 import math
 import os
 import pathlib
-import shutil
-import signal
-import subprocess
 import sys
-import tempfile
 import time
 
 import overload
@@ -45,7 +40,6 @@ evaluation {{ period: 0 final_episodes: 1 video: false }}
 checkpoint {{ minutes: 0 }}
 stop {{ environment_steps: 2000000000 }}
 """
-COUNTERS = ("agent_steps", "updates", "inserts", "samples", "replay_items", "replay_bytes", "training_seconds")
 MOST_POLLS = 2000  # of the head's metrics, per second
 ROLES = ("environment", "replay", "learner", "evaluator", "head")
 # The causes of each role's processor time.
@@ -58,11 +52,6 @@ CAUSES = {
 }
 
 
-def cpu_seconds(process):
-    fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def roles_of(process):
     """Returns {process: role} of a run: its head, which the process `process` watches, and the head's processes."""
     found = overload.children(process)
@@ -70,49 +59,28 @@ def roles_of(process):
     return {child: role.split()[0] for child, role in found.items()}
 
 
-def newest(folder):
-    row = {}
-    for path in folder.glob("run/*/metrics.csv"):
-        with open(path, newline="") as file:
-            for one in csv.DictReader(file):
-                if one["agent_steps"] and one["learning_rate_scale"] is not None:
-                    row = {key: float(one[key] or 0) for key in COUNTERS}
-    return row
-
-
-def reading(run, folder, roles):
+def reading(run, roles):
     """Waits for a new row; returns its counters and the processor seconds at that time."""
-    before = newest(folder)
-    while (row := newest(folder)) == before:
-        if run.poll() is not None:
+    before = run.last()
+    while (row := run.last()) == before:
+        if run.process.poll() is not None:
             sys.exit("the run ended by itself")
         time.sleep(0.05)
     used = dict.fromkeys(ROLES, 0.0)
     for process, role in roles.items():
-        used[role] += cpu_seconds(process)
+        used[role] += overload.processor_seconds(process)
     return time.monotonic(), row, used
 
 
 def measure_one(troupe, actors, ratio, seconds):
-    scratch = pathlib.Path(tempfile.mkdtemp(prefix="troupe_cluster_model_"))
-    (scratch / "run.textproto").write_text(CONFIG.format(actors=actors, ratio=ratio))
-    run = subprocess.Popen([troupe, "train", str(scratch / "run.textproto"), "--processes", "--quiet", "--runs", str(scratch)],
-                           stdout=subprocess.DEVNULL)
-    try:
-        while newest(scratch).get("updates", 0) < 50:
-            if run.poll() is not None:
-                sys.exit("the run ended before it learnt")
-            time.sleep(0.5)
-        roles = roles_of(run.pid)
-        began, first, used_first = reading(run, scratch, roles)
+    with overload.scratch_folder("cluster_model") as scratch:
+        run = overload.Run(troupe, scratch, "run", CONFIG.format(actors=actors, ratio=ratio))
+        run.wait_until("learning", lambda row: row.get("updates", 0) >= 50)
+        roles = roles_of(run.process.pid)
+        began, first, used_first = reading(run, roles)
         time.sleep(seconds)
-        ended, last, used_last = reading(run, scratch, roles)
-        run.send_signal(signal.SIGTERM)
-        run.wait(120)
-    finally:
-        run.kill()
-        run.wait()
-        shutil.rmtree(scratch, ignore_errors=True)
+        ended, last, used_last = reading(run, roles)
+        run.stop()
     counts = {key: last[key] - first[key] for key in ("agent_steps", "updates", "inserts", "samples")}
     return {"actors": actors, "samples_per_insert": ratio, "seconds": ended - began, "processes": len(roles) - 1, **counts,
             "item_bytes": last["replay_bytes"] / max(last["replay_items"], 1),

@@ -54,6 +54,20 @@ STRANGERS = pathlib.Path(__file__).with_name("strangers.py")
 CALLS = (("connections", "--rate", "1000"), ("half-open", "--held", "200"), ("bytes", "--held", "20"))
 TURNS = 3
 EARLY = 3  # seconds
+COUNTERS = ("agent_steps", "updates", "inserts", "samples", "replay_items", "replay_bytes", "training_seconds")
+
+
+@contextlib.contextmanager
+def scratch_folder(name):
+    """Yields a folder for a measurement. Then kills the processes of STARTED that have not ended, and removes the folder."""
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix=f"troupe_{name}_"))
+    try:
+        yield scratch
+    finally:
+        for process in STARTED:
+            process.kill()
+            process.wait()
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def children(process):
@@ -82,6 +96,11 @@ def resident(process):
         return int(pathlib.Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     except (OSError, IndexError):
         return 0
+
+
+def processor_seconds(process):
+    fields = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def listening(processes):
@@ -122,8 +141,7 @@ class Strangers:
         for process in self.started:
             process.send_signal(signal.SIGUSR2)
             told.append(process.stdout.readline().strip())
-            fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-            seconds += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            seconds += processor_seconds(process.pid)
             process.kill()
             process.wait()
         return told, seconds
@@ -155,7 +173,7 @@ class Run:
                 for row in csv.DictReader(file):
                     if row["agent_steps"] and row["learning_rate_scale"] is not None:
                         rows = row
-        return {key: float(rows[key] or 0) for key in ("agent_steps", "updates", "inserts", "samples", "training_seconds")} if rows else {}
+        return {key: float(rows[key] or 0) for key in COUNTERS} if rows else {}
 
     def wait_until(self, what, holds, patience=300):
         end = time.monotonic() + patience
@@ -319,16 +337,10 @@ def main():
     if options.seconds < TURNS * EARLY:
         parser.error(f"--seconds {options.seconds:g}: must be at least {TURNS * EARLY}, for {TURNS} turns of {EARLY} s")
     options.asks = os.path.join(os.path.dirname(options.troupe), "cluster_scale")
-    scratch = pathlib.Path(tempfile.mkdtemp(prefix="troupe_overload_"))
-    try:
+    with scratch_folder("overload") as scratch:
         free = free_rate(options, scratch)
         found = overload(options, scratch)
         rows = judge(options, free, found)
-    finally:
-        for process in STARTED:
-            process.kill()
-            process.wait()
-        shutil.rmtree(scratch, ignore_errors=True)
     for line in found["flood"]["told"]:
         print(line, file=sys.stderr)
     for what, value, unit, good in rows:

@@ -19,10 +19,8 @@ import math
 import os
 import pathlib
 import re
-import shutil
 import statistics
 import sys
-import tempfile
 import time
 
 import overload
@@ -136,17 +134,11 @@ def main():
     options = parser.parse_args()
     if not options.minutes >= 1:
         parser.error(f"--minutes {options.minutes:g}: must be at least 1, for at least {FEWEST} samples")
-    scratch = pathlib.Path(tempfile.mkdtemp(prefix="troupe_soak_"))
-    try:
+    with overload.scratch_folder("soak") as scratch:
         run = overload.Run(options.troupe, scratch, "soak", options.experiment.read_text() if options.experiment else CONFIG.format())
         run.wait_until("learning", lambda row: row.get("updates", 0) > 100)
         series, times, events = soak(options, run)
         code = run.process.returncode if run.process.poll() is not None else run.stop()
-    finally:
-        for process in overload.STARTED:
-            process.kill()
-            process.wait()
-        shutil.rmtree(scratch, ignore_errors=True)
     if len(times) < FEWEST:
         sys.exit(f"only {len(times)} samples: {'; '.join(events) or 'the run ended'}; its exit code is {code}")
     rows = judge(options, series, times)
