@@ -141,7 +141,7 @@ std::string train(const std::string& experiment_file, const std::vector<std::str
     const Experiment experiment = load_experiment(file, overrides);
     run_and_watch(reports, [&] {
       const auto config = commands::prepare_run(experiment);
-      commands::check_run(config, false);
+      actors::check_run(config, false);
       const RunFolder folder = RunFolder::create(
           runs, experiment.name(), std::chrono::system_clock::now(), resolved_text(experiment));
       folder_path = folder.path().string();
@@ -168,7 +168,7 @@ void resume(const std::string& run, const std::vector<std::string>& overrides,
     commands::check_changes(before, experiment);
     run_and_watch(reports, [&] {
       const auto config = commands::prepare_run(experiment);
-      commands::check_run(config, false);
+      actors::check_run(config, false);
       const RunFolder folder = RunFolder::open(run);
       const commands::Resumption resumption =
           commands::prepare_resumption(folder, before, experiment, config);

@@ -181,7 +181,7 @@ MakeNodes node_maker(const Cluster& cluster, LauncherKind launcher) {
 int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const HeadLife& life) {
   const auto here = actors::resources_of_this_host();
   const auto config = prepare_run(plan.experiment);
-  commands::check_run(config, true);
+  actors::check_run(config, true);
   const bool others_start_nodes =
       plan.launcher == LauncherKind::none || plan.launcher == LauncherKind::kubernetes;
   UnfinishedRun resumed =

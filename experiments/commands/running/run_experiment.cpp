@@ -8,7 +8,6 @@
 #include <memory>
 #include <stdexcept>
 
-#include "actors/roles/checkpoint.hpp"
 #include "env/make/make.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
@@ -33,8 +32,6 @@
 
 namespace troupe::experiments::commands {
 namespace {
-
-constexpr auto& start_run = actors::run;
 
 /// Writes head.json while the head serves; tries again if the disk is full.
 struct ServedHead {
@@ -193,13 +190,6 @@ actors::RunConfig prepare_run(const Experiment& experiment) {
   return config;
 }
 
-void check_run(const actors::RunConfig& config, bool processes) {
-  actors::check_run(config, processes);
-}
-void verify_checkpoint(const std::filesystem::path& checkpoint) {
-  actors::verify_checkpoint(checkpoint);
-}
-
 int run_experiment(const Experiment& experiment, actors::RunConfig config, const RunFolder& folder,
                    const std::filesystem::path& checkpoint, const RunOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
@@ -270,7 +260,7 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
     if (options.embedding) {
       callbacks = both(std::move(callbacks), options.embedding->callbacks);
     }
-    finished.result = start_run(config, folder.path(), checkpoint, deployment, callbacks, stop);
+    finished.result = actors::run(config, folder.path(), checkpoint, deployment, callbacks, stop);
     served.file.reset();
     recorder.finish();
   } catch (const std::exception& failure) {

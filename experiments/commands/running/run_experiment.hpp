@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "actors/roles/checkpoint.hpp"
 #include "actors/run/run.hpp"
 #include "experiments/commands/running/head_watch.hpp"
 #include "experiments/commands/running/run_dashboard.hpp"
@@ -47,12 +46,6 @@ struct RunOptions {
 /// with its camera, models and OpenGL, so that errors are reported before a run folder exists.
 /// Throws the exceptions of plan_workload() and env::make_environment().
 actors::RunConfig prepare_run(const Experiment& experiment);
-
-/// Calls actors::check_run(). A build without the actors checks nothing.
-void check_run(const actors::RunConfig& config, bool processes);
-
-/// Calls actors::verify_checkpoint(). A build without the actors checks nothing.
-void verify_checkpoint(const std::filesystem::path& checkpoint);
 
 /// The evaluations so far of the run in `folder`, in the form that read_curve() and curve_svg()
 /// produce.

@@ -34,9 +34,7 @@ void find_versions(std::vector<Finding>& out) {
   out.push_back({"Troupe", Level::good, TROUPE_VERSION});
   out.push_back({"LibTorch", Level::good, TORCH_VERSION});
   out.push_back({"MuJoCo", Level::good, env::mujoco_version()});
-  const std::string caf = TROUPE_CAF_VERSION;
-  out.push_back({"CAF", caf.empty() ? Level::warning : Level::good,
-                 caf.empty() ? "not built in: this program cannot train" : caf});
+  out.push_back({"CAF", Level::good, TROUPE_CAF_VERSION});
   out.push_back(
       {"ZeroMQ", Level::good,
        env::wire::zeromq_version() + (env::wire::zeromq_encrypts() ? " with CURVE" : "")});

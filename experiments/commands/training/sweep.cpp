@@ -95,7 +95,7 @@ void check_experiments(const std::vector<SweepRun>& runs, bool processes) {
       continue;
     }
     try {
-      commands::check_run(prepare_run(run.experiment), processes);
+      actors::check_run(prepare_run(run.experiment), processes);
     } catch (const std::exception& failure) {
       throw std::invalid_argument(std::string(failure.what()) + " (run " + run.name + ")");
     }

@@ -33,7 +33,7 @@ int go_on(const std::filesystem::path& run, const std::vector<std::string>& over
   const Experiment experiment = load_experiment(file, overrides);
   check_changes(before, experiment);
   const auto config = prepare_run(experiment);
-  commands::check_run(config, options.processes); // before the run gets the changed keys
+  actors::check_run(config, options.processes); // before the run gets the changed keys
   const RunFolder folder = RunFolder::open(run);
   const Resumption resumption = options.life.takes_over()
                                     ? prepare_takeover(folder, config)
@@ -59,7 +59,7 @@ int begin_training(const TrainOptions& options, const RunOptions& run) {
   const auto file = find_config(options.file, config_folders());
   const Experiment experiment = load_experiment(file, options.overrides);
   const auto config = prepare_run(experiment);
-  commands::check_run(config, run.processes);
+  actors::check_run(config, run.processes);
   const RunFolder folder = RunFolder::create(
       options.runs, experiment.name(), std::chrono::system_clock::now(), resolved_text(experiment));
   return run_experiment(experiment, config, folder, {}, run);
