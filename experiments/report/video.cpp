@@ -23,31 +23,9 @@ const VideoModule& module_for(const std::filesystem::path& path, const char* use
 
 } // namespace
 
-struct VideoWriter::Impl {
-  std::unique_ptr<VideoFile> file;
-};
-
-VideoWriter::VideoWriter(const std::filesystem::path& path, int width, int height,
-                         double frames_per_second)
-    : impl_(std::make_unique<Impl>(
-        Impl{module_for(path, "written").write(path, width, height, frames_per_second)})) {}
-
-VideoWriter::~VideoWriter() = default;
-
-void VideoWriter::add(std::span<const std::uint8_t> rgb) {
-  impl_->file->add(rgb);
-}
-
-void VideoWriter::finish() {
-  impl_->file->finish();
-}
-
-std::int64_t VideoWriter::frames() const {
-  return impl_->file->frames();
-}
-
-std::string VideoWriter::codec() const {
-  return impl_->file->codec();
+std::unique_ptr<VideoFile> write_video(const std::filesystem::path& path, int width, int height,
+                                       double frames_per_second) {
+  return module_for(path, "written").write(path, width, height, frames_per_second);
 }
 
 VideoInfo read_video(const std::filesystem::path& path) {

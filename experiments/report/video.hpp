@@ -11,31 +11,26 @@ namespace troupe::experiments {
 /// Maximum width and height of a GIF.
 inline constexpr int kMostGifPixels = 256;
 
-/// Writes an MP4: H.264 if libx264 is available, otherwise MPEG-4 part 2. A path that ends in
-/// ".gif" produces an animated GIF of 256 fixed colours. The file is complete after finish();
-/// otherwise the destructor removes it. One thread at a time. Throws std::invalid_argument (sizes)
-/// or std::runtime_error naming path and reason.
-class VideoWriter {
+/// A video file that is being written: an MP4 with H.264 if libx264 is available, otherwise MPEG-4
+/// part 2. A path that ends in ".gif" produces an animated GIF of 256 fixed colours. The file is
+/// complete after finish(); otherwise the destructor removes it. One thread at a time. Throws
+/// std::invalid_argument (sizes) or std::runtime_error naming path and reason.
+class VideoFile {
 public:
-  /// Width and height are 2 to 4096 pixels. An MP4 rounds them up to even numbers; a GIF divides
-  /// them by a whole number.
-  VideoWriter(const std::filesystem::path& path, int width, int height,
-              double frames_per_second = 30);
-  ~VideoWriter();
-  VideoWriter(const VideoWriter&) = delete;
-  VideoWriter& operator=(const VideoWriter&) = delete;
+  virtual ~VideoFile() = default;
 
   /// rgb: [height, width, 3], top row first.
-  void add(std::span<const std::uint8_t> rgb);
-  void finish();
+  virtual void add(std::span<const std::uint8_t> rgb) = 0;
+  virtual void finish() = 0;
 
-  std::int64_t frames() const;
-  std::string codec() const; // "libx264", "mpeg4", "gif"
-
-private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  virtual std::int64_t frames() const = 0;
+  virtual std::string codec() const = 0; // "libx264", "mpeg4", "gif"
 };
+
+/// Begins a video. Width and height are 2 to 4096 pixels. An MP4 rounds them up to even numbers; a
+/// GIF divides them by a whole number. Throws the exceptions of VideoFile.
+std::unique_ptr<VideoFile> write_video(const std::filesystem::path& path, int width, int height,
+                                       double frames_per_second = 30);
 
 /// Properties of a video file, found by decoding all of it.
 struct VideoInfo {

@@ -41,12 +41,12 @@ public:
         spec.control_timestep_seconds * static_cast<double>(spec.action_repeat);
     const double rate = 1 / (static_cast<double>(every_) * step_seconds);
     const double video_rate = rate < 1000 ? rate : kVideoFramesPerSecond;
-    writer_ = std::make_unique<VideoWriter>(options.video, size_, size_, video_rate);
+    writer_ = write_video(options.video, size_, size_, video_rate);
     if (!options.preview.empty()) {
       preview_period_ =
           std::max(kPreviewPeriod, spec.episode_steps / every_ / kMostPreviewFrames + 1);
-      preview_ = std::make_unique<VideoWriter>(options.preview, size_, size_,
-                                               video_rate / static_cast<double>(preview_period_));
+      preview_ = write_video(options.preview, size_, size_,
+                             video_rate / static_cast<double>(preview_period_));
     }
   }
 
@@ -85,8 +85,8 @@ private:
   int size_;
   std::int64_t picture_step_;
   std::int64_t every_;
-  std::unique_ptr<VideoWriter> writer_;
-  std::unique_ptr<VideoWriter> preview_;
+  std::unique_ptr<VideoFile> writer_;
+  std::unique_ptr<VideoFile> preview_;
   std::int64_t preview_period_ = 1;
   std::vector<std::uint8_t> picture_; // the latest picture so far, until picture_step_
   bool picture_taken_ = false;

@@ -77,23 +77,23 @@ void render_film(const RenderOptions& options, env::Environment& environment, Vi
   const auto& spec = environment.spec();
   const std::int64_t every = env::steps_per_frame(spec, kVideoFramesPerSecond);
   const double rate = 1 / (static_cast<double>(every) * spec.control_timestep_seconds);
-  VideoWriter film(options.out, view.width(), view.height(),
-                   rate < 1000 ? rate : kVideoFramesPerSecond);
+  const auto film = write_video(options.out, view.width(), view.height(),
+                                rate < 1000 ? rate : kVideoFramesPerSecond);
   std::vector<std::byte> observation(spec.observation_bytes());
-  film.add(view.draw());
+  film->add(view.draw());
   for (std::int64_t i = 1; i <= options.steps; ++i) {
     const auto action =
         env::action_for(spec, options.state.seed, options.state.step + i, env::Acting::random);
     const env::TimeStep step = environment.step(action, observation);
     if (i % every == 0) {
-      film.add(view.draw());
+      film->add(view.draw());
     }
     if (step.step_type == env::StepType::last) {
       break;
     }
   }
-  film.finish();
-  tell(options, options.tasks.front(), view, film.frames());
+  film->finish();
+  tell(options, options.tasks.front(), view, film->frames());
 }
 
 void render_one(RenderOptions options) {

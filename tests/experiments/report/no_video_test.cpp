@@ -21,7 +21,7 @@ TEST_CASE("Without FFmpeg, the error names the missing library and what to insta
   for (const char* part : {"libavformat-absent-for-this-test.so.59", "cannot open shared object",
                            "libavcodec59", "evaluation.video"})
     CHECK_MESSAGE(reason.find(part) != std::string::npos, part);
-  CHECK_THROWS_WITH_AS(VideoWriter("film.mp4", 64, 64),
+  CHECK_THROWS_WITH_AS(write_video("film.mp4", 64, 64),
                        ("film.mp4: cannot be written: " + reason).c_str(), std::runtime_error);
   CHECK_THROWS_WITH_AS(read_video("film.mp4"), ("film.mp4: cannot be read: " + reason).c_str(),
                        std::runtime_error);

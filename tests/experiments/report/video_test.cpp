@@ -34,19 +34,19 @@ TEST_CASE("A video reads back with its size, frames, length and colours, also fo
   for (const auto& [width, height] : {std::pair{64, 48}, {33, 17}, {480, 480}}) {
     CAPTURE(width);
     const fs::path path = folder.path() / (std::to_string(width) + ".mp4");
-    VideoWriter writer(path, width, height, 25);
+    const auto writer = write_video(path, width, height, 25);
     for (int i = 0; i < 50; ++i) {
-      writer.add(plain(width, height, 200, 100, 50));
+      writer->add(plain(width, height, 200, 100, 50));
     }
-    writer.finish();
-    writer.finish(); // a second call does nothing
-    CHECK(writer.frames() == 50);
+    writer->finish();
+    writer->finish(); // a second call does nothing
+    CHECK(writer->frames() == 50);
     const VideoInfo info = read_video(path);
     CHECK(info.width == (width + 1) / 2 * 2);
     CHECK(info.height == (height + 1) / 2 * 2);
     CHECK(info.frames == 50);
     CHECK(info.seconds == doctest::Approx(2).epsilon(0.02));
-    CHECK(info.codec == (writer.codec() == "libx264" ? "h264" : "mpeg4"));
+    CHECK(info.codec == (writer->codec() == "libx264" ? "h264" : "mpeg4"));
     CHECK(std::abs(info.mean_red - 200) < 8);
     CHECK(std::abs(info.mean_green - 100) < 8);
     CHECK(std::abs(info.mean_blue - 50) < 8);
@@ -59,12 +59,12 @@ TEST_CASE("A GIF has every frame, its frame rate, and at most 256 pixels a side"
        {std::tuple{64, 48, 1}, {256, 16, 1}, {480, 270, 2}}) {
     CAPTURE(width);
     const fs::path path = folder.path() / "x.gif";
-    VideoWriter writer(path, width, height, 10);
+    const auto writer = write_video(path, width, height, 10);
     for (int i = 0; i < 20; ++i) {
-      writer.add(plain(width, height, 200, static_cast<std::uint8_t>(10 * i), 50));
+      writer->add(plain(width, height, 200, static_cast<std::uint8_t>(10 * i), 50));
     }
-    writer.finish();
-    CHECK(writer.codec() == "gif");
+    writer->finish();
+    CHECK(writer->codec() == "gif");
     const VideoInfo info = read_video(path);
     CHECK(info.codec == "gif");
     CHECK(info.width == width / divisor);
@@ -82,8 +82,8 @@ TEST_CASE("An unfinished video leaves no file") {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "x.mp4";
   {
-    VideoWriter writer(path, 32, 32);
-    writer.add(plain(32, 32, 0, 0, 0));
+    const auto writer = write_video(path, 32, 32);
+    writer->add(plain(32, 32, 0, 0, 0));
   }
   CHECK_FALSE(fs::exists(path));
 }
@@ -91,16 +91,16 @@ TEST_CASE("An unfinished video leaves no file") {
 TEST_CASE("A video that cannot be made is refused with the reason") {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "x.mp4";
-  CHECK(error_of([&] { VideoWriter(folder.path() / "none/x.mp4", 32, 32); }).find("No such file")
+  CHECK(error_of([&] { write_video(folder.path() / "none/x.mp4", 32, 32); }).find("No such file")
         != std::string::npos);
-  CHECK(error_of([&] { VideoWriter(path, 1, 32); }).find("from 2 to 4096") != std::string::npos);
-  CHECK(error_of([&] { VideoWriter(path, 32, 32, std::nan("")); }).find("frames per second")
+  CHECK(error_of([&] { write_video(path, 1, 32); }).find("from 2 to 4096") != std::string::npos);
+  CHECK(error_of([&] { write_video(path, 32, 32, std::nan("")); }).find("frames per second")
         != std::string::npos);
   CHECK(error_of([&] {
-          VideoWriter(path, 32, 32).add(std::vector<std::uint8_t>(5));
+          write_video(path, 32, 32)->add(std::vector<std::uint8_t>(5));
         }).find("a frame has 5 bytes")
         != std::string::npos);
-  CHECK(error_of([&] { VideoWriter(path, 32, 32).finish(); }).find("no frames")
+  CHECK(error_of([&] { write_video(path, 32, 32)->finish(); }).find("no frames")
         != std::string::npos);
   CHECK(error_of([&] { read_video(folder.path() / "none.mp4"); }).find("No such file")
         != std::string::npos);

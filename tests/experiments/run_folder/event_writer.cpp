@@ -44,11 +44,11 @@ void write_pictures(EventFile& file, const fs::path& folder) {
   }
   write_png(folder / "red.png", 24, 16, pixels);
   file.picture(kWritten, 7, "pictures/samples", {24, 16, bytes_of(folder / "red.png")});
-  VideoWriter film(folder / "film.gif", 32, 32, 10);
+  const auto film = write_video(folder / "film.gif", 32, 32, 10);
   for (int frame = 0; frame < 5; ++frame) {
-    film.add(std::vector<std::uint8_t>(32 * 32 * 3, static_cast<std::uint8_t>(50 * frame)));
+    film->add(std::vector<std::uint8_t>(32 * 32 * 3, static_cast<std::uint8_t>(50 * frame)));
   }
-  film.finish();
+  film->finish();
   file.picture(kWritten, 8, "evaluation/video", {32, 32, bytes_of(folder / "film.gif")});
 }
 
