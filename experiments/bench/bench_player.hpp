@@ -12,9 +12,21 @@
 #include "env/gym/gym.hpp"
 #include "env/make/make.hpp"
 #include "env/physics.hpp"
-#include "experiments/bench/random_actions.hpp"
+#include "env/plugin/rollout.hpp"
 
 namespace troupe::experiments {
+
+/// The actions of the first `count` steps of a random rollout, concatenated.
+inline std::vector<double> random_actions(const env::EnvironmentSpec& spec, std::size_t count,
+                                          std::uint64_t seed) {
+  std::vector<double> actions;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto action =
+        env::action_for(spec, seed, static_cast<std::int64_t>(i), env::Acting::random);
+    actions.insert(actions.end(), action.begin(), action.end());
+  }
+  return actions;
+}
 
 /// Plays one environment with prepared random actions: a task of the control suite with
 /// observations as states, or one of Gym's tasks unchanged. When an episode ends, a new one begins.
@@ -23,7 +35,7 @@ public:
   BenchPlayer(const std::string& task, const std::string& models, std::uint64_t seed)
       : environment_(make(task, models)),
         observation_(environment_->spec().observation_bytes()),
-        actions_(random_actions(environment_->spec().action, kActions, seed)) {
+        actions_(random_actions(environment_->spec(), kActions, seed)) {
     environment_->reset(seed_, observation_);
   }
 

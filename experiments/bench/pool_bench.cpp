@@ -54,7 +54,7 @@ public:
         synchronous_(setting.batch == setting.environments),
         rows_(pool_.spec(), static_cast<std::size_t>(setting.batch)),
         size_(rows_.rewards.size() * pool_.spec().action.size()),
-        actions_(random_actions(pool_.spec().action, kActions * rows_.rewards.size(), 1)) {
+        actions_(random_actions(pool_.spec(), kActions * rows_.rewards.size(), 1)) {
     std::vector<std::int32_t> all;
     for (int i = 0; i < setting.environments; ++i)
       all.push_back(i);
