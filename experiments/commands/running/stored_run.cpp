@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <set>
 #include <stdexcept>
 
@@ -10,6 +11,7 @@
 #include "experiments/config/config.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 #include "replay/objects/folder_copies.hpp"
+#include "replay/objects/object_store.hpp"
 #include "replay/objects/store_error.hpp"
 
 namespace troupe::experiments::commands {
@@ -96,11 +98,12 @@ void remove_other_partials(const fs::path& checkpoints, const std::string& wante
   }
 }
 
-} // namespace
+void tell(const std::string& line) {
+  std::fprintf(stderr, "troupe: %s\n", line.c_str());
+}
 
 fs::path fetch_run(replay::ObjectStore& store, const replay::ObjectAddress& run,
-                   const fs::path& runs, const std::function<void(const fs::path&)>& check,
-                   const std::function<void(const std::string&)>& tell) {
+                   const fs::path& runs) {
   const fs::path key = run.key;
   const auto numbers = stored_checkpoints(store, run);
   if (numbers.empty() || key.parent_path().empty()) {
@@ -135,7 +138,7 @@ fs::path fetch_run(replay::ObjectStore& store, const replay::ObjectAddress& run,
     try {
       fs::remove_all(here / name); // incomplete
       remove_other_partials(here / "checkpoints", std::to_string(number));
-      download_folder(store, below(run, name), here / name, kManifest, check);
+      download_folder(store, below(run, name), here / name, kManifest, actors::verify_checkpoint);
       take_files(fetched, here);
       tell("fetched checkpoint " + std::to_string(number) + " of " + text_of(run) + " to "
            + here.string());
@@ -154,15 +157,15 @@ fs::path fetch_run(replay::ObjectStore& store, const replay::ObjectAddress& run,
   return here;
 }
 
+} // namespace
+
 fs::path local_run(const std::string& run, const fs::path& runs) {
   if (!replay::is_object_address(run)) {
     return run;
   }
   const auto address = replay::parse_object_address(run, "RUN");
   replay::ObjectStore store(replay::store_options());
-  return fetch_run(store, address, runs, actors::verify_checkpoint, [](const std::string& line) {
-    std::fprintf(stderr, "troupe: %s\n", line.c_str());
-  });
+  return fetch_run(store, address, runs);
 }
 
 } // namespace troupe::experiments::commands

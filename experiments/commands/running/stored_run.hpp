@@ -1,10 +1,7 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <string>
-
-#include "replay/objects/object_store.hpp"
 
 namespace troupe::experiments::commands {
 
@@ -18,12 +15,5 @@ namespace troupe::experiments::commands {
 /// there is no run at the address, replay::StoreError, and std::runtime_error if a process works in
 /// the local run.
 std::filesystem::path local_run(const std::string& run, const std::filesystem::path& runs);
-
-/// The same with a given store and a given function to check a checkpoint folder.
-std::filesystem::path
-fetch_run(replay::ObjectStore& store, const replay::ObjectAddress& run,
-          const std::filesystem::path& runs,
-          const std::function<void(const std::filesystem::path& checkpoint)>& check,
-          const std::function<void(const std::string& line)>& tell);
 
 } // namespace troupe::experiments::commands
