@@ -18,7 +18,6 @@ from troupe.replay import Table
 
 BATCH, MANY = 256, 64
 SIZES = {"states": 100_000, "pixels": 20_000}
-EPISODE = 1000
 
 
 class Data:
