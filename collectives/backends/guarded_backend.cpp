@@ -44,11 +44,10 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
   case ReduceOp::first:
     break;
   }
-  throw std::invalid_argument(std::string("collectives: the reduction \"") + op_name(op)
-                              + "\" is supported by all_reduce only");
+  return c10d::ReduceOp::UNUSED;
 }
 
-ReduceOp GuardedBackend::operation(const c10d::ReduceOp& op) {
+ReduceOp GuardedBackend::operation(const c10d::ReduceOp& op, Kind kind) {
   switch (op.op_) {
   case c10d::ReduceOp::SUM:
     return ReduceOp::sum;
@@ -61,8 +60,7 @@ ReduceOp GuardedBackend::operation(const c10d::ReduceOp& op) {
   case c10d::ReduceOp::PRODUCT:
     return ReduceOp::product;
   default:
-    throw CollectiveError("collectives: reduction " + std::to_string(op.op_)
-                          + " is not one of sum, mean, min, max, product");
+    refuse(kind, "the reduction must be sum, mean, min, max or product");
   }
 }
 

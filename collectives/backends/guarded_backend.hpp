@@ -37,13 +37,12 @@ public:
                                        const c10d::ReduceScatterOptions& options) override;
 
 protected:
-  /// Converts c10d's operation. Throws CollectiveError on unsupported ones (bitwise, premul).
-  static ReduceOp operation(const c10d::ReduceOp& op);
-
   /// Returns the only tensor of a c10d list after checking that it is dense and on this device. An
   /// invalid argument poisons the group, because the other ranks would wait for this one.
   at::Tensor& only(std::vector<at::Tensor>& tensors, Kind kind);
   int root_of(std::int64_t root, Kind kind); // refuses a root that is not a rank
+  /// Converts c10d's operation. Refuses all except those of to_c10d().
+  ReduceOp operation(const c10d::ReduceOp& op, Kind kind);
   void require_arithmetic(const at::Tensor& tensor, ReduceOp op, Kind kind);
   [[noreturn]] void refuse(Kind kind, const std::string& rule);
 };
@@ -51,6 +50,7 @@ protected:
 /// A completed collective.
 c10::intrusive_ptr<c10d::Work> done_work(std::vector<at::Tensor> result);
 
+/// Converts to c10d's operation. Returns UNUSED for `first`, which is not a c10d reduction.
 c10d::ReduceOp to_c10d(ReduceOp op);
 
 } // namespace troupe::collectives

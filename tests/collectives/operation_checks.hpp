@@ -236,6 +236,23 @@ inline void check_mismatches(Means means) {
                 {"rank 1 called all_to_all wrongly: the input "
                  "has 8 bytes for this rank itself, the output 16;"});
   }
+  SUBCASE("a reduction that only all_reduce supports") {
+    check_named(means, 2, reduce(at::kFloat, {2}, ReduceOp::sum),
+                [](Communicator& communicator) {
+                  communicator.reduce_scatter(torch::ones({2}), ReduceOp::first);
+                },
+                {"rank 1 called reduce_scatter wrongly: the reduction must be sum, mean,"});
+  }
+  SUBCASE("a reduction of LibTorch that no backend supports") {
+    check_named(means, 2, reduce(at::kFloat, {2}, ReduceOp::sum),
+                [](Communicator& communicator) {
+                  std::vector<at::Tensor> tensors{torch::ones({2})};
+                  c10d::AllreduceOptions options;
+                  options.reduceOp = c10d::ReduceOp::BAND;
+                  communicator.process_group()->allreduce(tensors, options)->wait();
+                },
+                {"rank 1 called all_reduce wrongly: the reduction must be sum, mean,"});
+  }
   SUBCASE("a call that is wrong on its own") {
     check_named(means, 2, reduce(at::kLong, {3}, ReduceOp::sum),
                 reduce(at::kLong, {3}, ReduceOp::mean), {"rank 1", "mean of int64"});
