@@ -113,56 +113,47 @@ void AsyncBackend::wait_until_idle() {
   queue_->wait_until_idle();
 }
 
-template <class Call>
-AsyncBackend::Work AsyncBackend::submit(std::vector<at::Tensor> result, Call call) {
+template <class Call, class... Arguments>
+AsyncBackend::Work AsyncBackend::submit(std::vector<at::Tensor> result, Call call,
+                                        const Arguments&... arguments) {
   auto work = c10::make_intrusive<QueuedWork>(std::move(result));
-  queue_->push({work, std::move(call)});
+  queue_->push({work, [inner = inner_, call, ... copies = arguments]() mutable {
+                  return ((*inner).*call)(copies...);
+                }});
   return work;
 }
 
 AsyncBackend::Work AsyncBackend::allreduce(std::vector<at::Tensor>& tensors,
                                            const c10d::AllreduceOptions& options) {
-  return submit(tensors, [inner = inner_, tensors, options]() mutable {
-    return inner->allreduce(tensors, options);
-  });
+  return submit(tensors, &Backend::allreduce, tensors, options);
 }
 
 AsyncBackend::Work
 AsyncBackend::allreduce_coalesced(std::vector<at::Tensor>& tensors,
                                   const c10d::AllreduceCoalescedOptions& options) {
-  return submit(tensors, [inner = inner_, tensors, options]() mutable {
-    return inner->allreduce_coalesced(tensors, options);
-  });
+  return submit(tensors, &Backend::allreduce_coalesced, tensors, options);
 }
 
 AsyncBackend::Work AsyncBackend::reduce(std::vector<at::Tensor>& tensors,
                                         const c10d::ReduceOptions& options) {
-  return submit(tensors, [inner = inner_, tensors, options]() mutable {
-    return inner->reduce(tensors, options);
-  });
+  return submit(tensors, &Backend::reduce, tensors, options);
 }
 
 AsyncBackend::Work AsyncBackend::broadcast(std::vector<at::Tensor>& tensors,
                                            const c10d::BroadcastOptions& options) {
-  return submit(tensors, [inner = inner_, tensors, options]() mutable {
-    return inner->broadcast(tensors, options);
-  });
+  return submit(tensors, &Backend::broadcast, tensors, options);
 }
 
 AsyncBackend::Work AsyncBackend::allgather(std::vector<std::vector<at::Tensor>>& outputs,
                                            std::vector<at::Tensor>& inputs,
                                            const c10d::AllgatherOptions& options) {
-  return submit(outputs.empty() ? std::vector<at::Tensor>() : outputs[0],
-                [inner = inner_, outputs, inputs, options]() mutable {
-                  return inner->allgather(outputs, inputs, options);
-                });
+  return submit(outputs.empty() ? std::vector<at::Tensor>() : outputs[0], &Backend::allgather,
+                outputs, inputs, options);
 }
 
 AsyncBackend::Work AsyncBackend::_allgather_base(at::Tensor& output, at::Tensor& input,
                                                  const c10d::AllgatherOptions& options) {
-  return submit({output}, [inner = inner_, output, input, options]() mutable {
-    return inner->_allgather_base(output, input, options);
-  });
+  return submit({output}, &Backend::_allgather_base, output, input, options);
 }
 
 AsyncBackend::Work AsyncBackend::allgather_coalesced(std::vector<std::vector<at::Tensor>>& outputs,
@@ -171,81 +162,63 @@ AsyncBackend::Work AsyncBackend::allgather_coalesced(std::vector<std::vector<at:
   std::vector<at::Tensor> result;
   for (const auto& list : outputs)
     result.insert(result.end(), list.begin(), list.end());
-  return submit(std::move(result), [inner = inner_, outputs, inputs, options]() mutable {
-    return inner->allgather_coalesced(outputs, inputs, options);
-  });
+  return submit(std::move(result), &Backend::allgather_coalesced, outputs, inputs, options);
 }
 
 AsyncBackend::Work
 AsyncBackend::allgather_into_tensor_coalesced(std::vector<at::Tensor>& outputs,
                                               std::vector<at::Tensor>& inputs,
                                               const c10d::AllgatherOptions& options) {
-  return submit(outputs, [inner = inner_, outputs, inputs, options]() mutable {
-    return inner->allgather_into_tensor_coalesced(outputs, inputs, options);
-  });
+  return submit(outputs, &Backend::allgather_into_tensor_coalesced, outputs, inputs, options);
 }
 
 AsyncBackend::Work AsyncBackend::gather(std::vector<std::vector<at::Tensor>>& outputs,
                                         std::vector<at::Tensor>& inputs,
                                         const c10d::GatherOptions& options) {
-  return submit(outputs.empty() ? std::vector<at::Tensor>() : outputs[0],
-                [inner = inner_, outputs, inputs, options]() mutable {
-                  return inner->gather(outputs, inputs, options);
-                });
+  return submit(outputs.empty() ? std::vector<at::Tensor>() : outputs[0], &Backend::gather, outputs,
+                inputs, options);
 }
 
 AsyncBackend::Work AsyncBackend::scatter(std::vector<at::Tensor>& outputs,
                                          std::vector<std::vector<at::Tensor>>& inputs,
                                          const c10d::ScatterOptions& options) {
-  return submit(outputs, [inner = inner_, outputs, inputs, options]() mutable {
-    return inner->scatter(outputs, inputs, options);
-  });
+  return submit(outputs, &Backend::scatter, outputs, inputs, options);
 }
 
 AsyncBackend::Work AsyncBackend::reduce_scatter(std::vector<at::Tensor>& outputs,
                                                 std::vector<std::vector<at::Tensor>>& inputs,
                                                 const c10d::ReduceScatterOptions& options) {
-  return submit(outputs, [inner = inner_, outputs, inputs, options]() mutable {
-    return inner->reduce_scatter(outputs, inputs, options);
-  });
+  return submit(outputs, &Backend::reduce_scatter, outputs, inputs, options);
 }
 
 AsyncBackend::Work AsyncBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                                       const c10d::ReduceScatterOptions& options) {
-  return submit({output}, [inner = inner_, output, input, options]() mutable {
-    return inner->_reduce_scatter_base(output, input, options);
-  });
+  return submit({output}, &Backend::_reduce_scatter_base, output, input, options);
 }
 
 AsyncBackend::Work
 AsyncBackend::reduce_scatter_tensor_coalesced(std::vector<at::Tensor>& outputs,
                                               std::vector<at::Tensor>& inputs,
                                               const c10d::ReduceScatterOptions& options) {
-  return submit(outputs, [inner = inner_, outputs, inputs, options]() mutable {
-    return inner->reduce_scatter_tensor_coalesced(outputs, inputs, options);
-  });
+  return submit(outputs, &Backend::reduce_scatter_tensor_coalesced, outputs, inputs, options);
 }
 
 AsyncBackend::Work AsyncBackend::alltoall(std::vector<at::Tensor>& outputs,
                                           std::vector<at::Tensor>& inputs,
                                           const c10d::AllToAllOptions& options) {
-  return submit(outputs, [inner = inner_, outputs, inputs, options]() mutable {
-    return inner->alltoall(outputs, inputs, options);
-  });
+  return submit(outputs, &Backend::alltoall, outputs, inputs, options);
 }
 
 AsyncBackend::Work AsyncBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
                                                std::vector<int64_t>& output_splits,
                                                std::vector<int64_t>& input_splits,
                                                const c10d::AllToAllOptions& options) {
-  return submit({output},
-                [inner = inner_, output, input, output_splits, input_splits, options]() mutable {
-                  return inner->alltoall_base(output, input, output_splits, input_splits, options);
-                });
+  return submit({output}, &Backend::alltoall_base, output, input, output_splits, input_splits,
+                options);
 }
 
 AsyncBackend::Work AsyncBackend::barrier(const c10d::BarrierOptions& options) {
-  return submit({}, [inner = inner_, options] { return inner->barrier(options); });
+  return submit({}, &Backend::barrier, options);
 }
 
 } // namespace troupe::collectives

@@ -68,10 +68,10 @@ public:
 private:
   struct Queue;
 
-  /// Queues `call`, which runs on the thread and returns the inner work. `result` becomes the value
+  /// Queues a call of the inner backend, with copies of the arguments. `result` becomes the value
   /// of the future.
-  template <class Call>
-  Work submit(std::vector<at::Tensor> result, Call call);
+  template <class Call, class... Arguments>
+  Work submit(std::vector<at::Tensor> result, Call call, const Arguments&... arguments);
 
   c10::intrusive_ptr<GuardedBackend> inner_;
   std::shared_ptr<Queue> queue_; // shared with the thread, which may outlive this object
