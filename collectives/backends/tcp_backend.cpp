@@ -7,7 +7,6 @@
 #include <poll.h>
 
 #include "collectives/backends/reduce.hpp"
-#include "collectives/mesh/connect_ranks.hpp"
 
 namespace troupe::collectives {
 namespace {

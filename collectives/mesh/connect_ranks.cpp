@@ -7,6 +7,7 @@
 
 #include <poll.h>
 
+#include "collectives/mesh/fingerprint.hpp"
 #include "collectives/mesh/group_key.hpp"
 
 namespace troupe::collectives {
@@ -216,10 +217,6 @@ private:
 };
 
 } // namespace
-
-std::string rank_name(int rank) {
-  return "rank " + std::to_string(rank);
-}
 
 std::vector<SecureSocket> connect_ranks(c10d::Store& store, int rank, int size,
                                         const ConnectOptions& options) {

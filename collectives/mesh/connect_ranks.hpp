@@ -10,9 +10,6 @@
 
 namespace troupe::collectives {
 
-/// Returns "rank 3", for messages.
-std::string rank_name(int rank);
-
 struct ConnectOptions {
   std::string host = "127.0.0.1"; // address at which the other ranks reach this process
   GroupTrust trust{};

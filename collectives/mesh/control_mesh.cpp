@@ -237,22 +237,19 @@ void ControlMesh::data_failed(const Fingerprint& call, const std::string& error)
   fail(name + " failed on rank " + std::to_string(rank_) + ": " + error);
 }
 
-void ControlMesh::poison_locally(const std::string& message) {
+/// Returns false if the mesh is already poisoned.
+bool ControlMesh::poison_locally(const std::string& message) {
   const std::lock_guard lock(mutex_);
   if (poisoned_.load())
-    return;
+    return false;
   message_ = message;
   poisoned_.store(true);
+  return true;
 }
 
 void ControlMesh::abort(const std::string& message) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (poisoned_.load())
-      return;
-    message_ = message;
-    poisoned_.store(true);
-  }
+  if (!poison_locally(message))
+    return;
   send_abort();
   const std::uint64_t one = 1;
   if (write(wake_.fd(), &one, sizeof one) < 0)

@@ -76,7 +76,7 @@ private:
   bool read(int rank);
   void send_abort();
   void wait(const std::vector<char>& arrived, Deadline deadline);
-  void poison_locally(const std::string& message);
+  bool poison_locally(const std::string& message);
   [[noreturn]] void fail(const std::string& message);
   void check() const;
 

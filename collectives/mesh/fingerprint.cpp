@@ -95,6 +95,10 @@ const char* op_name(ReduceOp op) {
   return "an unknown operation";
 }
 
+std::string rank_name(int rank) {
+  return "rank " + std::to_string(rank);
+}
+
 std::string type_name(c10::ScalarType type) {
   switch (type) {
   case at::kFloat:

@@ -67,6 +67,7 @@ std::string describe_late(std::span<const Fingerprint> fingerprints, std::span<c
 std::string describe_splits(int from, int to, std::size_t sent, std::size_t taken);
 
 const char* op_name(ReduceOp op);
+std::string rank_name(int rank);             // "rank 3"
 std::string type_name(c10::ScalarType type); // "float32"
 
 } // namespace troupe::collectives

@@ -48,10 +48,6 @@ std::size_t segment_bytes(int size) {
   fail(what + ": " + std::strerror(errno));
 }
 
-std::string segment_rank_name(int rank) {
-  return "rank " + std::to_string(rank);
-}
-
 void require_size(int size) {
   if (size < 1 || size > kMostSharedRanks)
     throw std::invalid_argument("shared memory: size " + std::to_string(size) + " must be in [1, "
@@ -100,15 +96,6 @@ socklen_t local_address(const std::string& name, sockaddr_un& address) {
   return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
 }
 
-bool readable(const Socket& socket, Deadline deadline) {
-  pollfd entry{socket.fd(), POLLIN, 0};
-  int ready;
-  do
-    ready = poll(&entry, 1, milliseconds_until(deadline));
-  while (ready < 0 && errno == EINTR);
-  return ready > 0;
-}
-
 bool same_user(const Socket& socket) {
   ucred peer{};
   socklen_t length = sizeof peer;
@@ -120,18 +107,18 @@ bool same_user(const Socket& socket) {
 std::vector<Socket> admit_all(const Socket& listener, int size, Deadline deadline) {
   std::vector<Socket> peers(static_cast<std::size_t>(size));
   for (int missing = size - 1; missing > 0;) {
-    if (!readable(listener, deadline)) {
+    if (!wait_for_events(listener.fd(), POLLIN, deadline)) {
       std::string names;
       for (int rank = 1; rank < size; ++rank)
         if (!peers[static_cast<std::size_t>(rank)])
-          names += (names.empty() ? "" : ", ") + segment_rank_name(rank);
+          names += (names.empty() ? "" : ", ") + rank_name(rank);
       fail(names + " did not join the rendezvous; was it started on this host, and for "
            + std::to_string(size) + " ranks?");
     }
     Socket socket(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
     Hello hello;
     const auto soon = std::min(deadline, Clock::now() + kGreeting);
-    if (!socket || !same_user(socket) || !readable(socket, soon)
+    if (!socket || !same_user(socket) || !wait_for_events(socket.fd(), POLLIN, soon)
         || recv(socket.fd(), &hello, sizeof hello, 0) != static_cast<ssize_t>(sizeof hello)
         || hello.magic != SharedHeader::kMagic)
       continue; // not one of the ranks
@@ -253,7 +240,7 @@ std::shared_ptr<SharedSegment> SharedSegment::serve(c10d::Store& store, int size
     for (const auto& life : result->lives_)
       fds.push_back(life.fd());
     if (!send_fds(peers[i], fds))
-      fail(segment_rank_name(static_cast<int>(i)) + " left during the rendezvous");
+      fail(rank_name(static_cast<int>(i)) + " left during the rendezvous");
   }
   result->alive_ = std::move(alive[0]);
   return result;
@@ -271,7 +258,7 @@ std::shared_ptr<SharedSegment> SharedSegment::come(c10d::Store& store, int rank,
   sockaddr_un address;
   const auto length = local_address(std::string(name.begin(), name.end()), address);
   if (connect(socket.fd(), reinterpret_cast<sockaddr*>(&address), length) != 0)
-    fail_by_system(segment_rank_name(rank)
+    fail_by_system(rank_name(rank)
                    + " cannot reach rank 0, which must run on the same host (and in the same "
                      "network namespace); use tcp between hosts");
   Hello hello;
@@ -280,10 +267,10 @@ std::shared_ptr<SharedSegment> SharedSegment::come(c10d::Store& store, int rank,
   if (!same_user(socket) || send(socket.fd(), &hello, sizeof hello, MSG_NOSIGNAL) < 0)
     fail("rank 0 runs as another user or has ended; start all ranks as one user");
   std::vector<Socket> fds;
-  if (readable(socket, deadline))
+  if (wait_for_events(socket.fd(), POLLIN, deadline))
     fds = receive_fds(socket, static_cast<std::size_t>(size) + 2);
   if (fds.size() != static_cast<std::size_t>(size) + 2)
-    fail("rank 0 gave " + segment_rank_name(rank)
+    fail("rank 0 gave " + rank_name(rank)
          + " no memory: it ended, waits for another rank, or was started for another size");
   struct stat status {};
   if (fstat(fds[0].fd(), &status) != 0
