@@ -48,18 +48,16 @@ void TcpBackend::run(const FlatCall& call) {
   const at::NoGradGuard guard;
   if (getSize() == 1) {
     mesh_->agree(call.fingerprint);
-    return run_alone(call);
+    if (call.input.defined())
+      copy_bytes(bytes_of(call.input), bytes_to(call.output).data());
+    return;
   }
   if (call.fingerprint.dimensions == Fingerprint::kNoShape)
     return exchange_splits(call);
   if (is_small(call))
     return run_small(call);
-  run_large(call, mesh_->agree(call.fingerprint));
-}
-
-void TcpBackend::run_alone(const FlatCall& call) {
-  if (call.input.defined())
-    copy_bytes(bytes_of(call.input), bytes_to(call.output).data());
+  const auto agreed = mesh_->agree(call.fingerprint);
+  move(*transfer_of(call), agreed);
 }
 
 /// The result is the same on all ranks whose fingerprints are equal.
@@ -142,12 +140,7 @@ void TcpBackend::exchange_splits(const FlatCall& call) {
       mesh_->abort(message);
       throw CollectiveError(message);
     }
-  run_large(call, agreed);
-}
-
-void TcpBackend::run_large(const FlatCall& call, const Fingerprint& agreed) {
-  const auto transfer = transfer_of(call);
-  move(*transfer, agreed);
+  move(*transfer_of(call), agreed);
 }
 
 std::unique_ptr<TcpTransfer> TcpBackend::transfer_of(const FlatCall& call) {

@@ -30,11 +30,9 @@ private:
   using Payloads = std::vector<std::vector<std::byte>>;
 
   void run(const FlatCall& call) override;
-  void run_alone(const FlatCall& call);
   bool is_small(const FlatCall& call) const;
   void run_small(const FlatCall& call);
   void reduce_small(const FlatCall& call, Payloads& payloads);
-  void run_large(const FlatCall& call, const Fingerprint& agreed);
   void exchange_splits(const FlatCall& call);
   std::unique_ptr<TcpTransfer> transfer_of(const FlatCall& call);
   std::unique_ptr<TcpTransfer> part_transfer(const FlatCall& call) const;

@@ -290,10 +290,6 @@ ProcessTopology topology_from(const Environment& environment, const ReadFile& re
   const auto either = [&](const char* a, const char* b) {
     return variables.has(a) || variables.has(b);
   };
-  const auto mpi = [&](const std::string& name, const char* rank, const char* size,
-                       const char* local_rank, const char* local_size, const char* job) {
-    return from_mpi(variables, name, rank, size, local_rank, local_size, job);
-  };
   struct Source {
     std::string name;
     bool there;
@@ -311,14 +307,15 @@ ProcessTopology topology_from(const Environment& environment, const ReadFile& re
       {"tf_config", variables.has("TF_CONFIG"), [&] { return from_tf_config(variables); }},
       {"open_mpi", either("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
        [&] {
-         return mpi("open_mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                    "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
-                    variables.has("PMIX_NAMESPACE") ? "PMIX_NAMESPACE" : "OMPI_MCA_ess_base_jobid");
+         return from_mpi(variables, "open_mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                         "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                         variables.has("PMIX_NAMESPACE") ? "PMIX_NAMESPACE"
+                                                         : "OMPI_MCA_ess_base_jobid");
        }},
       {"mpich", either("PMI_RANK", "PMI_SIZE"),
        [&] {
-         return mpi("mpich", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
-                    variables.has("PMI_PORT") ? "PMI_PORT" : "PMI_JOBID");
+         return from_mpi(variables, "mpich", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
+                         "MPI_LOCALNRANKS", variables.has("PMI_PORT") ? "PMI_PORT" : "PMI_JOBID");
        }},
       {"slurm", in_slurm_step(variables), [&] { return from_slurm(variables); }},
       {"single", true, [] { return ProcessTopology(); }},
