@@ -49,4 +49,14 @@ caf::result<done_atom> done_or_fault(const Action& action) {
   });
 }
 
+/// Runs `body`. An exception ends the actor with failure().
+template <class Self, class Body>
+void quit_on_fault(Self* self, const Body& body) {
+  try {
+    body();
+  } catch (const std::exception& e) {
+    self->quit(failure(e));
+  }
+}
+
 } // namespace troupe::actors

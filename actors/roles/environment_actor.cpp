@@ -237,7 +237,7 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
   auto& state = self->state;
   state.options = std::move(options);
   learner::prepare_compute_thread(1); // more threads would not make inference faster
-  try {
+  quit_on_fault(self, [&] {
     state.scene = {};
     state.collector = state.options.make();
     state.actions = ActionHistograms(state.options.transitions);
@@ -245,19 +245,14 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
     for (const auto& endpoint : state.options.remote.endpoints)
       state.clients.emplace_back(*state.options.remote.context, endpoint,
                                  state.options.transitions);
-  } catch (const std::exception& e) {
-    self->quit(failure(e));
-  }
+  });
   return {
       [self](publish_atom, const ParametersPtr& parameters) {
-        try {
+        quit_on_fault(self, [&] {
           self->state.collector->load_parameters(parameters->version, parameters->values);
-        } catch (const std::exception& e) {
-          self->quit(failure(e));
-          return;
-        }
-        self->state.options.turns.published();
-        resume_stepping(self);
+          self->state.options.turns.published();
+          resume_stepping(self);
+        });
       },
       [self](grant_atom, std::int64_t steps, std::uint64_t least_version, bool hold) {
         self->state.granted = steps;
@@ -279,13 +274,7 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
         if (const auto& task = self->state.options.task)
           task->set({change.options().begin(), change.options().end()});
       },
-      [self](step_atom) {
-        try {
-          step(self);
-        } catch (const std::exception& e) {
-          self->quit(failure(e));
-        }
-      },
+      [self](step_atom) { quit_on_fault(self, [self] { step(self); }); },
       [self](flush_atom) -> caf::result<std::int64_t> {
         auto promise = self->make_response_promise<std::int64_t>();
         self->state.flushing.push_back(promise);

@@ -75,17 +75,37 @@ void play_one(EvaluatorSelf self) {
     self->send(self, step_atom_v);
 }
 
+caf::result<ProtoBytes> enqueue(EvaluatorSelf self, const wire::EvaluationRequest& request) {
+  if (request.episodes() < 1)
+    return caf::make_error(Fault::bad_request,
+                           std::string("an evaluation needs at least one episode"));
+  if (request.points() < 0 || request.points() > kMostReturnPoints)
+    return caf::make_error(Fault::bad_request,
+                           "an evaluation keeps 0 to " + std::to_string(kMostReturnPoints)
+                               + " steps, not " + std::to_string(request.points()));
+  auto promise = self->make_response_promise<ProtoBytes>();
+  self->state.requests.push_back({.episodes = request.episodes(),
+                                  .seed = request.seed(),
+                                  .minimum_version = request.minimum_version(),
+                                  .points = request.points(),
+                                  .discount = request.discount(),
+                                  .returns = {},
+                                  .kept = {},
+                                  .promise = promise});
+  if (self->state.requests.size() == 1)
+    self->send(self, step_atom_v);
+  return promise;
+}
+
 } // namespace
 
 EvaluatorActor::behavior_type evaluator_actor(EvaluatorSelf self, EvaluatorOptions options) {
   self->state.options = std::move(options);
   learner::prepare_compute_thread(1); // more threads would not make inference faster
-  try {
+  quit_on_fault(self, [self] {
     self->state.environment = self->state.options.environment();
     self->state.policy = self->state.options.policy();
-  } catch (const std::exception& e) {
-    self->quit(failure(e));
-  }
+  });
   return {
       [self](publish_atom, const ParametersPtr& parameters) {
         auto& state = self->state;
@@ -96,41 +116,12 @@ EvaluatorActor::behavior_type evaluator_actor(EvaluatorSelf self, EvaluatorOptio
         if (waiting)
           self->send(self, step_atom_v);
       },
-      [self](evaluate_atom, const ProtoBytes& encoded) -> caf::result<ProtoBytes> {
-        wire::EvaluationRequest request;
-        try {
-          request = decode<wire::EvaluationRequest>(encoded);
-        } catch (const std::exception& e) {
-          return failure(e);
-        }
-        if (request.episodes() < 1)
-          return caf::make_error(Fault::bad_request,
-                                 std::string("an evaluation needs at least one episode"));
-        if (request.points() < 0 || request.points() > kMostReturnPoints)
-          return caf::make_error(Fault::bad_request,
-                                 "an evaluation keeps 0 to " + std::to_string(kMostReturnPoints)
-                                     + " steps, not " + std::to_string(request.points()));
-        auto promise = self->make_response_promise<ProtoBytes>();
-        self->state.requests.push_back({.episodes = request.episodes(),
-                                        .seed = request.seed(),
-                                        .minimum_version = request.minimum_version(),
-                                        .points = request.points(),
-                                        .discount = request.discount(),
-                                        .returns = {},
-                                        .kept = {},
-                                        .promise = promise});
-        if (self->state.requests.size() == 1)
-          self->send(self, step_atom_v);
-        return promise;
+      [self](evaluate_atom, const ProtoBytes& encoded) {
+        return answer_or_fault(
+            [&] { return enqueue(self, decode<wire::EvaluationRequest>(encoded)); });
       },
       [](report_atom) { return encode(process_time()); },
-      [self](step_atom) {
-        try {
-          play_one(self);
-        } catch (const std::exception& e) {
-          self->quit(failure(e));
-        }
-      },
+      [self](step_atom) { quit_on_fault(self, [self] { play_one(self); }); },
   };
 }
 

@@ -342,17 +342,15 @@ LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions optio
           return failure(e);
         }
       },
-      [self](evaluate_atom, const ProtoBytes& points) -> caf::result<ProtoBytes> {
+      [self](evaluate_atom, const ProtoBytes& points) {
         auto& state = self->state;
         state.watch.lap("learner.wait");
-        try {
+        return answer_or_fault([&]() -> caf::result<ProtoBytes> { // a fault does not end training
           const auto made = encode(compared(decode<wire::ReturnPoints>(points), *state.replica,
                                             state.options.transitions));
           state.watch.lap("learner.evaluate");
           return made;
-        } catch (const std::exception& e) { // training continues without the result
-          return failure(e);
-        }
+        });
       },
       [self](flush_atom, std::int64_t most) -> caf::result<std::int64_t> {
         auto promise = self->make_response_promise<std::int64_t>();
@@ -370,15 +368,13 @@ LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions optio
       [self](spans_atom, const ProtoBytes& order) {
         return encode(self->state.spans.answer(decode<wire::SpansOrder>(order)));
       },
-      [self](measure_atom) -> caf::result<ProtoBytes> {
+      [self](measure_atom) {
         self->state.watch.lap("learner.wait");
-        try {
+        return answer_or_fault([&]() -> caf::result<ProtoBytes> { // a fault does not end training
           const auto made = encode(learner_histograms(*self->state.replica));
           self->state.watch.lap("learner.histograms");
           return made;
-        } catch (const std::exception& e) { // training continues without the result
-          return failure(e);
-        }
+        });
       },
       [self](save_atom, const std::string& folder) {
         return done_or_fault([&] { save(self->state, folder); });

@@ -65,11 +65,7 @@ parameter_server_actor(ParameterServerActor::stateful_pointer<ParameterServerSta
   const int shard = options.shard;
   self->state.incarnation = incarnation;
   self->state.context = std::move(context);
-  try {
-    start(self->state, options);
-  } catch (const std::exception& e) {
-    self->quit(failure(e));
-  }
+  quit_on_fault(self, [&] { start(self->state, options); });
   return {
       [self](hello_atom) { return self->state.host->endpoint(); },
       [self, shard](report_atom) { return report(self->state, shard); },

@@ -51,15 +51,12 @@ void answered(PrefetchSelf self, std::int64_t number, std::size_t shard, std::in
     return;
   at->shards.erase(shard);
   const collectives::Timeline::Span span(state.options.timeline.get(), "gather batch");
-  try {
+  quit_on_fault(self, [&] {
     (*state.gather)(state.options.transitions, sample->items, at->buffer->view, first_row);
     if (--at->missing == 0 && state.options.weighted)
       weigh(state.options, *at->buffer);
-  } catch (const std::exception& e) {
-    self->quit(failure(e));
-    return;
-  }
-  deliver_ready(self);
+    deliver_ready(self);
+  });
 }
 
 void look_again(PrefetchSelf self) {
@@ -242,28 +239,19 @@ PrefetchActor::behavior_type prefetch_actor(PrefetchSelf self, PrefetchOptions o
         ask(self);
       },
       [self](batch_atom, BatchPtr& buffer) {
-        try {
+        quit_on_fault(self, [&] {
           if (!buffer->priorities.empty())
             route_priorities(self, *buffer);
-        } catch (const std::exception& e) {
-          self->quit(failure(e));
-          return;
-        }
-        self->state.free.push_back(std::move(buffer));
-        ask(self);
+          self->state.free.push_back(std::move(buffer));
+          ask(self);
+        });
       },
       [self](wire_atom, std::uint32_t shard, const std::string& endpoint) {
         const auto address = address_of(shard, endpoint);
         self->state.client->remove(address.name);
         self->state.client->add(address);
       },
-      [self](tick_atom) {
-        try {
-          receive(self);
-        } catch (const std::exception& e) {
-          self->quit(failure(e));
-        }
-      },
+      [self](tick_atom) { quit_on_fault(self, [self] { receive(self); }); },
       [self](report_atom) -> caf::result<std::string, std::int64_t> {
         return {waiting(self->state), batches_of_learner(self->state)};
       },

@@ -363,9 +363,9 @@ ReplayActor::behavior_type replay_actor(ReplaySelf self, ReplayOptions options) 
       [self](written_atom) { return self->state.writes->checkpoint_written(); },
       [self](written_atom, const std::string& problem) { self->state.writes->on_written(problem); },
       [self](save_atom) { take_snapshot(self); },
-      [self](load_atom, const std::string& path) -> caf::result<std::string> {
-        auto& state = self->state;
-        try {
+      [self](load_atom, const std::string& path) {
+        return answer_or_fault([&]() -> caf::result<std::string> {
+          auto& state = self->state;
           std::string said;
           state.shard->with_table([&](replay::Table& table) { said = load(state, table, path); });
           if (!state.options.snapshot_folder.empty()) // it may die before the next one is due
@@ -374,9 +374,7 @@ ReplayActor::behavior_type replay_actor(ReplaySelf self, ReplayOptions options) 
                                                                                           : "",
                         false);
           return said;
-        } catch (const std::exception& e) {
-          return failure(e);
-        }
+        });
       },
       [self](hello_atom) -> caf::result<std::string> {
         if (!self->state.server)

@@ -42,15 +42,12 @@ void commit(CheckpointerSelf self) {
   const auto worker = self->spawn<caf::detached>(
       [partial = state.partial, complete = state.complete, manifest = state.manifest,
        options = state.options](caf::event_based_actor* thread) -> caf::behavior {
-        return {[=](written_atom) -> caf::result<done_atom> {
+        return {[=](written_atom) {
           thread->quit();
-          try {
+          return done_or_fault([&] {
             commit_checkpoint(partial, complete, manifest);
             remove_surplus(complete.parent_path(), options.keep, options.keep_best);
-            return done_atom_v;
-          } catch (const std::exception& e) {
-            return failure(e);
-          }
+          });
         }};
       });
   self->request(worker, kWriteDeadline, written_atom_v)
