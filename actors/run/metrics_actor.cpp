@@ -50,6 +50,12 @@ void check_index(std::int32_t told, std::int32_t index) {
     throw std::invalid_argument("it is about number " + std::to_string(told));
 }
 
+/// Warns if the actor has a new problem with its snapshot.
+void note_problem(MetricsState& state, const std::string& who, const std::string& told) {
+  if (std::exchange(state.problems[who], told) != told && !told.empty())
+    state.warnings.push_back(who + " has no new snapshot: " + told);
+}
+
 void add_report(MetricsState& state, Role role, std::int32_t index, const ProtoBytes& report) {
   if (role == Role::environment) {
     const auto told = decode<wire::EnvironmentReport>(report);
@@ -62,10 +68,7 @@ void add_report(MetricsState& state, Role role, std::int32_t index, const ProtoB
     const auto told = decode<wire::LearnerReport>(report);
     check_index(told.replica(), index);
     state.sum->add(told);
-    if (std::string& known = state.learner_problems[index];
-        std::exchange(known, told.problem()) != told.problem() && !told.problem().empty())
-      state.warnings.push_back("learner " + std::to_string(index)
-                               + " has no new snapshot: " + told.problem());
+    note_problem(state, "learner " + std::to_string(index), told.problem());
   } else if (role == Role::parameter_server) {
     const auto told = decode<wire::ParameterServerReport>(report);
     check_index(told.shard(), index);
@@ -74,10 +77,7 @@ void add_report(MetricsState& state, Role role, std::int32_t index, const ProtoB
     const auto told = decode<wire::ShardReport>(report);
     check_index(told.shard(), index);
     state.sum->add(told);
-    if (std::string& known = state.shard_problems[index];
-        std::exchange(known, told.problem()) != told.problem() && !told.problem().empty())
-      state.warnings.push_back("replay shard " + std::to_string(index)
-                               + " has no new snapshot: " + told.problem());
+    note_problem(state, "replay shard " + std::to_string(index), told.problem());
     if (state.spills[index].look(told.stats().failed_spills()))
       state.warnings.push_back(
           "replay shard " + std::to_string(index) + ": "
@@ -137,23 +137,26 @@ void answered(MetricsSelf self, const caf::actor& who, Answer answer, const Prot
   }
 }
 
+/// Requests a report unless an answer is outstanding.
+void poll_one(MetricsSelf self, MetricsState::Watched& watched) {
+  if (std::exchange(watched.asked, true))
+    return;
+  watched.since = std::chrono::steady_clock::now();
+  ask(self, watched.who);
+}
+
 /// Polls all actors for reports newer than this request; an answer already in flight may be older.
 void poll_anew(MetricsSelf self) {
   for (auto& watched : self->state.watched) {
     watched.again = watched.asked;
-    if (!std::exchange(watched.asked, true)) {
-      watched.since = std::chrono::steady_clock::now();
-      ask(self, watched.who);
-    }
+    poll_one(self, watched);
   }
 }
 
 void poll_shards(MetricsSelf self) {
   for (auto& watched : self->state.watched)
-    if (watched.role == Role::replay && !std::exchange(watched.asked, true)) {
-      watched.since = std::chrono::steady_clock::now();
-      ask(self, watched.who);
-    }
+    if (watched.role == Role::replay)
+      poll_one(self, watched);
   self->delayed_send(self, kItemsPeriod, step_atom_v);
 }
 
@@ -162,13 +165,8 @@ void poll_shards(MetricsSelf self) {
 void poll_some(MetricsSelf self) {
   auto& state = self->state;
   const std::size_t count = std::min(kMostAsked, state.watched.size());
-  for (std::size_t i = 0; i < count; ++i) {
-    auto& watched = state.watched[state.next++ % state.watched.size()];
-    if (!std::exchange(watched.asked, true)) {
-      watched.since = std::chrono::steady_clock::now();
-      ask(self, watched.who);
-    }
-  }
+  for (std::size_t i = 0; i < count; ++i)
+    poll_one(self, state.watched[state.next++ % state.watched.size()]);
 }
 
 /// Requests the evaluator's processor time, because it may have a separate process. It does not

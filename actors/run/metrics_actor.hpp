@@ -48,7 +48,7 @@ public:
   void gone(int environment_actor);
 
 private:
-  /// Totals of one incarnation of a parameter server, over its optimizers.
+  /// Totals over all incarnations of parameter servers and their optimizers.
   struct ServerTotals {
     std::int64_t applied = 0, dropped = 0, staleness_sum = 0, staleness_most = 0;
     double rate_scale_sum = 0;
@@ -69,7 +69,8 @@ private:
   std::set<int> away_; // environment actors
   std::map<int, wire::LearnerReport> learners_;
   std::map<int, wire::ShardReport> shards_;
-  std::map<std::pair<int, std::uint64_t>, ServerTotals> servers_; // by shard and incarnation
+  std::map<std::pair<int, std::uint64_t>, wire::ParameterServerReport>
+      servers_; // by shard and incarnation
   ServerTotals means_from_;
   double staleness_mean_ = 0;
   double rate_scale_mean_ = 1;
@@ -115,10 +116,10 @@ struct MetricsState {
   std::size_t next = 0;         // index of the actor to poll next, modulo their number
   std::vector<std::pair<double, std::int64_t>> episodes;
   std::vector<std::string> warnings;
-  std::map<std::int32_t, replay::SpillWatch> spills;                    // by shard
-  std::map<std::int32_t, std::string> shard_problems, learner_problems; // already logged
-  std::vector<caf::typed_response_promise<UpdatePtr>> waiting;          // for all actors to answer
-  std::uint64_t updates = 0;                                            // number sent
+  std::map<std::int32_t, replay::SpillWatch> spills;           // by shard
+  std::map<std::string, std::string> problems;                 // by actor; already logged
+  std::vector<caf::typed_response_promise<UpdatePtr>> waiting; // for all actors to answer
+  std::uint64_t updates = 0;                                   // number sent
   std::uint64_t ticks = 0;
   std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
   bool training = false;

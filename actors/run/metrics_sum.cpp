@@ -72,20 +72,14 @@ void MetricsSum::add(const wire::LearnerReport& report) {
 }
 
 void MetricsSum::add(const wire::ParameterServerReport& report) {
-  ServerTotals totals;
   for (const auto& one : report.optimizers()) {
     check_counter("applied", one.applied());
     check_counter("dropped", one.dropped());
     check_counter("staleness_sum", one.staleness_sum());
     check_counter("staleness_most", one.staleness_most());
-    totals.applied += one.applied();
-    totals.dropped += one.dropped();
-    totals.staleness_sum += one.staleness_sum();
-    totals.staleness_most = std::max(totals.staleness_most, one.staleness_most());
-    totals.rate_scale_sum += one.rate_scale_sum();
   }
   add(report.process());
-  servers_[{report.shard(), report.incarnation()}] = totals;
+  servers_[{report.shard(), report.incarnation()}] = report;
 }
 
 /// Means cover the gradients applied in the last half second that had any.
@@ -93,13 +87,14 @@ void MetricsSum::add_servers(Progress& now) {
   if (servers_.empty())
     return;
   ServerTotals all;
-  for (const auto& [key, one] : servers_) {
-    all.applied += one.applied;
-    all.dropped += one.dropped;
-    all.staleness_sum += one.staleness_sum;
-    all.staleness_most = std::max(all.staleness_most, one.staleness_most);
-    all.rate_scale_sum += one.rate_scale_sum;
-  }
+  for (const auto& [key, report] : servers_)
+    for (const auto& one : report.optimizers()) {
+      all.applied += one.applied();
+      all.dropped += one.dropped();
+      all.staleness_sum += one.staleness_sum();
+      all.staleness_most = std::max(all.staleness_most, one.staleness_most());
+      all.rate_scale_sum += one.rate_scale_sum();
+    }
   const auto applied = static_cast<double>(all.applied - means_from_.applied);
   if ((since_rates_ >= 0.5 || means_from_.applied == 0) && applied > 0) {
     staleness_mean_ = static_cast<double>(all.staleness_sum - means_from_.staleness_sum) / applied;
@@ -276,17 +271,8 @@ wire::MetricsRecord MetricsSum::record() const {
     *made.add_learners() = report;
   for (const auto& [shard, report] : shards_)
     *made.add_shards() = report;
-  for (const auto& [key, totals] : servers_) {
-    auto& added = *made.add_servers();
-    added.set_shard(key.first);
-    added.set_incarnation(key.second);
-    auto& all = *added.add_optimizers();
-    all.set_applied(totals.applied);
-    all.set_dropped(totals.dropped);
-    all.set_staleness_sum(totals.staleness_sum);
-    all.set_staleness_most(totals.staleness_most);
-    all.set_rate_scale_sum(totals.rate_scale_sum);
-  }
+  for (const auto& [key, report] : servers_)
+    *made.add_servers() = report;
   for (const auto& [process, seconds] : processor_seconds_) {
     auto& added = *made.add_processes();
     added.set_process(process);
