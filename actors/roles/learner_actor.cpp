@@ -11,7 +11,6 @@
 #include "actors/roles/learner_evaluation.hpp"
 #include "actors/roles/learner_files.hpp"
 #include "actors/roles/learner_report.hpp"
-#include "actors/roles/prefetch_actor.hpp"
 #include "actors/roles/role_histograms.hpp"
 #include "learner/replicas/replicator.hpp"
 
@@ -53,7 +52,7 @@ void answer_flushes(LearnerSelf self) {
     for (auto& promise : promises)
       promise.deliver(updates);
   };
-  if (!state.prefetch || !state.options.feedback)
+  if (!state.prefetch || !state.options.batches.feedback)
     return answer();
   self->request(*state.prefetch, caf::infinite, flush_atom_v) // linked: it does not die alone
       .then([answer](done_atom) mutable { answer(); },
@@ -65,9 +64,9 @@ void answer_flushes(LearnerSelf self) {
 
 void take_priorities(const LearnerState& state, BatchBuffer& batch) {
   const at::Tensor priorities = state.replica->priorities();
-  if (!state.options.feedback || !priorities.defined())
+  if (!state.options.batches.feedback || !priorities.defined())
     return;
-  if (priorities.scalar_type() != at::kDouble || priorities.numel() != state.options.rows)
+  if (priorities.scalar_type() != at::kDouble || priorities.numel() != state.options.batches.rows)
     throw std::runtime_error("the replica's priorities() are not float64 [batch]");
   const at::Tensor dense = priorities.contiguous();
   const auto* values = dense.const_data_ptr<double>();
@@ -76,23 +75,13 @@ void take_priorities(const LearnerState& state, BatchBuffer& batch) {
 
 void start_prefetch(LearnerSelf self) {
   auto& state = self->state;
-  state.prefetch = self->spawn<caf::detached + caf::linked>(
-      prefetch_actor, PrefetchOptions{.replica = state.options.replica,
-                                      .rows = state.options.rows,
-                                      .item_uses = state.options.item_uses,
-                                      .seed = state.options.seed,
-                                      .ahead = state.options.prefetch,
-                                      .threads = state.options.gather_threads,
-                                      .shards = state.options.shards,
-                                      .remote = state.options.remote,
-                                      .transitions = state.options.transitions,
-                                      .learner = caf::actor_cast<caf::actor>(self),
-                                      .start = state.updates,
-                                      .feedback = state.options.feedback,
-                                      .weighted = state.options.weighted,
-                                      .importance_exponent = state.options.importance_exponent,
-                                      .importance_updates = state.options.importance_updates,
-                                      .timeline = state.spans.timeline()});
+  PrefetchOptions options = state.options.batches;
+  options.replica = state.options.replica;
+  options.seed = state.options.seed;
+  options.learner = caf::actor_cast<caf::actor>(self);
+  options.start = state.updates;
+  options.timeline = state.spans.timeline();
+  state.prefetch = self->spawn<caf::detached + caf::linked>(prefetch_actor, std::move(options));
 }
 
 /// Joins the other replicas. If they are lost meanwhile, this learner counts as lost too and may
@@ -311,7 +300,7 @@ LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions optio
         use_batches(self);
       },
       [self](wire_atom, std::uint32_t shard, const std::string& endpoint) {
-        self->state.options.remote.endpoints.at(shard) = endpoint;
+        self->state.options.batches.remote.endpoints.at(shard) = endpoint;
         if (self->state.prefetch)
           self->send(*self->state.prefetch, wire_atom_v, shard, endpoint);
       },
@@ -347,7 +336,7 @@ LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions optio
         state.watch.lap("learner.wait");
         return answer_or_fault([&]() -> caf::result<ProtoBytes> { // a fault does not end training
           const auto made = encode(compared(decode<wire::ReturnPoints>(points), *state.replica,
-                                            state.options.transitions));
+                                            state.options.batches.transitions));
           state.watch.lap("learner.evaluate");
           return made;
         });

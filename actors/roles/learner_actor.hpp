@@ -11,7 +11,7 @@
 
 #include "actors/protocol/messages.hpp"
 #include "actors/protocol/stopwatch.hpp"
-#include "actors/roles/shard_endpoints.hpp"
+#include "actors/roles/prefetch_actor.hpp"
 #include "actors/roles/span_recorder.hpp"
 #include "actors/roles/state_writes.hpp"
 #include "learner/replicas/replica.hpp"
@@ -26,24 +26,16 @@ struct LearnerOptions {
   int threads = 1;            // at most (ThreadChoice)
   bool deterministic = false; // use exactly `threads`, and products that are not measured
   int publish_period = 10;    // updates
-  int prefetch = 2;
-  int gather_threads = 1;
-  std::int64_t rows = 0;      // of this replica's batch from shards
-  std::int64_t item_uses = 1; // updates from each of these batches
-  bool feedback = false;      // priorities() go back to the shards, and batches have a "weight"
-  bool weighted = false;
-  double importance_exponent = 1;
-  std::int64_t importance_updates = 0;
+  /// How its batches come from shards. The learner itself sets `replica`, `seed`, `learner`,
+  /// `start` and `timeline`.
+  PrefetchOptions batches = {};
   std::uint64_t seed = 1;
   std::function<std::unique_ptr<learner::Replica>()> make;      // called on the learner's thread
   std::function<std::shared_ptr<learner::Strategy>()> strategy; // likewise; empty: one replica
   at::Device device = at::kCPU;                                 // unless the strategy determines it
   int local_id = 0;                                             // within the strategy
   learner::LearningRateSchedule learning_rates = {};
-  std::uint64_t incarnation = 0; // number of earlier starts
-  std::vector<ReplayActor> shards;
-  ShardEndpoints remote = {}; // used instead of `shards` if it has endpoints
-  replay::TransitionSpec transitions;
+  std::uint64_t incarnation = 0;              // number of earlier starts
   std::optional<ParameterActor> parameters;   // of the first learner; replica 0 publishes
   std::filesystem::path snapshot_folder = {}; // for replica 0's snapshots; may be empty
   std::chrono::duration<double> snapshot_period{30};

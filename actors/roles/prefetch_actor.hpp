@@ -21,10 +21,10 @@ struct PrefetchOptions {
   std::uint64_t seed = 1;     // for the choice of rows per shard in other processes
   int ahead = 2;              // batches to keep ready
   int threads = 1;            // to gather with
-  std::vector<ReplayActor> shards;
+  std::vector<ReplayActor> shards = {};
   ShardEndpoints remote = {}; // used instead of `shards` if it has endpoints
-  replay::TransitionSpec transitions;
-  caf::actor learner;
+  replay::TransitionSpec transitions = {};
+  caf::actor learner = {};
   std::int64_t start = 0;              // number of the first batch
   bool feedback = false;               // the learner's priorities go back to the shards
   bool weighted = false;               // rows get importance weights; otherwise all are 1

@@ -81,6 +81,26 @@ int publish_period(const RunConfig& config) {
                                                                    : config.learner.publish_period;
 }
 
+PrefetchOptions prefetch_options(const RunConfig& config, const RoleWiring& wiring) {
+  if (config.workload)
+    return {};
+  const learner::Storage storage = config.agent->storage();
+  // Gathers one batch at a time if each batch depends on the priorities of the previous one, or
+  // must be new.
+  const bool one = (config.deterministic && takes_priorities(config)) || storage.on_policy;
+  return {.rows = rows_per_replica(config),
+          .item_uses = storage.item_uses,
+          .ahead = one ? 0 : config.learner.prefetch,
+          .threads = config.learner.gather_threads,
+          .shards = wiring.shards,
+          .remote = wiring.remote_shards,
+          .transitions = wiring.transitions,
+          .feedback = takes_priorities(config),
+          .weighted = config.replay.sampler == "prioritized",
+          .importance_exponent = config.replay.importance_exponent,
+          .importance_updates = config.replay.importance_updates};
+}
+
 LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring) {
   return {
       .replica = wiring.index,
@@ -88,19 +108,7 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
       .threads = config.learner.threads,
       .deterministic = config.deterministic,
       .publish_period = publish_period(config),
-      // Gathers one batch at a time if each batch depends on the priorities of the previous one, or
-      // must be new.
-      .prefetch = (config.deterministic && takes_priorities(config))
-                          || (!config.workload && config.agent->storage().on_policy)
-                      ? 0
-                      : config.learner.prefetch,
-      .gather_threads = config.learner.gather_threads,
-      .rows = config.workload ? 0 : rows_per_replica(config),
-      .item_uses = config.workload ? 1 : config.agent->storage().item_uses,
-      .feedback = !config.workload && takes_priorities(config),
-      .weighted = config.replay.sampler == "prioritized",
-      .importance_exponent = config.replay.importance_exponent,
-      .importance_updates = config.replay.importance_updates,
+      .batches = prefetch_options(config, wiring),
       .seed = learner::split_seed(config.seed,
                                   {kLearnerSeed, static_cast<std::uint64_t>(wiring.index)}),
       .make =
@@ -117,9 +125,6 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
       .local_id = wiring.local_id,
       .learning_rates = config.learner.training.learning_rate.made(),
       .incarnation = wiring.incarnation,
-      .shards = wiring.shards,
-      .remote = wiring.remote_shards,
-      .transitions = wiring.transitions,
       .parameters = wiring.parameters,
       .snapshot_folder = snapshot_folder(config, Role::learner, 0),
       .snapshot_period = std::chrono::duration<double>(config.supervision.snapshot_seconds),
