@@ -83,7 +83,7 @@ void ask_parts(CheckpointerSelf self, Wanted wanted, Ask ask, Then then) {
 /// Whether actors of this role write what they have captured while the run continues. The others
 /// have written it when they answer.
 bool writes_later(const CheckpointerState& state, Role role) {
-  return role == Role::learner || (role == Role::replay && state.options.with_replay);
+  return role == Role::learner || (role == Role::replay && state.options.replay);
 }
 
 void on_captured(CheckpointerSelf self) {
@@ -121,8 +121,8 @@ fs::path part_path(const fs::path& checkpoint, Role role, std::int32_t index) {
 }
 
 CheckpointerActor::behavior_type checkpointer_actor(CheckpointerSelf self,
-                                                    CheckpointerOptions options) {
-  self->state.options = options;
+                                                    RunConfig::Checkpoint options) {
+  self->state.options = std::move(options);
   return {
       [self](subscribe_atom, std::uint8_t role, std::int32_t index, const caf::actor& who) {
         self->state.parts[{static_cast<Role>(role), index}] = who;
@@ -151,7 +151,7 @@ CheckpointerActor::behavior_type checkpointer_actor(CheckpointerSelf self,
         }
         auto promise = self->make_response_promise<done_atom>();
         state.capturing = promise;
-        const bool replay = state.options.with_replay;
+        const bool replay = state.options.replay;
         ask_parts(
             self,
             [replay](Role role) {

@@ -11,6 +11,7 @@
 
 #include "actors/protocol/messages.hpp"
 #include "actors/protocol/messages.pb.h"
+#include "actors/protocol/run_config.hpp"
 #include "actors/roles/checkpoint.hpp"
 
 namespace troupe::actors {
@@ -18,15 +19,9 @@ namespace troupe::actors {
 /// Deadline for writing a checkpoint or snapshot.
 constexpr std::chrono::minutes kWriteDeadline{120};
 
-struct CheckpointerOptions {
-  bool with_replay = true;
-  int keep = 2;
-  int keep_best = 0; // further ones, with the greatest evaluation returns
-};
-
 struct CheckpointerState {
   static const char* name;
-  CheckpointerOptions options;
+  RunConfig::Checkpoint options;
   std::map<std::pair<Role, std::int32_t>, caf::actor> parts;
   std::filesystem::path last; // newest complete one of this line of the run; may be empty
   // The checkpoint that is being written.
@@ -41,7 +36,7 @@ struct CheckpointerState {
 
 CheckpointerActor::behavior_type
 checkpointer_actor(CheckpointerActor::stateful_pointer<CheckpointerState> self,
-                   CheckpointerOptions options);
+                   RunConfig::Checkpoint options);
 
 /// Returns the path of an actor's part of a checkpoint: a file, but for learners the checkpoint's
 /// folder itself, and for all parameter servers one common folder.

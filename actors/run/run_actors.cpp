@@ -52,15 +52,10 @@ void RunActors::start_services(int environment_actors) {
   const RunConfig& config = context_.config;
   const Deployment& deployment = context_.deployment;
   const caf::actor me = self_;
-  metrics_ = context_.system.spawn(metrics_actor, me, encode(context_.before),
-                                   !context_.config.workload
-                                       && context_.config.agent->storage().on_policy);
+  metrics_ = context_.system.spawn(metrics_actor, me, encode(context_.before), config.on_policy());
   if (context_.succeeds)
     send(*metrics_, load_atom_v, encode(context_.succeeds->metrics()));
-  checkpointer_ = context_.system.spawn(
-      checkpointer_actor, CheckpointerOptions{.with_replay = config.checkpoint.replay,
-                                              .keep = config.checkpoint.keep,
-                                              .keep_best = config.checkpoint.keep_best});
+  checkpointer_ = context_.system.spawn(checkpointer_actor, config.checkpoint);
   SupervisorOptions options{.config = config,
                             .transitions = context_.transitions,
                             .listener = me,
