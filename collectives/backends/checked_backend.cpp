@@ -7,11 +7,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::string first_line(const std::exception& error) { // LibTorch appends a long stack trace
-  const std::string text = error.what();
-  return text.substr(0, text.find('\n'));
-}
-
 /// Wraps the inner backend's work. If it fails, the group is poisoned.
 class CheckedWork : public c10d::Work {
 public:
@@ -33,7 +28,7 @@ public:
     } catch (const CollectiveError&) {
       throw;
     } catch (const std::exception& error) {
-      mesh_->data_failed(call_, first_line(error));
+      mesh_->data_failed(call_, error.what());
     }
   }
 
@@ -62,7 +57,7 @@ CheckedBackend::Work CheckedBackend::checked(const Fingerprint& agreed, Start st
   try {
     inner = start();
   } catch (const std::exception& error) {
-    mesh_->data_failed(agreed, first_line(error));
+    mesh_->data_failed(agreed, error.what());
   }
   return c10::make_intrusive<CheckedWork>(std::move(inner), mesh_, agreed);
 }

@@ -63,8 +63,7 @@ void HierarchicalBackend::run(const FlatCall& call) {
     inner_->abort(error.what());
     if (outer_)
       outer_->abort(error.what());
-    const std::string text = error.what();
-    mesh_->data_failed(call.fingerprint, text.substr(0, text.find('\n')));
+    mesh_->data_failed(call.fingerprint, error.what());
   }
 }
 

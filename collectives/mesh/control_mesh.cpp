@@ -234,7 +234,8 @@ void ControlMesh::data_failed(const Fingerprint& call, const std::string& error)
   } while (Clock::now() < deadline);
   if (!silent.empty())
     fail(name + ": " + silent + " does not answer: frozen, or too slow for the deadline");
-  fail(name + " failed on rank " + std::to_string(rank_) + ": " + error);
+  const auto line = error.substr(0, error.find('\n')); // LibTorch appends a long stack trace
+  fail(name + " failed on rank " + std::to_string(rank_) + ": " + line);
 }
 
 /// Returns false if the mesh is already poisoned.
