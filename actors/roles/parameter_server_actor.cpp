@@ -15,8 +15,6 @@ ProtoBytes report(const ParameterServerState& state, int shard) {
   wire::ParameterServerReport made;
   made.set_shard(shard);
   made.set_incarnation(state.incarnation);
-  made.set_endpoint(host.endpoint());
-  made.set_garbage(host.counters().garbage);
   *made.mutable_process() = process_time();
   for (int optimizer = 0; optimizer < host.optimizers(); ++optimizer) {
     const auto counters = host.server_counters(optimizer);
@@ -24,7 +22,6 @@ ProtoBytes report(const ParameterServerState& state, int shard) {
     one.set_version(host.version(optimizer));
     one.set_applied(counters.applied);
     one.set_dropped(counters.dropped);
-    one.set_refused(counters.refused);
     one.set_staleness_sum(counters.staleness_sum);
     one.set_staleness_most(counters.staleness_most);
     one.set_rate_scale_sum(counters.rate_scale_sum);
