@@ -27,12 +27,6 @@ struct Remoting::Middleman {
 
 namespace {
 
-bool is_loopback(const std::string& address) {
-  return address == "localhost" || address == "::1"
-         || (address.starts_with("127.")
-             && address.find_first_not_of("0123456789.") == std::string::npos);
-}
-
 constexpr std::chrono::seconds kListenDeadline{10};
 
 } // namespace
@@ -79,7 +73,7 @@ std::size_t Remoting::handshakes() const {
 }
 
 void Remoting::check_address(const std::string& address, const char* what) const {
-  if (!keys_ && !is_loopback(address))
+  if (!keys_ && !collectives::is_loopback(address))
     throw std::invalid_argument(
         std::string(what) + " " + address
         + ": it is not on this host's loopback interface, and without keys "

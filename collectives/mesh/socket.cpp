@@ -95,6 +95,12 @@ int port_of(const Socket& socket) {
                                              : reinterpret_cast<sockaddr_in&>(storage).sin_port);
 }
 
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1"
+         || (host.starts_with("127.")
+             && host.find_first_not_of("0123456789.") == std::string::npos);
+}
+
 bool resolves_to_loopback(const std::string& host) {
   const auto address = resolve(host, 0);
   if (address->ai_family == AF_INET6)

@@ -41,6 +41,9 @@ bool wait_for_events(int descriptor, short events, Deadline deadline);
 Socket listen_at(const std::string& host, int port);
 int port_of(const Socket& socket);
 
+/// Returns whether `host` is an address "127.…", "localhost" or "::1". Does not resolve names.
+bool is_loopback(const std::string& host);
+
 /// Returns whether only this host can reach a socket that listens at `host`, an address or a name.
 /// Throws std::runtime_error if the name is unknown.
 bool resolves_to_loopback(const std::string& host);

@@ -10,6 +10,7 @@
 #define XXH_INLINE_ALL // users of the installed library need not link xxhash
 #include <xxhash.h>
 
+#include "collectives/mesh/socket.hpp"
 #include "collectives/rendezvous/node_list.hpp"
 
 namespace troupe::collectives {

@@ -58,9 +58,4 @@ ProcessTopology topology_from(const Environment& environment, const ReadFile& re
 /// Does the same with the environment and files of this process.
 ProcessTopology topology_of_this_process(const std::string& source = "auto");
 
-/// Returns whether `host` is "127.…", "localhost" or "::1".
-inline bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
 } // namespace troupe::collectives

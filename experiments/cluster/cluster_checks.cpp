@@ -8,6 +8,7 @@
 #include <google/protobuf/descriptor.h>
 
 #include "actors/placement/node_resources.hpp"
+#include "collectives/mesh/socket.hpp"
 #include "collectives/rendezvous/node_list.hpp"
 #include "collectives/rendezvous/process_topology.hpp"
 #include "env/make/make.hpp"

@@ -6,6 +6,7 @@
 
 #include <google/protobuf/text_format.h>
 
+#include "collectives/mesh/socket.hpp"
 #include "collectives/rendezvous/process_topology.hpp"
 #include "experiments/cluster/cluster.hpp"
 #include "experiments/config/config.hpp"
