@@ -16,11 +16,6 @@ namespace {
 using WallClock = std::chrono::system_clock;
 constexpr std::chrono::minutes kSkew{5};
 
-Bio pem_reader(const std::string& pem) {
-  return Bio(
-      openssl_must(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), "reading PEM"));
-}
-
 std::string text_of(const Bio& bio) {
   char* data = nullptr;
   const long size = BIO_get_mem_data(bio.get(), &data);

@@ -46,4 +46,10 @@ T* openssl_must(T* made, const char* what) {
   return made;
 }
 
+/// Returns a reader of the text, which must outlive it.
+inline Bio pem_reader(const std::string& pem) {
+  return Bio(
+      openssl_must(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), "reading PEM"));
+}
+
 } // namespace troupe::actors

@@ -62,13 +62,8 @@ BIO* transport(int socket) {
   return bio;
 }
 
-Bio reader_of(const std::string& pem) {
-  return Bio(
-      openssl_must(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), "reading PEM"));
-}
-
 void trust(SSL_CTX* context, const std::string& authority) {
-  const Bio bio = reader_of(authority);
+  const Bio bio = pem_reader(authority);
   while (const Certificate one{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)})
     openssl_must(X509_STORE_add_cert(SSL_CTX_get_cert_store(context), one.get()),
                  "trusting an authority");
@@ -76,10 +71,10 @@ void trust(SSL_CTX* context, const std::string& authority) {
 }
 
 void show(SSL_CTX* context, const std::string& node) {
-  const Bio certificate_text = reader_of(node);
+  const Bio certificate_text = pem_reader(node);
   const Certificate certificate(openssl_must(
       PEM_read_bio_X509(certificate_text.get(), nullptr, nullptr, nullptr), "a node certificate"));
-  const Bio secret_text = reader_of(node);
+  const Bio secret_text = pem_reader(node);
   const PrivateKey secret(openssl_must(
       PEM_read_bio_PrivateKey(secret_text.get(), nullptr, nullptr, nullptr), "a node key"));
   openssl_must(SSL_CTX_use_certificate(context, certificate.get()), "a node certificate");
