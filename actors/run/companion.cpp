@@ -3,18 +3,12 @@
 #include <algorithm>
 
 #include "env/make/make.hpp"
+#include "env/text/joined.hpp"
 
 namespace troupe::actors {
 namespace {
 
 constexpr std::size_t kMostEpisodes = 100'000; // per report; the oldest are dropped
-
-std::string joined(const std::vector<std::string>& options) {
-  std::string text;
-  for (const std::string& option : options)
-    text += (text.empty() ? "" : " ") + option;
-  return text;
-}
 
 } // namespace
 
@@ -73,11 +67,11 @@ void Companion::take(const ProtoBytes& answer) {
   try {
     env::make_environment(config);
   } catch (const std::exception& refusal) {
-    throw RunFailed("the companion's task options \"" + joined(options)
+    throw RunFailed("the companion's task options \"" + env::joined(options)
                     + "\" are refused: " + refusal.what());
   }
   actors_.change_task(options);
-  context_.log("info", "the task's options are now \"" + joined(options) + "\"");
+  context_.log("info", "the task's options are now \"" + env::joined(options) + "\"");
 }
 
 void Companion::serve(const Progress& progress) {

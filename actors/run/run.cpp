@@ -116,6 +116,16 @@ void check_companion(const RunConfig& config, bool processes) {
         "restart with each change of the task's options; use \"frozen\" or \"off\"");
 }
 
+/// In a deterministic run each shard gives a row of each batch.
+void check_rows(const RunConfig& config) {
+  const auto rows = rows_per_replica(config);
+  if (config.deterministic && rows < config.replay.shards)
+    throw std::invalid_argument("deterministic: true with replay.shards "
+                                + std::to_string(config.replay.shards) + " and a batch of "
+                                + std::to_string(rows)
+                                + " per replica: each shard must give a row; use fewer shards");
+}
+
 /// Checks what a run that learns from recorded episodes requires.
 void check_recorded(const RunConfig& config, const learner::Storage& storage) {
   if (storage.on_policy || !storage.extras.empty())
@@ -124,11 +134,7 @@ void check_recorded(const RunConfig& config, const learner::Storage& storage) {
         + std::string(storage.on_policy ? "the actions of its own newest policy"
                                         : "columns of its own policy, which no recording has")
         + "; choose another agent, or leave the block recording out");
-  if (rows_per_replica(config) < config.replay.shards && config.deterministic)
-    throw std::invalid_argument("deterministic: true with replay.shards "
-                                + std::to_string(config.replay.shards) + " and a batch of "
-                                + std::to_string(rows_per_replica(config))
-                                + " per replica: each shard must give a row; use fewer shards");
+  check_rows(config);
   check(shard_table(config));
 }
 
@@ -202,7 +208,6 @@ void check_run(const RunConfig& config, bool processes) {
     return check_recorded(config, storage);
   if (storage.on_policy)
     check_on_policy(config);
-  const auto rows = rows_per_replica(config);
   if (config.replay.minimum_items > config.replay.capacity_items)
     throw std::invalid_argument(
         "replay.minimum_items " + std::to_string(config.replay.minimum_items)
@@ -221,11 +226,7 @@ void check_run(const RunConfig& config, bool processes) {
         + std::to_string(lanes)
         + " environments (actors.environment * actors.environments_per_actor): each shard must get "
           "the same share of a round's items; make the environments a multiple of the shards");
-  if (config.deterministic && rows < config.replay.shards)
-    throw std::invalid_argument("deterministic: true with replay.shards "
-                                + std::to_string(config.replay.shards) + " and a batch of "
-                                + std::to_string(rows)
-                                + " per replica: each shard must give a row; use fewer shards");
+  check_rows(config);
   check(shard_table(config)); // before any actor starts
 }
 
