@@ -35,8 +35,7 @@ const char* role_name(Role role) {
 }
 
 Role role_named(const std::string& name) {
-  for (const Role role :
-       {Role::replay, Role::parameter_server, Role::learner, Role::environment, Role::evaluator})
+  for (const Role role : kRoles)
     if (name == role_name(role))
       return role;
   throw std::invalid_argument(

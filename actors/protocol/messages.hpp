@@ -247,6 +247,8 @@ using ParameterServerActor =
 
 /// The kinds of actors in a run, in the order in which they start.
 enum class Role : std::uint8_t { replay, parameter_server, learner, environment, evaluator };
+constexpr Role kRoles[] = {Role::replay, Role::parameter_server, Role::learner, Role::environment,
+                           Role::evaluator};
 const char* role_name(Role role);
 /// Throws std::invalid_argument listing the roles if the name is unknown.
 Role role_named(const std::string& name);

@@ -292,8 +292,7 @@ void RunActors::write(wire::HeadRecord& record, int environment_actors) const {
   record.set_epoch(epoch_);
   record.set_port(port_);
   std::map<ActorKey, std::uint64_t> all = incarnations_;
-  for (const Role role :
-       {Role::replay, Role::parameter_server, Role::learner, Role::environment, Role::evaluator}) {
+  for (const Role role : kRoles) {
     const int count = role == Role::environment && !context_.config.workload
                           ? environment_actors
                           : role_count(context_.config, role);

@@ -69,8 +69,7 @@ void lose_ended(Self self) {
 
 std::map<std::string, int> role_counts(const RunConfig& config) {
   std::map<std::string, int> counts;
-  for (const Role role :
-       {Role::replay, Role::parameter_server, Role::learner, Role::environment, Role::evaluator})
+  for (const Role role : kRoles)
     counts[role_name(role)] = role_count(config, role);
   return counts;
 }
