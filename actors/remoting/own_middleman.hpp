@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -65,37 +66,45 @@ private:
   std::map<std::uint16_t, collectives::Socket> sockets_; // reserved
 };
 
-/// CAF's interface to connections, over our own sockets. The derived class decides what they carry.
+/// What the connections carry. The functions make CAF's object for a connected or a listening
+/// socket; both throw on failure.
+struct Transport {
+  using Loop = caf::io::network::default_multiplexer;
+  const char* name = "";
+  std::function<caf::io::scribe_ptr(Loop& loop, collectives::Socket connected,
+                                    std::chrono::steady_clock::time_point deadline)>
+      make_scribe = {};
+  std::function<caf::io::doorman_ptr(Loop& loop, collectives::Socket listener)> make_doorman = {};
+};
+
+/// CAF's interface to connections, over our own sockets.
 class OwnMiddleman : public caf::io::middleman_actor_impl {
 public:
   OwnMiddleman(caf::actor_config& config, caf::actor broker, std::chrono::milliseconds deadline,
-               std::shared_ptr<Listeners> listeners)
+               std::shared_ptr<Listeners> listeners, Transport transport)
       : middleman_actor_impl(config, std::move(broker)),
         deadline_(deadline),
-        listeners_(std::move(listeners)) {}
+        listeners_(std::move(listeners)),
+        transport_(std::move(transport)) {}
+
+  const char* name() const override { return transport_.name; }
 
 protected:
-  using Loop = caf::io::network::default_multiplexer;
-
-  /// Make CAF's object for a connected or a listening socket. Both throw on failure.
-  virtual caf::io::scribe_ptr make_scribe(Loop& loop, collectives::Socket connected,
-                                          std::chrono::steady_clock::time_point deadline) = 0;
-  virtual caf::io::doorman_ptr make_doorman(Loop& loop, collectives::Socket listener) = 0;
-
-  caf::expected<caf::io::scribe_ptr> connect(const std::string& host, std::uint16_t port) final {
+  caf::expected<caf::io::scribe_ptr> connect(const std::string& host, std::uint16_t port) override {
     try {
       const auto deadline = std::chrono::steady_clock::now() + deadline_;
-      return make_scribe(loop(), collectives::connect_to(host, port, deadline), deadline);
+      return transport_.make_scribe(loop(), collectives::connect_to(host, port, deadline),
+                                    deadline);
     } catch (const std::exception& error) {
       return failure_of(error);
     }
   }
 
-  caf::expected<caf::io::doorman_ptr> open(std::uint16_t port, const char* address, bool) final {
+  caf::expected<caf::io::doorman_ptr> open(std::uint16_t port, const char* address, bool) override {
     try {
       auto listener = listeners_->take(address != nullptr ? address : "", port);
       caf::io::network::nonblocking(listener.fd(), true);
-      return make_doorman(loop(), std::move(listener));
+      return transport_.make_doorman(loop(), std::move(listener));
     } catch (const std::exception& error) {
       return failure_of(error);
     }
@@ -105,17 +114,21 @@ private:
   static caf::error failure_of(const std::exception& error) {
     return caf::make_error(Fault::failed, std::string(error.what()));
   }
-  Loop& loop() { return static_cast<Loop&>(system().middleman().backend()); }
+  Transport::Loop& loop() { return static_cast<Transport::Loop&>(system().middleman().backend()); }
 
   std::chrono::milliseconds deadline_;
   std::shared_ptr<Listeners> listeners_;
+  Transport transport_;
 };
 
-/// Starts a middleman of this type for the system's broker.
-template <class Middleman, class... Args>
-caf::io::middleman_actor spawn_middleman(caf::actor_system& system, Args&&... args) {
+/// Starts a middleman for the system's broker.
+inline caf::io::middleman_actor spawn_middleman(caf::actor_system& system,
+                                                std::chrono::milliseconds deadline,
+                                                std::shared_ptr<Listeners> listeners,
+                                                Transport transport) {
   const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
-  return system.spawn<Middleman, caf::detached + caf::hidden>(broker, std::forward<Args>(args)...);
+  return system.spawn<OwnMiddleman, caf::detached + caf::hidden>(
+      broker, deadline, std::move(listeners), std::move(transport));
 }
 
 } // namespace troupe::actors

@@ -116,32 +116,6 @@ private:
   std::shared_ptr<PendingHandshakes> pending_;
 };
 
-class PlainMiddleman : public OwnMiddleman {
-public:
-  PlainMiddleman(caf::actor_config& config, caf::actor broker, std::chrono::milliseconds deadline,
-                 std::shared_ptr<Listeners> listeners, std::shared_ptr<Refusals> refusals,
-                 std::shared_ptr<PendingHandshakes> pending)
-      : OwnMiddleman(config, std::move(broker), deadline, std::move(listeners)),
-        refusals_(std::move(refusals)),
-        pending_(std::move(pending)) {}
-
-  const char* name() const override { return "plain_middleman"; }
-
-protected:
-  caf::io::scribe_ptr make_scribe(Loop& loop, collectives::Socket connected,
-                                  std::chrono::steady_clock::time_point) override {
-    env::wire::check_server_user(env::wire::server_user(connected.fd()), "the process there");
-    return caf::make_counted<PlainScribe>(loop, connected.release(), refusals_, nullptr);
-  }
-  caf::io::doorman_ptr make_doorman(Loop& loop, collectives::Socket listener) override {
-    return caf::make_counted<PlainDoorman>(loop, listener.release(), refusals_, pending_);
-  }
-
-private:
-  std::shared_ptr<Refusals> refusals_;
-  std::shared_ptr<PendingHandshakes> pending_;
-};
-
 } // namespace
 
 caf::io::middleman_actor spawn_plain_middleman(caf::actor_system& system,
@@ -149,8 +123,18 @@ caf::io::middleman_actor spawn_plain_middleman(caf::actor_system& system,
                                                std::shared_ptr<PendingHandshakes> pending,
                                                std::shared_ptr<Listeners> listeners,
                                                std::chrono::milliseconds connect_deadline) {
-  return spawn_middleman<PlainMiddleman>(system, connect_deadline, std::move(listeners),
-                                         std::move(refusals), std::move(pending));
+  return spawn_middleman(
+      system, connect_deadline, std::move(listeners),
+      {.name = "plain_middleman",
+       .make_scribe = [refusals](Transport::Loop& loop, collectives::Socket connected,
+                                 auto) -> caf::io::scribe_ptr {
+         env::wire::check_server_user(env::wire::server_user(connected.fd()), "the process there");
+         return caf::make_counted<PlainScribe>(loop, connected.release(), refusals, nullptr);
+       },
+       .make_doorman = [refusals, pending](Transport::Loop& loop,
+                                           collectives::Socket listener) -> caf::io::doorman_ptr {
+         return caf::make_counted<PlainDoorman>(loop, listener.release(), refusals, pending);
+       }});
 }
 
 } // namespace troupe::actors

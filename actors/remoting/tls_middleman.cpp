@@ -159,35 +159,6 @@ void shake_hands(TlsSession& session, int socket, Clock::time_point deadline) {
     throw std::runtime_error("the peer speaks another version of the protocol");
 }
 
-class TlsMiddleman : public OwnMiddleman {
-public:
-  TlsMiddleman(caf::actor_config& config, caf::actor broker, std::chrono::milliseconds deadline,
-               std::shared_ptr<Listeners> listeners, std::shared_ptr<const TlsContext> context,
-               std::weak_ptr<HandshakeGate> gate)
-      : OwnMiddleman(config, std::move(broker), deadline, std::move(listeners)),
-        context_(std::move(context)),
-        gate_(std::move(gate)) {}
-
-  const char* name() const override { return "tls_middleman"; }
-
-protected:
-  caf::io::scribe_ptr make_scribe(Loop& loop, collectives::Socket connected,
-                                  Clock::time_point deadline) override {
-    env::wire::Descriptor socket(connected.release());
-    auto session =
-        std::make_unique<TlsSession>(*context_, socket.number(), TlsSession::Side::connects);
-    shake_hands(*session, socket.number(), deadline);
-    return caf::make_counted<TlsScribe>(loop, std::move(socket), std::move(session));
-  }
-  caf::io::doorman_ptr make_doorman(Loop& loop, collectives::Socket listener) override {
-    return caf::make_counted<TlsDoorman>(loop, listener.release(), gate_.lock());
-  }
-
-private:
-  std::shared_ptr<const TlsContext> context_;
-  std::weak_ptr<HandshakeGate> gate_;
-};
-
 } // namespace
 
 caf::io::middleman_actor spawn_tls_middleman(caf::actor_system& system,
@@ -195,8 +166,22 @@ caf::io::middleman_actor spawn_tls_middleman(caf::actor_system& system,
                                              const std::shared_ptr<HandshakeGate>& gate,
                                              std::shared_ptr<Listeners> listeners,
                                              std::chrono::milliseconds handshake_deadline) {
-  return spawn_middleman<TlsMiddleman>(system, handshake_deadline, std::move(listeners),
-                                       std::move(context), std::weak_ptr<HandshakeGate>(gate));
+  return spawn_middleman(
+      system, handshake_deadline, std::move(listeners),
+      {.name = "tls_middleman",
+       .make_scribe = [context](Transport::Loop& loop, collectives::Socket connected,
+                                Clock::time_point deadline) -> caf::io::scribe_ptr {
+         env::wire::Descriptor socket(connected.release());
+         auto session =
+             std::make_unique<TlsSession>(*context, socket.number(), TlsSession::Side::connects);
+         shake_hands(*session, socket.number(), deadline);
+         return caf::make_counted<TlsScribe>(loop, std::move(socket), std::move(session));
+       },
+       .make_doorman = [gate = std::weak_ptr<HandshakeGate>(gate)](
+                           Transport::Loop& loop,
+                           collectives::Socket listener) -> caf::io::doorman_ptr {
+         return caf::make_counted<TlsDoorman>(loop, listener.release(), gate.lock());
+       }});
 }
 
 } // namespace troupe::actors
