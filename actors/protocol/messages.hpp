@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <caf/all.hpp>
@@ -249,6 +250,7 @@ using ParameterServerActor =
 enum class Role : std::uint8_t { replay, parameter_server, learner, environment, evaluator };
 constexpr Role kRoles[] = {Role::replay, Role::parameter_server, Role::learner, Role::environment,
                            Role::evaluator};
+using ActorKey = std::pair<Role, std::int32_t>; // role, index
 const char* role_name(Role role);
 /// Throws std::invalid_argument listing the roles if the name is unknown.
 Role role_named(const std::string& name);

@@ -22,12 +22,12 @@ constexpr std::chrono::minutes kWriteDeadline{120};
 struct CheckpointerState {
   static const char* name;
   RunConfig::Checkpoint options;
-  std::map<std::pair<Role, std::int32_t>, caf::actor> parts;
+  std::map<ActorKey, caf::actor> parts;
   std::filesystem::path last; // newest complete one of this line of the run; may be empty
   // The checkpoint that is being written.
   std::filesystem::path partial, complete;
   wire::Manifest manifest;
-  std::set<std::pair<Role, std::int32_t>> missing; // parts that are not captured or written yet
+  std::set<ActorKey> missing; // parts that are not captured or written yet
   std::uint64_t serial = 0;
   std::optional<caf::typed_response_promise<done_atom>> capturing;
   std::vector<caf::typed_response_promise<std::string>> waiting; // for the complete one

@@ -45,7 +45,6 @@ public:
   const char* what() const noexcept override { return "stopped before training began"; }
 };
 
-using ActorKey = std::pair<Role, std::int32_t>;
 std::string actor_name(const ActorKey& key); // "replay actor 0"
 
 constexpr std::chrono::seconds kStartDeadline{120};  // for an actor to start

@@ -210,7 +210,7 @@ void RunSchedule::paused_at(std::int32_t environment_actor, std::int64_t steps) 
   steps_made_[environment_actor] = steps;
 }
 
-void RunSchedule::forget(const std::pair<Role, std::int32_t>& key) {
+void RunSchedule::forget(const ActorKey& key) {
   if (key.first == Role::environment)
     steps_made_.erase(key.second);
 }

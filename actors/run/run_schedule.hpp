@@ -75,7 +75,7 @@ public:
   bool share_steps();
   void paused_at(std::int32_t environment_actor, std::int64_t steps);
   /// Called when the actor died or left; a restarted actor counts its steps from 0.
-  void forget(const std::pair<Role, std::int32_t>& key);
+  void forget(const ActorKey& key);
   /// Returns the agent steps per environment that were made before an actor that starts now.
   std::int64_t steps_before(const Progress& now) const;
 

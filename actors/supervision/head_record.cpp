@@ -30,7 +30,7 @@ void check_number(double value, const std::string& key) {
 }
 
 void check_processes(const wire::HeadRecord& record, const RunConfig& config) {
-  std::set<std::pair<Role, std::int32_t>> known;
+  std::set<ActorKey> known;
   for (const auto& process : record.processes()) {
     const Role role = role_named(process.role());
     const std::string name = "process " + process.role() + " " + std::to_string(process.index());

@@ -26,7 +26,7 @@ void tell(NodeSelf self, const wire::Life& life, const std::string& how) {
   self->send(self->state.options.supervisor, lost_atom_v, encode(life), how);
 }
 
-void kill_process(NodeState& state, const std::pair<Role, std::int32_t>& key) {
+void kill_process(NodeState& state, const ActorKey& key) {
   const auto at = state.processes.find(key);
   if (at == state.processes.end())
     return;

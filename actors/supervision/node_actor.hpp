@@ -32,7 +32,7 @@ struct NodeState {
     int stopped = 0; // how many looks in a row found it stopped
   };
   NodeOptions options;
-  std::map<std::pair<Role, std::int32_t>, Process> processes;
+  std::map<ActorKey, Process> processes;
   std::vector<int> leaving; // killed children whose exit status is not collected yet
   int patience = -1;        // ticks until all processes are killed; below 0: not stopping
   int ticks = 0;

@@ -27,12 +27,12 @@ void ProcessTable::enter(Process& process, Process::Phase phase) {
   process.since = now_;
 }
 
-Process::Phase ProcessTable::phase(const ProcessKey& key) const {
+Process::Phase ProcessTable::phase(const ActorKey& key) const {
   const auto found = processes_.find(key);
   return found == processes_.end() ? Process::Phase::absent : found->second.phase;
 }
 
-bool ProcessTable::spawn(const ProcessKey& key, std::uint64_t incarnation,
+bool ProcessTable::spawn(const ActorKey& key, std::uint64_t incarnation,
                          std::int64_t steps_before) {
   auto& process = processes_[key];
   process.incarnation = incarnation;
@@ -43,7 +43,7 @@ bool ProcessTable::spawn(const ProcessKey& key, std::uint64_t incarnation,
   return !process.waiting;
 }
 
-void ProcessTable::expect(const ProcessKey& key, std::uint64_t incarnation, int process) {
+void ProcessTable::expect(const ActorKey& key, std::uint64_t incarnation, int process) {
   auto& entry = processes_[key];
   entry.incarnation = incarnation;
   entry.id = process;
@@ -51,28 +51,28 @@ void ProcessTable::expect(const ProcessKey& key, std::uint64_t incarnation, int 
   entry.come_by = now_ + ticks(options_.lost_seconds);
 }
 
-void ProcessTable::place(const ProcessKey& key, const std::string& node) {
+void ProcessTable::place(const ActorKey& key, const std::string& node) {
   auto& process = processes_.at(key);
   process.node = node;
   process.waiting = false;
   process.problem.clear();
 }
 
-void ProcessTable::wait(const ProcessKey& key, const std::string& problem) {
+void ProcessTable::wait(const ActorKey& key, const std::string& problem) {
   auto& process = processes_.at(key);
   process.node.clear();
   process.waiting = true;
   process.problem = problem;
 }
 
-void ProcessTable::up(const ProcessKey& key, int process) {
+void ProcessTable::up(const ActorKey& key, int process) {
   auto& entry = processes_.at(key);
   enter(entry, Process::Phase::up);
   entry.come_by = 0;
   entry.id = process;
 }
 
-void ProcessTable::remove(const ProcessKey& key) {
+void ProcessTable::remove(const ActorKey& key) {
   auto& process = processes_.at(key);
   enter(process, Process::Phase::absent);
   process.waiting = false;
@@ -80,7 +80,7 @@ void ProcessTable::remove(const ProcessKey& key) {
   process.come_by = 0;
 }
 
-bool ProcessTable::leave(const ProcessKey& key) {
+bool ProcessTable::leave(const ActorKey& key) {
   auto& process = processes_.at(key);
   if (process.phase == Process::Phase::up && options_.own_processes) {
     enter(process, Process::Phase::leaving);
@@ -95,7 +95,7 @@ bool ProcessTable::is_replaceable(Role role, bool failed) const {
   return options_.own_processes && !failed; // a failed computation would fail again
 }
 
-ProcessTable::Death ProcessTable::die(const ProcessKey& key, std::string reason, bool failed) {
+ProcessTable::Death ProcessTable::die(const ActorKey& key, std::string reason, bool failed) {
   if (!is_replaceable(key.first, failed))
     return {std::move(reason), false};
   auto& process = processes_.at(key);
@@ -110,11 +110,11 @@ ProcessTable::Death ProcessTable::die(const ProcessKey& key, std::string reason,
   return {std::move(reason), restart};
 }
 
-std::int64_t ProcessTable::recent_deaths(const ProcessKey& key) const {
+std::int64_t ProcessTable::recent_deaths(const ActorKey& key) const {
   return processes_.at(key).deaths.recent(seconds_of(now_), options_.restart_minutes);
 }
 
-ProcessTable::Due ProcessTable::due(const ProcessKey& key) {
+ProcessTable::Due ProcessTable::due(const ActorKey& key) {
   auto& process = processes_.at(key);
   if (process.waiting && now_ >= process.not_before) {
     process.waiting = false;

@@ -10,8 +10,6 @@
 
 namespace troupe::actors {
 
-using ProcessKey = std::pair<Role, std::int32_t>; // role, index
-
 /// The supervisor's clock counts ticks of 0.2 s.
 constexpr std::int64_t kTicksPerSecond = 5;
 std::int64_t ticks(double seconds);
@@ -49,23 +47,23 @@ public:
 
   std::int64_t now() const { return now_; }
   void tick() { ++now_; }
-  const std::map<ProcessKey, Process>& all() const { return processes_; }
-  bool contains(const ProcessKey& key) const { return processes_.contains(key); }
-  const Process& at(const ProcessKey& key) const { return processes_.at(key); }
-  Process::Phase phase(const ProcessKey& key) const; // absent if unknown
+  const std::map<ActorKey, Process>& all() const { return processes_; }
+  bool contains(const ActorKey& key) const { return processes_.contains(key); }
+  const Process& at(const ActorKey& key) const { return processes_.at(key); }
+  Process::Phase phase(const ActorKey& key) const; // absent if unknown
 
   /// Begins an incarnation. Returns false if it must wait because it died recently.
-  bool spawn(const ProcessKey& key, std::uint64_t incarnation, std::int64_t steps_before);
+  bool spawn(const ActorKey& key, std::uint64_t incarnation, std::int64_t steps_before);
   /// Expects an incarnation that a dead head had started to be up within lost_seconds.
-  void expect(const ProcessKey& key, std::uint64_t incarnation, int process);
+  void expect(const ActorKey& key, std::uint64_t incarnation, int process);
   /// place(): the actor has a place on `node`. wait(): it waits for one because of `problem`.
-  void place(const ProcessKey& key, const std::string& node);
-  void wait(const ProcessKey& key, const std::string& problem);
-  void up(const ProcessKey& key, int process);
-  void remove(const ProcessKey& key);
+  void place(const ActorKey& key, const std::string& node);
+  void wait(const ActorKey& key, const std::string& problem);
+  void up(const ActorKey& key, int process);
+  void remove(const ActorKey& key);
   /// Returns true if the actor leaves in order and is gone later, false if it can be removed at
   /// once.
-  bool leave(const ProcessKey& key);
+  bool leave(const ActorKey& key);
 
   /// Counts a death; `failed`: the actor ended with an exception. The more deaths there were, the
   /// later the restart, if any. If the budget is exceeded, `reason` says so.
@@ -73,12 +71,12 @@ public:
     std::string reason;
     bool restart = false;
   };
-  Death die(const ProcessKey& key, std::string reason, bool failed);
-  std::int64_t recent_deaths(const ProcessKey& key) const;
+  Death die(const ActorKey& key, std::string reason, bool failed);
+  std::int64_t recent_deaths(const ActorKey& key) const;
 
   /// What to do about an actor at this tick.
   enum class Due : std::uint8_t { nothing, start, kill, missing };
-  Due due(const ProcessKey& key);
+  Due due(const ActorKey& key);
   bool any_up() const;
 
 private:
@@ -87,7 +85,7 @@ private:
 
   Options options_;
   std::int64_t now_ = 0;
-  std::map<ProcessKey, Process> processes_;
+  std::map<ActorKey, Process> processes_;
 };
 
 } // namespace troupe::actors

@@ -13,7 +13,7 @@ void expect_processes(Self self, const wire::HeadRecord& before) {
   const auto& config = state.options.config;
   state.shard_endpoints.resize(static_cast<std::size_t>(config.replay.shards));
   for (const auto& one : before.processes()) {
-    const ProcessKey key{role_named(one.role()), one.index()};
+    const ActorKey key{role_named(one.role()), one.index()};
     const auto index = static_cast<std::size_t>(key.second);
     if (key.second >= role_count(config, key.first))
       continue; // scaling stopped it
@@ -28,14 +28,14 @@ void expect_processes(Self self, const wire::HeadRecord& before) {
   }
 }
 
-void adopt_process(Self self, const ProcessKey& key, const wire::Life& life) {
+void adopt_process(Self self, const ActorKey& key, const wire::Life& life) {
   auto& state = self->state;
   const auto node = state.node_handles.find(state.processes.at(key).node);
   if (!state.nodes && node != state.node_handles.end())
     self->send(node->second.actor, joined_atom_v, encode(life));
 }
 
-bool process_has_ended(const SupervisorState& state, const ProcessKey& key) {
+bool process_has_ended(const SupervisorState& state, const ActorKey& key) {
   const auto& process = state.processes.at(key);
   return !state.nodes && process.come_by > 0 && process.id > 0 && ::kill(process.id, 0) != 0
          && errno == ESRCH;

@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kSupervisorPeriod{1000 / kTicksPerSecond};
 constexpr std::int64_t kStopPatience = 20 * kTicksPerSecond; // time for all actors to stop
 
 /// Removes an actor: ends its process and frees its place.
-void remove(Self self, const ProcessKey& key) {
+void remove(Self self, const ActorKey& key) {
   auto& state = self->state;
   const auto number = static_cast<std::uint8_t>(key.first);
   state.processes.remove(key);
@@ -33,7 +33,7 @@ void remove(Self self, const ProcessKey& key) {
 }
 
 /// Lets an actor finish its work and end its process by itself; kills it if it takes too long.
-caf::result<done_atom> leave_in_order(Self self, const ProcessKey& key) {
+caf::result<done_atom> leave_in_order(Self self, const ActorKey& key) {
   auto& state = self->state;
   if (!state.processes.contains(key))
     return done_atom_v;
@@ -50,16 +50,15 @@ caf::result<done_atom> leave_in_order(Self self, const ProcessKey& key) {
 
 } // namespace
 
-std::optional<ProcessKey> supervision::key_of(const SupervisorState& state,
-                                              const wire::Life& life) {
-  const ProcessKey key{role_named(life.role()), life.index()};
+std::optional<ActorKey> supervision::key_of(const SupervisorState& state, const wire::Life& life) {
+  const ActorKey key{role_named(life.role()), life.index()};
   if (!state.processes.contains(key) || life.epoch() != state.options.epoch
       || life.incarnation() != state.processes.at(key).incarnation)
     return std::nullopt;
   return key;
 }
 
-void supervision::lose(Self self, const ProcessKey& key, const std::string& reason, bool failed) {
+void supervision::lose(Self self, const ActorKey& key, const std::string& reason, bool failed) {
   auto& state = self->state;
   const auto phase = state.processes.phase(key);
   if (state.stopping || phase == Phase::absent)
@@ -76,8 +75,8 @@ void supervision::lose(Self self, const ProcessKey& key, const std::string& reas
 
 namespace {
 
-void watch(Self self, const ProcessKey& key, const caf::actor& who,
-           const std::string& endpoint = {}, int process = 0) {
+void watch(Self self, const ActorKey& key, const caf::actor& who, const std::string& endpoint = {},
+           int process = 0) {
   auto& state = self->state;
   self->monitor(who);
   state.handles[key].actor = who;
@@ -86,7 +85,7 @@ void watch(Self self, const ProcessKey& key, const caf::actor& who,
                  key.second, who, endpoint, static_cast<std::int32_t>(process));
 }
 
-void start(Self self, const ProcessKey& key) {
+void start(Self self, const ActorKey& key) {
   auto& state = self->state;
   if (in_processes(state)) {
     start_process(self, key);
@@ -187,7 +186,7 @@ void stop(Self self) {
   stop_nodes(self);
 }
 
-void try_start(Self self, const ProcessKey& key) {
+void try_start(Self self, const ActorKey& key) {
   try {
     start(self, key);
   } catch (const std::exception& e) {
@@ -195,7 +194,7 @@ void try_start(Self self, const ProcessKey& key) {
   }
 }
 
-void look_after(Self self, const ProcessKey& key) {
+void look_after(Self self, const ActorKey& key) {
   if (process_has_ended(self->state, key))
     return lose(self, key, "its process ended while there was no head");
   switch (self->state.processes.due(key)) {
@@ -225,10 +224,10 @@ void tick(Self self) {
   }
   if (!state.stopping) {
     watch_nodes(self);
-    std::vector<ProcessKey> keys;
+    std::vector<ActorKey> keys;
     for (const auto& [key, process] : state.processes.all())
       keys.push_back(key);
-    for (const ProcessKey& key : keys)
+    for (const ActorKey& key : keys)
       look_after(self, key);
   }
   self->delayed_send(self, kSupervisorPeriod, tick_atom_v);
@@ -249,7 +248,7 @@ void on_down(Self self, const caf::down_msg& down) {
       if (state.stopping)
         state.processes.remove(key);
       else if (state.processes.phase(key) != Phase::leaving) // its node reports its process's end
-        lose(self, ProcessKey(key), why_down(self, down.reason), down.reason == Fault::failed);
+        lose(self, ActorKey(key), why_down(self, down.reason), down.reason == Fault::failed);
       return;
     }
 }
@@ -293,14 +292,14 @@ SupervisorActor::behavior_type supervisor_actor(Self self, SupervisorOptions opt
   return {
       [self](spawn_atom, std::uint8_t role, std::int32_t index, std::uint64_t incarnation,
              std::int64_t steps_before) {
-        const ProcessKey key{static_cast<Role>(role), index};
+        const ActorKey key{static_cast<Role>(role), index};
         if (key.first == Role::learner)
           open_rendezvous(self);
         if (self->state.processes.spawn(key, incarnation, steps_before))
           try_start(self, key);
       },
       [self](stop_atom, std::uint8_t role, std::int32_t index) {
-        const ProcessKey key{static_cast<Role>(role), index};
+        const ActorKey key{static_cast<Role>(role), index};
         if (self->state.processes.contains(key))
           remove(self, key);
       },

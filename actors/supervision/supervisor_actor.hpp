@@ -49,7 +49,7 @@ struct SupervisorState {
   };
   SupervisorOptions options;
   ProcessTable processes;
-  std::map<ProcessKey, Handles> handles;
+  std::map<ActorKey, Handles> handles;
   std::optional<NodeTable> nodes;                  // only if the run uses nodes
   std::map<std::string, NodeHandles> node_handles; // by name; without `nodes` only this host's, ""
   std::vector<ReplayActor> shards;

@@ -13,11 +13,11 @@ void lose_node(Self self, const std::string& name, const std::string& why) {
   if (!state.nodes->remove(name))
     return;
   caf::anon_send(state.options.listener, node_atom_v, name, why);
-  std::vector<ProcessKey> lost;
+  std::vector<ActorKey> lost;
   for (const auto& [key, process] : state.processes.all())
     if (process.node == name && process.phase != Phase::absent)
       lost.push_back(key);
-  for (const ProcessKey& key : lost)
+  for (const ActorKey& key : lost)
     lose(self, key, "its node " + name + " " + why);
 }
 
@@ -29,8 +29,8 @@ struct Living {
 };
 
 /// Throws std::invalid_argument if the list is malformed.
-std::map<ProcessKey, Living> living_processes(const wire::NodeInfo& info) {
-  std::map<ProcessKey, Living> living;
+std::map<ActorKey, Living> living_processes(const wire::NodeInfo& info) {
+  std::map<ActorKey, Living> living;
   for (const auto& one : info.living())
     living[{role_named(one.life().role()), one.life().index()}] = {
         .life = one.life(),
@@ -41,7 +41,7 @@ std::map<ProcessKey, Living> living_processes(const wire::NodeInfo& info) {
 
 /// Takes over the processes of a node that had joined the previous head, and stops the unknown
 /// ones.
-void take_over(Self self, const std::string& node, const std::map<ProcessKey, Living>& living) {
+void take_over(Self self, const std::string& node, const std::map<ActorKey, Living>& living) {
   auto& state = self->state;
   for (const auto& [key, process] : living) {
     if (!key_of(state, process.life) || state.processes.phase(key) == Phase::absent) {
@@ -59,11 +59,11 @@ void take_over(Self self, const std::string& node, const std::map<ProcessKey, Li
 
 /// Once the previous head's nodes have joined: gives up the processes that none of them has listed.
 void lose_ended(Self self) {
-  std::vector<ProcessKey> ended;
+  std::vector<ActorKey> ended;
   for (const auto& [key, process] : self->state.processes.all())
     if (process.come_by > 0 && process.node.empty())
       ended.push_back(key);
-  for (const ProcessKey& key : ended)
+  for (const ActorKey& key : ended)
     lose(self, key, "its process ended while there was no head");
 }
 
@@ -91,7 +91,7 @@ void begin_nodes(Self self) {
                                 .lost_seconds = state.options.config.supervision.lost_seconds});
 }
 
-void start_process(Self self, const ProcessKey& key) {
+void start_process(Self self, const ActorKey& key) {
   auto& state = self->state;
   wire::ProcessStart order;
   auto& life = *order.mutable_life();

@@ -14,11 +14,11 @@ bool in_processes(const SupervisorState& state);
 
 /// Returns the entry of that life, or nothing if it is not the current one. Throws
 /// std::invalid_argument.
-std::optional<ProcessKey> key_of(const SupervisorState& state, const wire::Life& life);
+std::optional<ActorKey> key_of(const SupervisorState& state, const wire::Life& life);
 
 /// The connections of an actor in this process, and of an actor with its own process.
-RoleWiring wiring_here(SupervisorState& state, const ProcessKey& key);
-wire::Wiring wiring_of(const SupervisorState& state, const ProcessKey& key);
+RoleWiring wiring_here(SupervisorState& state, const ActorKey& key);
+wire::Wiring wiring_of(const SupervisorState& state, const ActorKey& key);
 
 /// Whether actors of `role` have a data connection to those of `other`.
 bool is_connected(Role role, Role other);
@@ -32,19 +32,19 @@ void free_learners(Self self, std::int32_t lost, const std::string& reason);
 void open_rendezvous(Self self);
 
 /// Gives an actor up and notifies the listener; `failed`: it ended with an exception.
-void lose(Self self, const ProcessKey& key, const std::string& reason, bool failed = false);
+void lose(Self self, const ActorKey& key, const std::string& reason, bool failed = false);
 
 /// Waits for the processes of the previous head.
 void expect_processes(Self self, const wire::HeadRecord& before);
 /// Takes over one of these processes when it has joined.
-void adopt_process(Self self, const ProcessKey& key, const wire::Life& life);
+void adopt_process(Self self, const ActorKey& key, const wire::Life& life);
 /// Whether one of these processes has ended meanwhile, as far as this host's kernel knows.
-bool process_has_ended(const SupervisorState& state, const ProcessKey& key);
+bool process_has_ended(const SupervisorState& state, const ActorKey& key);
 
 /// Starts this host's node actor, or expects the run's nodes.
 void begin_nodes(Self self);
 /// Starts an actor's process on its node. Without a node the actor waits.
-void start_process(Self self, const ProcessKey& key);
+void start_process(Self self, const ActorKey& key);
 /// Changes the number of environment actors and reserves their places; returns the problem, or "".
 std::string scale_environments(Self self, std::int32_t count);
 wire::SupervisorReport supervisor_report(const SupervisorState& state);

@@ -8,7 +8,7 @@ bool in_processes(const SupervisorState& state) {
   return state.options.head_port != 0;
 }
 
-RoleWiring wiring_here(SupervisorState& state, const ProcessKey& key) {
+RoleWiring wiring_here(SupervisorState& state, const ActorKey& key) {
   const auto& config = state.options.config;
   RoleWiring wiring;
   wiring.index = key.second;
@@ -37,7 +37,7 @@ RoleWiring wiring_here(SupervisorState& state, const ProcessKey& key) {
   return wiring;
 }
 
-wire::Wiring wiring_of(const SupervisorState& state, const ProcessKey& key) {
+wire::Wiring wiring_of(const SupervisorState& state, const ActorKey& key) {
   const auto& config = state.options.config;
   const auto& process = state.processes.at(key);
   wire::Wiring wiring;

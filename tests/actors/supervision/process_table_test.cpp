@@ -8,7 +8,7 @@ namespace {
 using Due = ProcessTable::Due;
 using Phase = Process::Phase;
 
-const ProcessKey kShard{Role::replay, 0};
+const ActorKey kShard{Role::replay, 0};
 
 ProcessTable table(bool own_processes = true) {
   return ProcessTable(
@@ -72,7 +72,7 @@ TEST_CASE("Whether a role restarts depends on its process and on its failure") {
         Row{Role::replay, false, false, false}, Row{Role::learner, true, false, true},
         Row{Role::learner, true, true, false}, Row{Role::replay, true, true, false}}) {
     auto processes = table(row.own_process);
-    const ProcessKey key{row.role, 1};
+    const ActorKey key{row.role, 1};
     processes.spawn(key, 0, 0);
     INFO(role_name(row.role));
     CHECK(processes.die(key, "", row.failed).restart == row.restart);
