@@ -100,14 +100,6 @@ make_mpi_communicator(const CommunicatorOptions& options = {},
 /// Returns why MPI cannot be used here, or an empty string if it can.
 std::string mpi_unavailable_reason();
 
-/// Like make_tcp_communicator(), but over NCCL, whose data are not encrypted. `device` is the index
-/// of the GPU. Throws std::runtime_error with the reason if NCCL is not available in this build or
-/// on this machine.
-std::unique_ptr<Communicator>
-make_nccl_communicator(const std::string& host, int port, int rank, int size, int device,
-                       const CommunicatorOptions& options = {},
-                       const std::string& interface_host = "127.0.0.1");
-
 /// Returns why NCCL, and with it CUDA, cannot be used here, or an empty string if it can.
 std::string nccl_unavailable_reason();
 

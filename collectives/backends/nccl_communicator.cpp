@@ -8,7 +8,6 @@
 #include "collectives/backends/nccl_module.hpp"
 #include "collectives/mesh/group_key.hpp"
 #include "collectives/rendezvous/over_store.hpp"
-#include "collectives/rendezvous/rendezvous.hpp"
 
 namespace troupe::collectives {
 namespace {
@@ -65,14 +64,6 @@ StoreFactory nccl_over_store(int device, const std::string& interface_host) {
         c10::make_intrusive<CheckedBackend>(std::move(inner), mesh, at::kCUDA),
         at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device)));
   };
-}
-
-std::unique_ptr<Communicator> make_nccl_communicator(const std::string& host, int port, int rank,
-                                                     int size, int device,
-                                                     const CommunicatorOptions& options,
-                                                     const std::string& interface_host) {
-  const auto make = nccl_over_store(device, interface_host);
-  return make(make_rendezvous(host, port, rank, size, options), rank, size, options);
 }
 
 } // namespace troupe::collectives

@@ -27,8 +27,8 @@ StoreFactory tcp_over_store(const std::string& interface_host = "127.0.0.1");
 /// For processes of one host.
 StoreFactory shared_memory_over_store();
 
-/// Throws std::runtime_error with the reason if NCCL is not available in this build or on this
-/// machine.
+/// Data are not encrypted. `device` is the index of the GPU. Throws std::runtime_error with the
+/// reason if NCCL is not available in this build or on this machine.
 StoreFactory nccl_over_store(int device, const std::string& interface_host = "127.0.0.1");
 
 } // namespace troupe::collectives

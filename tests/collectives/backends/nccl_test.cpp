@@ -2,9 +2,10 @@
 
 #include <filesystem>
 
-#include "collectives/communicator.hpp"
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include "collectives/rendezvous/over_store.hpp"
 #include "collectives/timeline.hpp"
-#include "tests/reserved_port.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 
@@ -14,12 +15,11 @@ TEST_CASE("NCCL reduces on a GPU or reports why it cannot be used") {
   const auto reason = nccl_unavailable_reason();
   if (!reason.empty()) {
     MESSAGE("skipped: " << reason);
-    const auto error = error_of<std::runtime_error>(
-        [] { make_nccl_communicator("127.0.0.1", reserved_port(), 0, 1, 0); });
+    const auto error = error_of<std::runtime_error>([] { nccl_over_store(0); });
     CHECK(error == "NCCL cannot be used: " + reason);
     return;
   }
-  const auto communicator = make_nccl_communicator("127.0.0.1", reserved_port(), 0, 1, 0);
+  const auto communicator = nccl_over_store(0)(c10::make_intrusive<c10d::HashStore>(), 0, 1, {});
   auto tensor = torch::full({1000}, 3.0, torch::TensorOptions(at::kCUDA));
   communicator->all_reduce(tensor, ReduceOp::mean);
   communicator->broadcast(tensor, 0);
