@@ -77,8 +77,7 @@ CheckedBackend::Work CheckedBackend::start(const Fingerprint& call, std::vector<
 CheckedBackend::Work CheckedBackend::allreduce(std::vector<at::Tensor>& tensors,
                                                const c10d::AllreduceOptions& options) {
   auto& tensor = only(tensors, Kind::all_reduce);
-  const auto op = operation(options.reduceOp, Kind::all_reduce);
-  require_arithmetic(tensor, op, Kind::all_reduce);
+  const auto op = operation(options.reduceOp, tensor, Kind::all_reduce);
   return start(fingerprint_of(Kind::all_reduce, tensor, static_cast<int>(op)), tensors,
                [&] { return inner_->allreduce(tensors, options); });
 }
@@ -118,8 +117,7 @@ CheckedBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                      const c10d::ReduceScatterOptions& options) {
   std::vector<at::Tensor> inputs{input};
   only(inputs, Kind::reduce_scatter);
-  const auto op = operation(options.reduceOp, Kind::reduce_scatter);
-  require_arithmetic(input, op, Kind::reduce_scatter);
+  const auto op = operation(options.reduceOp, input, Kind::reduce_scatter);
   return start(fingerprint_of(Kind::reduce_scatter, input, static_cast<int>(op)), {output},
                [&] { return inner_->_reduce_scatter_base(output, input, options); });
 }
@@ -142,9 +140,8 @@ CheckedBackend::Work CheckedBackend::alltoall_base(at::Tensor& output, at::Tenso
 CheckedBackend::Work CheckedBackend::reduce(std::vector<at::Tensor>& tensors,
                                             const c10d::ReduceOptions& options) {
   auto& tensor = only(tensors, Kind::all_reduce);
-  const auto op = operation(options.reduceOp, Kind::all_reduce);
+  const auto op = operation(options.reduceOp, tensor, Kind::all_reduce);
   const auto root = root_of(options.rootRank, Kind::all_reduce);
-  require_arithmetic(tensor, op, Kind::all_reduce);
   return start(fingerprint_of(Kind::all_reduce, tensor, static_cast<int>(op), root), tensors,
                [&] { return inner_->reduce(tensors, options); });
 }

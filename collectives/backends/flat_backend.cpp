@@ -33,8 +33,7 @@ void FlatBackend::call(Fingerprint fingerprint, const at::Tensor& input, const a
 FlatBackend::Work FlatBackend::allreduce(std::vector<at::Tensor>& tensors,
                                          const c10d::AllreduceOptions& options) {
   auto& tensor = only(tensors, Kind::all_reduce);
-  const auto op = operation(options.reduceOp, Kind::all_reduce);
-  require_arithmetic(tensor, op, Kind::all_reduce);
+  const auto op = operation(options.reduceOp, tensor, Kind::all_reduce);
   const auto flat = tensor.contiguous();
   call(fingerprint_of(Kind::all_reduce, tensor, static_cast<int>(op)), flat, flat);
   give_back(flat, tensor);
@@ -83,12 +82,11 @@ FlatBackend::Work FlatBackend::allgather(std::vector<std::vector<at::Tensor>>& o
 
 FlatBackend::Work FlatBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                                     const c10d::ReduceScatterOptions& options) {
-  const auto op = operation(options.reduceOp, Kind::reduce_scatter);
+  const auto op = operation(options.reduceOp, input, Kind::reduce_scatter);
   require(output.is_contiguous() && output.scalar_type() == input.scalar_type()
               && output.numel() * getSize() == input.numel(),
           Kind::reduce_scatter,
           "the output must be contiguous, of the input's type and as large as one rank's share");
-  require_arithmetic(input, op, Kind::reduce_scatter);
   std::vector<at::Tensor> inputs{input};
   call(fingerprint_of(Kind::reduce_scatter, only(inputs, Kind::reduce_scatter),
                       static_cast<int>(op)),
@@ -196,9 +194,8 @@ FlatBackend::Work FlatBackend::alltoall(std::vector<at::Tensor>& outputs,
 FlatBackend::Work FlatBackend::reduce(std::vector<at::Tensor>& tensors,
                                       const c10d::ReduceOptions& options) {
   auto& tensor = only(tensors, Kind::all_reduce);
-  const auto op = operation(options.reduceOp, Kind::all_reduce);
+  const auto op = operation(options.reduceOp, tensor, Kind::all_reduce);
   const auto root = root_of(options.rootRank, Kind::all_reduce);
-  require_arithmetic(tensor, op, Kind::all_reduce);
   const auto flat = tensor.contiguous();
   const auto result = root == getRank() ? flat : at::empty_like(flat);
   call(fingerprint_of(Kind::all_reduce, tensor, static_cast<int>(op), root), flat, result);

@@ -47,23 +47,6 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
   return c10d::ReduceOp::UNUSED;
 }
 
-ReduceOp GuardedBackend::operation(const c10d::ReduceOp& op, Kind kind) {
-  switch (op.op_) {
-  case c10d::ReduceOp::SUM:
-    return ReduceOp::sum;
-  case c10d::ReduceOp::AVG:
-    return ReduceOp::mean;
-  case c10d::ReduceOp::MIN:
-    return ReduceOp::min;
-  case c10d::ReduceOp::MAX:
-    return ReduceOp::max;
-  case c10d::ReduceOp::PRODUCT:
-    return ReduceOp::product;
-  default:
-    refuse(kind, "the reduction must be sum, mean, min, max or product");
-  }
-}
-
 GuardedBackend::Work
 GuardedBackend::allreduce_coalesced(std::vector<at::Tensor>& tensors,
                                     const c10d::AllreduceCoalescedOptions& options) {
@@ -133,10 +116,17 @@ int GuardedBackend::root_of(std::int64_t root, Kind kind) {
   return static_cast<int>(root);
 }
 
-void GuardedBackend::require_arithmetic(const at::Tensor& tensor, ReduceOp op, Kind kind) {
-  if (!can_reduce(tensor.scalar_type(), op))
-    refuse(kind, std::string(op_name(op)) + " of " + type_name(tensor.scalar_type())
-                     + " is not defined; convert it to a floating-point type");
+ReduceOp GuardedBackend::operation(const c10d::ReduceOp& op, const at::Tensor& tensor, Kind kind) {
+  for (const auto known :
+       {ReduceOp::sum, ReduceOp::mean, ReduceOp::min, ReduceOp::max, ReduceOp::product}) {
+    if (to_c10d(known).op_ != op.op_)
+      continue;
+    if (!can_reduce(tensor.scalar_type(), known))
+      refuse(kind, std::string(op_name(known)) + " of " + type_name(tensor.scalar_type())
+                       + " is not defined; convert it to a floating-point type");
+    return known;
+  }
+  refuse(kind, "the reduction must be sum, mean, min, max or product");
 }
 
 at::Tensor& GuardedBackend::only(std::vector<at::Tensor>& tensors, Kind kind) {
