@@ -41,8 +41,8 @@ protected:
   /// invalid argument poisons the group, because the other ranks would wait for this one.
   at::Tensor& only(std::vector<at::Tensor>& tensors, Kind kind);
   int root_of(std::int64_t root, Kind kind); // refuses a root that is not a rank
-  /// Converts c10d's operation. Refuses all except those of to_c10d(), and those that are not
-  /// defined for the tensor's type.
+  /// Converts c10d's operation. Refuses one that is not of to_c10d(), or not defined for the
+  /// tensor's type.
   ReduceOp operation(const c10d::ReduceOp& op, const at::Tensor& tensor, Kind kind);
   [[noreturn]] void refuse(Kind kind, const std::string& rule);
 };
