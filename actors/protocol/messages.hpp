@@ -28,6 +28,15 @@ enum class Fault : std::uint8_t {
 };
 std::string to_string(Fault fault);
 
+/// The kinds of actors in a run, in the order in which they start.
+enum class Role : std::uint8_t { replay, parameter_server, learner, environment, evaluator };
+constexpr Role kRoles[] = {Role::replay, Role::parameter_server, Role::learner, Role::environment,
+                           Role::evaluator};
+using ActorKey = std::pair<Role, std::int32_t>; // role, index
+const char* role_name(Role role);
+/// Throws std::invalid_argument listing the roles if the name is unknown.
+Role role_named(const std::string& name);
+
 /// One encoded Protobuf message of actors/protocol/messages.proto.
 struct ProtoBytes {
   std::string bytes;
@@ -67,6 +76,7 @@ using UpdatePtr = std::shared_ptr<const Update>; // local
 CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::ProtoBytes))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::Fault))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::Role))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::ParametersPtr))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::SamplePtr))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::BatchPtr))
@@ -246,23 +256,14 @@ using ParameterServerActor =
                      // folder; before learners connect
                      caf::replies_to<load_atom, std::string>::with<done_atom>>;
 
-/// The kinds of actors in a run, in the order in which they start.
-enum class Role : std::uint8_t { replay, parameter_server, learner, environment, evaluator };
-constexpr Role kRoles[] = {Role::replay, Role::parameter_server, Role::learner, Role::environment,
-                           Role::evaluator};
-using ActorKey = std::pair<Role, std::int32_t>; // role, index
-const char* role_name(Role role);
-/// Throws std::invalid_argument listing the roles if the name is unknown.
-Role role_named(const std::string& name);
-
 /// Polls the reports of all actors, adds them up and sends the result to its listener as
 /// (update_atom, UpdatePtr) ten times a second.
 using MetricsActor = caf::typed_actor<
     // role, index, actor to poll
-    caf::reacts_to<subscribe_atom, std::uint8_t, std::int32_t, caf::actor>,
+    caf::reacts_to<subscribe_atom, Role, std::int32_t, caf::actor>,
     caf::reacts_to<grant_atom, bool>, // whether time counts as training from now on
     // role, index of an actor that need not report
-    caf::reacts_to<lost_atom, std::uint8_t, std::int32_t>,
+    caf::reacts_to<lost_atom, Role, std::int32_t>,
     caf::reacts_to<load_atom, ProtoBytes>, // MetricsRecord of the previous head
     // answered after every actor has reported again; the listener gets the same update before the
     // answer, because its episodes must not be lost if the request has ended meanwhile
@@ -272,9 +273,9 @@ using MetricsActor = caf::typed_actor<
 /// Writes one checkpoint at a time: each actor's part, then the manifest, then the rename that
 /// makes it complete.
 using CheckpointerActor = caf::typed_actor<
-    caf::reacts_to<subscribe_atom, std::uint8_t, std::int32_t, caf::actor>,
+    caf::reacts_to<subscribe_atom, Role, std::int32_t, caf::actor>,
     // a checkpoint that still needs this actor fails
-    caf::reacts_to<lost_atom, std::uint8_t, std::int32_t>,
+    caf::reacts_to<lost_atom, Role, std::int32_t>,
     caf::reacts_to<load_atom, std::string>, // the checkpoint from which the run continues
     // runs folder, RunState; answered when all state is captured and the run may continue
     caf::replies_to<save_atom, std::string, ProtoBytes>::with<done_atom>,
@@ -297,10 +298,10 @@ using RendezvousPort =
 ///
 /// Each message from a process names its Life; messages from an earlier Life are refused.
 using SupervisorActor = caf::typed_actor<
-    caf::reacts_to<spawn_atom, std::uint8_t, std::int32_t, std::uint64_t,
+    caf::reacts_to<spawn_atom, Role, std::int32_t, std::uint64_t,
                    std::int64_t>, // role, index, incarnation, earlier steps
     // stops that actor, which then does not count as lost
-    caf::reacts_to<stop_atom, std::uint8_t, std::int32_t>,
+    caf::reacts_to<stop_atom, Role, std::int32_t>,
     caf::replies_to<hello_atom, ProtoBytes>::with<ProtoBytes>, // from a process: Life -> Wiring
     // Life, its actor, the process's own handle, its endpoint; the process gets (wire_atom, Wiring)
     // when an endpoint has changed, and (stop_atom) when its Life is over
@@ -317,7 +318,7 @@ using SupervisorActor = caf::typed_actor<
     // when that life is over
     caf::reacts_to<node_atom, std::string, std::uint64_t, caf::actor>,
     // stops that actor, which then does not count as lost; answered when its process has ended
-    caf::replies_to<leave_atom, std::uint8_t, std::int32_t>::with<done_atom>,
+    caf::replies_to<leave_atom, Role, std::int32_t>::with<done_atom>,
     // the new number of environment actors; returns the problem, or ""
     caf::replies_to<scale_atom, std::int32_t>::with<std::string>,
     // ControlRequest of an operator -> RunStatus or ControlDone
@@ -352,9 +353,9 @@ using NodeActor = caf::typed_actor<
     // the SupervisorActor of a new head, which gets all further reports -> NodeInfo that lists the
     // processes on this host
     caf::replies_to<joined_atom, caf::actor>::with<ProtoBytes>,
-    caf::reacts_to<stop_atom, std::uint8_t, std::int32_t>, // kills that process
-    caf::reacts_to<tick_atom>,                             // to itself: look for ended processes
-    caf::replies_to<stop_atom>::with<done_atom>>;          // answered when all have ended
+    caf::reacts_to<stop_atom, Role, std::int32_t>, // kills that process
+    caf::reacts_to<tick_atom>,                     // to itself: look for ended processes
+    caf::replies_to<stop_atom>::with<done_atom>>;  // answered when all have ended
 
 namespace detail {
 template <class T>

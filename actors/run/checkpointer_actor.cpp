@@ -124,12 +124,12 @@ CheckpointerActor::behavior_type checkpointer_actor(CheckpointerSelf self,
                                                     RunConfig::Checkpoint options) {
   self->state.options = std::move(options);
   return {
-      [self](subscribe_atom, std::uint8_t role, std::int32_t index, const caf::actor& who) {
-        self->state.parts[{static_cast<Role>(role), index}] = who;
+      [self](subscribe_atom, Role role, std::int32_t index, const caf::actor& who) {
+        self->state.parts[{role, index}] = who;
       },
-      [self](lost_atom, std::uint8_t role, std::int32_t index) {
+      [self](lost_atom, Role role, std::int32_t index) {
         auto& state = self->state;
-        const std::pair key{static_cast<Role>(role), index};
+        const ActorKey key{role, index};
         const bool known = state.parts.erase(key) > 0;
         const bool has_more = state.capturing && writes_later(state, key.first);
         if (known && (has_more || state.missing.contains(key)))

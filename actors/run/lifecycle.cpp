@@ -92,7 +92,7 @@ void Lifecycle::rescue_learners() {
     return;
   for (int i = 0; i < replicas; ++i)
     if (const ActorKey key{Role::learner, i}; actors_.is_up(key) || returning_.contains(key)) {
-      actors_.send(actors_.supervisor(), stop_atom_v, static_cast<std::uint8_t>(Role::learner), i);
+      actors_.send(actors_.supervisor(), stop_atom_v, Role::learner, i);
       actors_.forget(key, true);
     }
 }

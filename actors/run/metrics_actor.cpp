@@ -194,27 +194,26 @@ MetricsActor::behavior_type metrics_actor(MetricsSelf self, caf::actor listener,
   if (self->state.counts_items = counts_items; counts_items)
     self->send(self, step_atom_v);
   return {
-      [self](subscribe_atom, std::uint8_t role, std::int32_t index, const caf::actor& who) {
-        if (static_cast<Role>(role) == Role::evaluator) {
+      [self](subscribe_atom, Role role, std::int32_t index, const caf::actor& who) {
+        if (role == Role::evaluator) {
           self->state.evaluator = who;
           return;
         }
-        std::erase_if(self->state.watched, [&](const auto& w) {
-          return w.role == static_cast<Role>(role) && w.index == index;
-        });
-        self->state.watched.push_back({static_cast<Role>(role), index, who});
+        std::erase_if(self->state.watched,
+                      [&](const auto& w) { return w.role == role && w.index == index; });
+        self->state.watched.push_back({role, index, who});
       },
       [self](grant_atom, bool training) {
         caf::anon_send(self->state.listener, update_atom_v,
                        make_update(self->state)); // the time so far counts as before
         self->state.training = training;
       },
-      [self](lost_atom, std::uint8_t role, std::int32_t index) {
-        if (static_cast<Role>(role) == Role::environment)
+      [self](lost_atom, Role role, std::int32_t index) {
+        if (role == Role::environment)
           self->state.sum->gone(index);
         const auto& watched = self->state.watched;
         const auto at = std::find_if(watched.begin(), watched.end(), [&](const auto& w) {
-          return w.role == static_cast<Role>(role) && w.index == index;
+          return w.role == role && w.index == index;
         });
         if (at != watched.end())
           answered(self, caf::actor(at->who), Answer::gone);

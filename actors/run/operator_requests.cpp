@@ -235,12 +235,11 @@ void OperatorRequests::send_away(const std::vector<ActorKey>& group) {
   for (const ActorKey& key : group) {
     actors_.forget(key, false);
     schedule_.forget(key);
-    caf::anon_send(actors_.supervisor(), leave_atom_v, static_cast<std::uint8_t>(key.first),
-                   key.second);
+    caf::anon_send(actors_.supervisor(), leave_atom_v, key.first, key.second);
   }
   for (const auto& [role, index] : group)
     actors_.ask<done_atom>(actors_.supervisor(), kRequestDeadline, "waiting for a process to end",
-                           leave_atom_v, static_cast<std::uint8_t>(role), index);
+                           leave_atom_v, role, index);
 }
 
 /// Restarts a group of actors of one role. An environment actor leaves when none of its insertions

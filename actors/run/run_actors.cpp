@@ -150,14 +150,12 @@ void RunActors::spawn(const ActorKey& key, std::int64_t steps_before) {
   const bool first = incarnations_.try_emplace(key, 0).second;
   if ((std::exchange(changed_, false) || first) && events_.starting)
     events_.starting();
-  send(*supervisor_, spawn_atom_v, static_cast<std::uint8_t>(key.first), key.second,
-       incarnations_[key], steps_before);
+  send(*supervisor_, spawn_atom_v, key.first, key.second, incarnations_[key], steps_before);
 }
 
 void RunActors::subscribe(const ActorKey& key) {
-  const auto number = static_cast<std::uint8_t>(key.first);
-  send(*metrics_, subscribe_atom_v, number, key.second, at(key));
-  send(*checkpointer_, subscribe_atom_v, number, key.second, at(key));
+  send(*metrics_, subscribe_atom_v, key.first, key.second, at(key));
+  send(*checkpointer_, subscribe_atom_v, key.first, key.second, at(key));
   if (key.first == Role::environment && context_.config.companion)
     send_task(key);
 }
@@ -182,12 +180,11 @@ void load(RunActors& actors, const ActorKey& key, const std::filesystem::path& p
 }
 
 void RunActors::forget(const ActorKey& key, bool restart) {
-  const auto number = static_cast<std::uint8_t>(key.first);
   up_.erase(key);
   ++incarnations_[key];
   changed_ = true;
-  send(*metrics_, lost_atom_v, number, key.second);
-  send(*checkpointer_, lost_atom_v, number, key.second);
+  send(*metrics_, lost_atom_v, key.first, key.second);
+  send(*checkpointer_, lost_atom_v, key.first, key.second);
   if (restart)
     lost_.insert(key);
 }
@@ -215,15 +212,14 @@ void RunActors::take_messages(std::chrono::milliseconds at_most) {
         [&](update_atom, const UpdatePtr& update) {
           events_.updated(update, remoting_ ? remoting_->strangers() : 0);
         },
-        [&](started_atom, std::uint8_t role, std::int32_t index, const caf::actor& who,
+        [&](started_atom, Role role, std::int32_t index, const caf::actor& who,
             const std::string& endpoint, std::int32_t process) {
-          const ActorKey key{static_cast<Role>(role), index};
+          const ActorKey key{role, index};
           up_[key] = who;
           places_[key] = {endpoint, process};
         },
-        [&](lost_atom, std::uint8_t role, std::int32_t index, const std::string& reason,
-            bool may_restart) {
-          on_lost({static_cast<Role>(role), index}, reason, may_restart);
+        [&](lost_atom, Role role, std::int32_t index, const std::string& reason, bool may_restart) {
+          on_lost({role, index}, reason, may_restart);
         },
         [&](node_atom, const std::string& name, const std::string& why) {
           context_.log("warning", "node " + name + " " + why);

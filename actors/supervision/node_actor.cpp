@@ -180,8 +180,8 @@ NodeActor::behavior_type node_actor(NodeSelf self, NodeOptions options) {
         self->state.options.supervisor = caf::actor_cast<SupervisorActor>(head);
         return encode(living(self->state));
       },
-      [self](stop_atom, std::uint8_t role, std::int32_t index) {
-        kill_process(self->state, {static_cast<Role>(role), index});
+      [self](stop_atom, Role role, std::int32_t index) {
+        kill_process(self->state, {role, index});
       },
       [self](tick_atom) { tick(self); },
       [self](stop_atom) -> caf::result<done_atom> {

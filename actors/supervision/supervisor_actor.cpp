@@ -18,12 +18,11 @@ constexpr std::int64_t kStopPatience = 20 * kTicksPerSecond; // time for all act
 /// Removes an actor: ends its process and frees its place.
 void remove(Self self, const ActorKey& key) {
   auto& state = self->state;
-  const auto number = static_cast<std::uint8_t>(key.first);
   state.processes.remove(key);
   auto handles = std::exchange(state.handles[key], {});
   const auto node = state.node_handles.find(state.processes.at(key).node);
   if (node != state.node_handles.end())
-    self->send(node->second.actor, stop_atom_v, number, key.second);
+    self->send(node->second.actor, stop_atom_v, key.first, key.second);
   if (handles.process) // its node may be frozen or out of reach
     caf::anon_send(handles.process, stop_atom_v);
   if (state.nodes)
@@ -69,8 +68,8 @@ void supervision::lose(Self self, const ActorKey& key, const std::string& reason
   if (key.first == Role::learner)
     free_learners(self, key.second, reason);
   const auto death = state.processes.die(key, reason, failed);
-  caf::anon_send(state.options.listener, lost_atom_v, static_cast<std::uint8_t>(key.first),
-                 key.second, death.reason, death.restart);
+  caf::anon_send(state.options.listener, lost_atom_v, key.first, key.second, death.reason,
+                 death.restart);
 }
 
 namespace {
@@ -81,8 +80,8 @@ void watch(Self self, const ActorKey& key, const caf::actor& who, const std::str
   self->monitor(who);
   state.handles[key].actor = who;
   state.processes.up(key, process);
-  caf::anon_send(state.options.listener, started_atom_v, static_cast<std::uint8_t>(key.first),
-                 key.second, who, endpoint, static_cast<std::int32_t>(process));
+  caf::anon_send(state.options.listener, started_atom_v, key.first, key.second, who, endpoint,
+                 static_cast<std::int32_t>(process));
 }
 
 void start(Self self, const ActorKey& key) {
@@ -290,21 +289,21 @@ SupervisorActor::behavior_type supervisor_actor(Self self, SupervisorOptions opt
   });
   self->delayed_send(self, kSupervisorPeriod, tick_atom_v);
   return {
-      [self](spawn_atom, std::uint8_t role, std::int32_t index, std::uint64_t incarnation,
+      [self](spawn_atom, Role role, std::int32_t index, std::uint64_t incarnation,
              std::int64_t steps_before) {
-        const ActorKey key{static_cast<Role>(role), index};
+        const ActorKey key{role, index};
         if (key.first == Role::learner)
           open_rendezvous(self);
         if (self->state.processes.spawn(key, incarnation, steps_before))
           try_start(self, key);
       },
-      [self](stop_atom, std::uint8_t role, std::int32_t index) {
-        const ActorKey key{static_cast<Role>(role), index};
+      [self](stop_atom, Role role, std::int32_t index) {
+        const ActorKey key{role, index};
         if (self->state.processes.contains(key))
           remove(self, key);
       },
-      [self](leave_atom, std::uint8_t role, std::int32_t index) {
-        return leave_in_order(self, {static_cast<Role>(role), index});
+      [self](leave_atom, Role role, std::int32_t index) {
+        return leave_in_order(self, {role, index});
       },
       [self](scale_atom, std::int32_t count) { return scale_environments(self, count); },
       [self](control_atom, const ProtoBytes& request) -> caf::result<ProtoBytes> {

@@ -45,8 +45,7 @@ void take_over(Self self, const std::string& node, const std::map<ActorKey, Livi
   auto& state = self->state;
   for (const auto& [key, process] : living) {
     if (!key_of(state, process.life) || state.processes.phase(key) == Phase::absent) {
-      self->send(state.node_handles.at(node).actor, stop_atom_v,
-                 static_cast<std::uint8_t>(key.first), key.second);
+      self->send(state.node_handles.at(node).actor, stop_atom_v, key.first, key.second);
       continue;
     }
     state.processes.place(key, node);
@@ -174,8 +173,8 @@ void watch_nodes(Self self) {
   if (const auto problem =
           state.nodes->place_all(role_counts(state.options.config), state.processes.now());
       !problem.empty())
-    caf::anon_send(state.options.listener, lost_atom_v, static_cast<std::uint8_t>(Role::replay),
-                   std::int32_t{0}, "it has no place: " + problem, false);
+    caf::anon_send(state.options.listener, lost_atom_v, Role::replay, std::int32_t{0},
+                   "it has no place: " + problem, false);
   if (state.nodes->placed())
     lose_ended(self);
   const double patience = state.options.config.supervision.lost_seconds;

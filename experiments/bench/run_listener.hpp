@@ -16,7 +16,7 @@ namespace troupe::experiments {
 /// ones.
 class Listener {
 public:
-  using Key = std::pair<actors::Role, std::int32_t>;
+  using Key = actors::ActorKey;
 
   static double now() { // seconds, on a clock shared by all processes of the host
     return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
@@ -67,18 +67,18 @@ private:
   static constexpr std::chrono::minutes kPatience{10};
 
   void spawn(const Key& key) {
-    self_->send(supervisor_, actors::spawn_atom_v, static_cast<std::uint8_t>(key.first), key.second,
-                incarnations_[key]++, std::int64_t{0});
+    self_->send(supervisor_, actors::spawn_atom_v, key.first, key.second, incarnations_[key]++,
+                std::int64_t{0});
   }
   void take(std::chrono::milliseconds patience) {
     self_->receive(
-        [this](actors::started_atom, std::uint8_t role, std::int32_t index, const caf::actor&,
+        [this](actors::started_atom, actors::Role role, std::int32_t index, const caf::actor&,
                const std::string&, std::int32_t) {
-          up_.insert({static_cast<actors::Role>(role), index});
+          up_.insert({role, index});
         },
-        [this](actors::lost_atom, std::uint8_t role, std::int32_t index, const std::string& reason,
+        [this](actors::lost_atom, actors::Role role, std::int32_t index, const std::string& reason,
                bool restart) {
-          const Key key{static_cast<actors::Role>(role), index};
+          const Key key{role, index};
           if (!restart)
             throw std::runtime_error(std::string(actors::role_name(key.first))
                                      + " is permanently lost: " + reason);

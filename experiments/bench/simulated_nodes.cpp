@@ -59,9 +59,7 @@ caf::behavior node_stand_in(caf::event_based_actor* self, const SupervisorActor&
             const std::lock_guard lock(shared->mutex);
             shared->roles[{life.role(), life.index()}] = who;
           },
-          [=](stop_atom, std::uint8_t role, std::int32_t index) {
-            end(role_name(static_cast<Role>(role)), index);
-          },
+          [=](stop_atom, Role role, std::int32_t index) { end(role_name(role), index); },
           [](stop_atom) { return done_atom_v; }};
 }
 

@@ -15,7 +15,7 @@ namespace troupe::actors {
 
 /// Tells the head that an actor has started, as the supervisor does.
 inline caf::behavior announcer(caf::event_based_actor* self) {
-  return {[self](started_atom, std::uint8_t role, std::int32_t index, const caf::actor& who) {
+  return {[self](started_atom, Role role, std::int32_t index, const caf::actor& who) {
     self->send(caf::actor_cast<caf::actor>(self->current_sender()), started_atom_v, role, index,
                who, std::string(), std::int32_t{0});
   }};
@@ -71,7 +71,7 @@ struct HeadFixture {
 
   /// Makes the fake the head's actor of this role and index.
   void announce(const ActorKey& key, const caf::actor& fake) {
-    actors.send(announcing, started_atom_v, static_cast<std::uint8_t>(key.first), key.second, fake);
+    actors.send(announcing, started_atom_v, key.first, key.second, fake);
     handle_until([&] { return actors.is_up(key) && actors.at(key) == fake; });
   }
 };

@@ -25,8 +25,7 @@ struct MetricsFixture : tests::ActorFixture {
   explicit MetricsFixture(int count) : asked(static_cast<std::size_t>(count)) {
     for (std::int32_t i = 0; i < count; ++i) {
       actors.push_back(system.spawn(reports, i, &asked));
-      self->send(metrics, subscribe_atom_v, static_cast<std::uint8_t>(Role::environment), i,
-                 actors.back());
+      self->send(metrics, subscribe_atom_v, Role::environment, i, actors.back());
     }
     deliver_all();
   }
@@ -64,8 +63,7 @@ TEST_CASE("A report with an impossible counter or about another actor is ignored
        {encode(of_another), encode(negative), encode(huge), ProtoBytes{"\xff"}}) {
     MetricsFixture head(0);
     head.actors.push_back(head.system.spawn(repeats, report));
-    head.self->send(head.metrics, subscribe_atom_v, static_cast<std::uint8_t>(Role::environment), 0,
-                    head.actors.back());
+    head.self->send(head.metrics, subscribe_atom_v, Role::environment, 0, head.actors.back());
     const auto update = head.ask<UpdatePtr>(head.metrics, report_atom_v);
     CHECK(update->progress.agent_steps == 0);
     REQUIRE(update->warnings.size() == 1);
@@ -90,8 +88,7 @@ TEST_CASE("The next head's record is made every two seconds, however often items
   head.metrics =
       head.system.spawn(metrics_actor, caf::actor(head.self), encode(wire::RunState()), true);
   head.actors.push_back(head.system.spawn(repeats, encode(wire::ShardReport())));
-  head.self->send(head.metrics, subscribe_atom_v, static_cast<std::uint8_t>(Role::replay), 0,
-                  head.actors.back());
+  head.self->send(head.metrics, subscribe_atom_v, Role::replay, 0, head.actors.back());
   head.deliver_all();
   for (int i = 0; i < 500; ++i) { // 2.5 s
     head.scheduler.clock().advance_time(std::chrono::milliseconds(5));
@@ -113,8 +110,7 @@ TEST_CASE("The episodes of a request for all reports reach the listener even if 
   report.add_episode_returns(7);
   report.add_episode_lengths(100);
   head.actors.push_back(head.system.spawn(repeats, encode(report)));
-  head.self->send(head.metrics, subscribe_atom_v, static_cast<std::uint8_t>(Role::environment), 0,
-                  head.actors.back());
+  head.self->send(head.metrics, subscribe_atom_v, Role::environment, 0, head.actors.back());
   head.ask<UpdatePtr>(head.metrics, report_atom_v); // the answer is not used
   REQUIRE(head.self->has_next_message());
   std::size_t episodes = 0;

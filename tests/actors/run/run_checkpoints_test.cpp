@@ -66,12 +66,10 @@ struct CheckpointsFixture : HeadFixture {
   void add(const ActorKey& key, const caf::actor& fake) {
     fakes.push_back(fake);
     announce(key, fake);
-    actors.send(actors.checkpointer(), subscribe_atom_v, static_cast<std::uint8_t>(key.first),
-                key.second, fake);
+    actors.send(actors.checkpointer(), subscribe_atom_v, key.first, key.second, fake);
   }
   void lose(const ActorKey& key) {
-    actors.send(actors.checkpointer(), lost_atom_v, static_cast<std::uint8_t>(key.first),
-                key.second);
+    actors.send(actors.checkpointer(), lost_atom_v, key.first, key.second);
   }
   /// Lets the fakes finish what they write, now and later.
   void finish_writing() {

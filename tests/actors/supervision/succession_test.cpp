@@ -92,18 +92,15 @@ struct NodeSuccessionFixture : SuccessionFixture {
     std::vector<std::string> words;
     bool more = true;
     while (more)
-      self->receive(
-          [&](stop_atom, std::uint8_t role, std::int32_t) {
-            words.push_back(std::string("end ") + role_name(static_cast<Role>(role)));
-          },
-          [&](spawn_atom, const ProtoBytes& order) {
-            words.push_back("start " + decode<wire::ProcessStart>(order).life().role());
-          },
-          [&](lost_atom, std::uint8_t role, std::int32_t, const std::string& reason, bool) {
-            words.push_back(std::string("lost ") + role_name(static_cast<Role>(role)) + ": "
-                            + reason);
-          },
-          caf::after(std::chrono::seconds(0)) >> [&] { more = false; });
+      self->receive([&](stop_atom, Role role,
+                        std::int32_t) { words.push_back(std::string("end ") + role_name(role)); },
+                    [&](spawn_atom, const ProtoBytes& order) {
+                      words.push_back("start " + decode<wire::ProcessStart>(order).life().role());
+                    },
+                    [&](lost_atom, Role role, std::int32_t, const std::string& reason, bool) {
+                      words.push_back(std::string("lost ") + role_name(role) + ": " + reason);
+                    },
+                    caf::after(std::chrono::seconds(0)) >> [&] { more = false; });
     return words;
   }
   void tick() {
@@ -196,7 +193,7 @@ TEST_CASE_FIXTURE(SuccessionFixture,
     CHECK(told->reason == "its process ended");
   }
   SUBCASE("It is killed") {
-    self->send(supervisor, stop_atom_v, static_cast<std::uint8_t>(Role::replay), std::int32_t{0});
+    self->send(supervisor, stop_atom_v, Role::replay, std::int32_t{0});
     deliver_all();
     siginfo_t how{};
     REQUIRE(::waitid(P_PID, static_cast<id_t>(living), &how, WEXITED | WNOWAIT) == 0);

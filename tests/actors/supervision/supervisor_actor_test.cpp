@@ -131,8 +131,8 @@ TEST_CASE_FIXTURE(SupervisorFixture,
     REQUIRE(processes.size() == number + 1);
     join(Role::environment, number, idle);
     REQUIRE(started());
-    auto left = self->request(supervisor, caf::infinite, leave_atom_v,
-                              static_cast<std::uint8_t>(Role::environment), std::int32_t{0});
+    auto left =
+        self->request(supervisor, caf::infinite, leave_atom_v, Role::environment, std::int32_t{0});
     deliver_all();
     CHECK_FALSE(self->has_next_message()); // its actor has ended, its process has not
     ::kill(processes.back(), SIGKILL);     // the process ends after its actor
@@ -148,8 +148,7 @@ TEST_CASE_FIXTURE(SupervisorFixture,
   spawn(Role::replay, 0);
   join(Role::replay, 0, idle);
   REQUIRE(started());
-  auto left = self->request(supervisor, caf::infinite, leave_atom_v,
-                            static_cast<std::uint8_t>(Role::replay), std::int32_t{0});
+  auto left = self->request(supervisor, caf::infinite, leave_atom_v, Role::replay, std::int32_t{0});
   for (int tick = 0; tick < 60 && !self->has_next_message(); ++tick) {
     deliver_all();
     scheduler.clock().advance_time(std::chrono::milliseconds(200));
@@ -286,8 +285,7 @@ TEST_CASE_FIXTURE(tests::ActorFixture, "Learners start only when each of them ha
   joined.receive([](const ProtoBytes&) {}, [](const caf::error&) { FAIL("the node is refused"); });
   pass();
   const auto spawn = [&](int index, std::uint64_t incarnation) {
-    self->send(supervisor, spawn_atom_v, static_cast<std::uint8_t>(Role::learner), index,
-               incarnation, std::int64_t{0});
+    self->send(supervisor, spawn_atom_v, Role::learner, index, incarnation, std::int64_t{0});
     pass();
   };
   std::string cores;         // of the last process ordered
@@ -300,7 +298,7 @@ TEST_CASE_FIXTURE(tests::ActorFixture, "Learners start only when each of them ha
             started.push_back(decode<wire::ProcessStart>(order).life().index());
             cores = decode<wire::ProcessStart>(order).cores();
           },
-          [](stop_atom, std::uint8_t, std::int32_t) {},
+          [](stop_atom, Role, std::int32_t) {},
           caf::after(std::chrono::seconds(0)) >> [&] { more = false; });
     return started;
   };
@@ -309,7 +307,7 @@ TEST_CASE_FIXTURE(tests::ActorFixture, "Learners start only when each of them ha
   CHECK(ordered() == std::vector<int>{1, 0});
   CHECK(cores.empty() != (pin && !shares_cores));
   for (const std::int32_t index : {0, 1})
-    self->send(supervisor, stop_atom_v, static_cast<std::uint8_t>(Role::learner), index);
+    self->send(supervisor, stop_atom_v, Role::learner, index);
   spawn(1, 1); // learner 0 is not running, so this one waits for it
   pass();
   CHECK(ordered().empty());

@@ -100,8 +100,7 @@ struct SupervisorFixture : tests::ActorFixture {
   }
 
   void spawn(Role role, std::uint64_t incarnation, std::int32_t index = 0) {
-    self->send(supervisor, spawn_atom_v, static_cast<std::uint8_t>(role), index, incarnation,
-               std::int64_t{0});
+    self->send(supervisor, spawn_atom_v, role, index, incarnation, std::int64_t{0});
     deliver_all();
   }
 
@@ -116,8 +115,8 @@ struct SupervisorFixture : tests::ActorFixture {
 
   bool started() { // expects the next message to say so
     bool said = false;
-    self->receive([&](started_atom, std::uint8_t, std::int32_t, const caf::actor&,
-                      const std::string&, std::int32_t) { said = true; },
+    self->receive([&](started_atom, Role, std::int32_t, const caf::actor&, const std::string&,
+                      std::int32_t) { said = true; },
                   caf::after(std::chrono::seconds(0)) >> [] {});
     return said;
   }
@@ -129,7 +128,7 @@ struct SupervisorFixture : tests::ActorFixture {
   std::optional<Loss> loss() { // from the next message
     std::optional<Loss> told;
     self->receive(
-        [&](lost_atom, std::uint8_t, std::int32_t, const std::string& reason, bool restart) {
+        [&](lost_atom, Role, std::int32_t, const std::string& reason, bool restart) {
           told = {reason, restart};
         },
         caf::after(std::chrono::seconds(0)) >> [] {});
