@@ -57,13 +57,8 @@ double steady_seconds() {
 
 WrappedOptimizer::WrappedOptimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
                                    collectives::Communicator* communicator,
-                                   const WrappedOptimizerOptions& options)
-    : WrappedOptimizer(std::move(optimizer), communicator, options, nullptr) {}
-
-WrappedOptimizer::WrappedOptimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
-                                   collectives::Communicator* communicator,
                                    const WrappedOptimizerOptions& options,
-                                   std::unique_ptr<UpdateRule> rule)
+                                   std::shared_ptr<UpdateRule> rule)
     : optimizer_(std::move(optimizer)),
       rule_(std::move(rule)),
       communicator_(!rule_ && communicator && communicator->size() > 1 ? communicator : nullptr),

@@ -65,17 +65,15 @@ struct WrappedOptimizerOptions {
 /// reduced and clipped ones (views of flat buffers that the next step() reuses).
 class WrappedOptimizer {
 public:
-  /// Broadcasts the parameters of replica 0. Throws CollectiveError. Throws std::invalid_argument
-  /// if an option is out of range or the optimizer has no parameters.
+  /// Broadcasts the parameters of replica 0. With a rule, gradients are not averaged: the rule
+  /// makes the parameters equal and receives this replica's own clipped gradients. Throws
+  /// CollectiveError. Throws std::invalid_argument if an option is out of range, if the optimizer
+  /// has no parameters, and with a rule for options of the average: another operation, compression,
+  /// shard_optimizer_state, join_mean_over_all.
   WrappedOptimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
                    collectives::Communicator* communicator,
-                   const WrappedOptimizerOptions& options = {});
-  /// With a rule, gradients are not averaged: the rule makes the parameters equal and receives this
-  /// replica's own clipped gradients. Null: no rule. Throws std::invalid_argument for options of
-  /// the average: another operation, compression, shard_optimizer_state, join_mean_over_all.
-  WrappedOptimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
-                   collectives::Communicator* communicator, const WrappedOptimizerOptions& options,
-                   std::unique_ptr<UpdateRule> rule);
+                   const WrappedOptimizerOptions& options = {},
+                   std::shared_ptr<UpdateRule> rule = nullptr);
   ~WrappedOptimizer();
 
   /// Discards the gradients. Does nothing between the micro-batches of an update.
@@ -148,7 +146,7 @@ private:
   void tune();
 
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
-  std::unique_ptr<UpdateRule> rule_;        // null: synchronous
+  std::shared_ptr<UpdateRule> rule_;        // null: synchronous
   collectives::Communicator* communicator_; // null: a single replica
   WrappedOptimizerOptions options_;
   std::vector<at::Tensor> parameters_; // in the optimizer's order

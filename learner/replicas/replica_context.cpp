@@ -14,27 +14,6 @@ namespace {
 
 const std::string kRulePrefix = "update_rule."; // in rule_state(), before the optimizer's number
 
-/// Wraps an optimizer's rule, to which the context keeps a weak reference.
-class SharedRule : public UpdateRule {
-public:
-  explicit SharedRule(std::shared_ptr<UpdateRule> rule) : rule_(std::move(rule)) {}
-  void begin(torch::optim::Optimizer& optimizer,
-             const std::vector<at::Tensor>& parameters) override {
-    rule_->begin(optimizer, parameters);
-  }
-  void update() override { rule_->update(); }
-  std::int64_t updates_applied() const override { return rule_->updates_applied(); }
-  void suspend_participation() override { rule_->suspend_participation(); }
-  void on_parameters_restored() override { rule_->on_parameters_restored(); }
-  TensorMap state() override { return rule_->state(); }
-  void load(const TensorMap& state, std::int64_t steps) override { rule_->load(state, steps); }
-  Metrics metrics() const override { return rule_->metrics(); }
-  const std::shared_ptr<UpdateRule>& rule() const { return rule_; }
-
-private:
-  std::shared_ptr<UpdateRule> rule_;
-};
-
 } // namespace
 
 ReplicaContext::ReplicaContext(collectives::Communicator* communicator, std::uint64_t seed,
@@ -80,11 +59,10 @@ ReplicaContext::wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimize
   if (!with_place.timeline)
     with_place.timeline = assignment_.timeline;
   with_place.replicas_in_sync = num_replicas_in_sync();
-  std::unique_ptr<UpdateRule> rule;
+  std::shared_ptr<UpdateRule> rule;
   if (assignment_.update_rule) {
-    auto made = std::make_unique<SharedRule>(assignment_.update_rule(number));
-    rules_.push_back(made->rule());
-    rule = std::move(made);
+    rule = assignment_.update_rule(number);
+    rules_.push_back(rule);
   }
   return std::make_unique<WrappedOptimizer>(std::move(optimizer), communicator(), with_place,
                                             std::move(rule));
