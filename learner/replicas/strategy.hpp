@@ -35,9 +35,4 @@ std::unique_ptr<Strategy>
 make_mirrored_strategy(int replicas, const collectives::CommunicatorOptions& options = {},
                        const std::vector<std::vector<at::Device>>& devices = {});
 
-/// Makes a strategy with one replica in this process. `communicator` connects the processes and
-/// must outlive the strategy; null means that the replica is alone.
-std::unique_ptr<Strategy> make_worker_strategy(collectives::Communicator* communicator,
-                                               const std::vector<at::Device>& devices = {});
-
 } // namespace troupe::learner

@@ -13,6 +13,7 @@
 #include "learner/replicas/replicator.hpp"
 #include "learner/replicas/strategy_options.hpp"
 #include "tests/collectives/ranks.hpp"
+#include "tests/learner/worker_strategy.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace troupe::learner {
@@ -135,7 +136,7 @@ TEST_CASE(
 TEST_CASE("A single pipeline feeds all processes, and their replicas share its global batch") {
   std::atomic<int> pipelines = 0;
   const auto errors = on_ranks(Means::threads, 3, [&](Communicator& communicator) {
-    Replicator replicator(make_worker_strategy(&communicator));
+    Replicator replicator(make_worker_strategy(communicator));
     const auto input = replicator.input(
         [&](const InputContext& context) {
           ++pipelines;

@@ -16,6 +16,7 @@
 #include "tests/collectives/ranks.hpp"
 #include "tests/learner/mlp_replica.hpp"
 #include "tests/learner/replicas.hpp"
+#include "tests/learner/worker_strategy.hpp"
 #include "tests/reserved_port.hpp"
 
 namespace troupe::learner {
@@ -28,7 +29,7 @@ TEST_CASE("2 replicas over TCP on half the batch each equal 1 on the whole after
   std::vector<TensorMap> parameters(2);
   const auto errors = collectives::on_ranks(
       collectives::Means::tcp, 2, [&](collectives::Communicator& communicator) {
-        Replicator replicator(make_worker_strategy(&communicator));
+        Replicator replicator(make_worker_strategy(communicator));
         ReplicaProgram program(replicator, make);
         program.run(100);
         parameters[static_cast<std::size_t>(communicator.rank())] = program.replica(0).parameters();
