@@ -68,6 +68,24 @@ private:
 
 } // namespace
 
+at::Tensor reduced_rows(const at::Tensor& all, ReduceOp op) {
+  switch (op) {
+  case ReduceOp::sum:
+    return all.sum(0);
+  case ReduceOp::mean:
+    return all.mean(0);
+  case ReduceOp::min:
+    return all.amin(0);
+  case ReduceOp::max:
+    return all.amax(0);
+  case ReduceOp::product:
+    return all.prod(0);
+  case ReduceOp::first:
+    return all[0];
+  }
+  throw std::invalid_argument("unknown reduction");
+}
+
 collectives::Communicator* ReplicaCollectives::group(const char* call) const {
   if (!has_collectives())
     throw collectives::CollectiveError(std::string(call)
@@ -264,26 +282,7 @@ Nest ReplicaCollectives::map_reduce(const std::vector<Nest>& items,
     Tensors all;
     for (const auto& one : flat)
       all.push_back(one[leaf]);
-    const auto stacked = at::stack(all);
-    switch (op) {
-    case ReduceOp::sum:
-      reduced[leaf] = stacked.sum(0);
-      break;
-    case ReduceOp::mean:
-      reduced[leaf] = stacked.mean(0);
-      break;
-    case ReduceOp::min:
-      reduced[leaf] = stacked.amin(0);
-      break;
-    case ReduceOp::max:
-      reduced[leaf] = stacked.amax(0);
-      break;
-    case ReduceOp::product:
-      reduced[leaf] = stacked.prod(0);
-      break;
-    case ReduceOp::first:
-      break;
-    }
+    reduced[leaf] = reduced_rows(at::stack(all), op);
   }
   return results[0].pack(reduced);
 }

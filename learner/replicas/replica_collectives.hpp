@@ -12,6 +12,9 @@ namespace troupe::learner {
 using collectives::Nest;
 using collectives::ReduceOp;
 
+/// Reduces tensors that are the rows of `all`, [replica, …], without a collective.
+at::Tensor reduced_rows(const at::Tensor& all, ReduceOp op);
+
 /// A replica's collectives within its sync group, on tensors and on nests of tensors. All replicas
 /// of the group must make the same calls in the same order; otherwise all of them throw
 /// CollectiveError naming each rank's call. Valid only on the replica's thread.

@@ -29,24 +29,6 @@ std::map<std::string, std::vector<at::Tensor>> by_name(const PerReplica& values)
   return result;
 }
 
-at::Tensor reduced_here(const at::Tensor& all, ReduceOp op) { // [replica, …]
-  switch (op) {
-  case ReduceOp::sum:
-    return all.sum(0);
-  case ReduceOp::mean:
-    return all.mean(0);
-  case ReduceOp::min:
-    return all.amin(0);
-  case ReduceOp::max:
-    return all.amax(0);
-  case ReduceOp::product:
-    return all.prod(0);
-  case ReduceOp::first:
-    return all[0];
-  }
-  throw std::invalid_argument("replicator: unknown reduction");
-}
-
 } // namespace
 
 Replicator::Replicator(std::unique_ptr<Strategy> strategy, const ReplicatorOptions& options)
@@ -117,7 +99,7 @@ TensorMap Replicator::reduce(const PerReplica& values, ReduceOp op) {
   TensorMap result;
   if (!all_in_sync()) {
     for (const auto& [name, tensors] : by_name(values))
-      result[name] = reduced_here(at::stack(tensors), op);
+      result[name] = reduced_rows(at::stack(tensors), op);
     return result;
   }
   const auto all = call([&](ReplicaContext& context) {
