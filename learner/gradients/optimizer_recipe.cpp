@@ -1,10 +1,9 @@
 #include "learner/gradients/optimizer_recipe.hpp"
 
-#include <array>
 #include <cmath>
 #include <stdexcept>
-#include <string_view>
-#include <typeinfo>
+#include <typeindex>
+#include <utility>
 
 #include <c10/util/Exception.h>
 #include <c10/util/Type.h>
@@ -14,6 +13,7 @@
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
+#include "env/text/joined.hpp"
 #include "learner/nn/kernels/fused_adam.hpp"
 #include "learner/nn/kernels/fused_sgd.hpp"
 #include "learner/nn/kernels/fused_torch_adam.hpp"
@@ -23,9 +23,6 @@ namespace {
 
 using torch::optim::OptimizerParamGroup;
 using Numbers = std::map<std::string, double>;
-
-constexpr std::string_view kNames = "SGD, Adam, AdamW, RMSprop, Adagrad, FusedSgd, FusedTorchAdam, "
-                                    "FusedAdamW, FusedAdam";
 
 // These functions call `visit` with the name of each option and a reference to it.
 
@@ -77,23 +74,20 @@ void visit_numbers(torch::optim::AdagradOptions& options, const Visit& visit) {
   visit("eps", options.eps());
 }
 
-/// One of LibTorch's optimizers.
+/// One of LibTorch's optimizers, or one with the same options.
 template <typename Optimizer, typename Options>
-struct OptimizerKind {
-  static bool describe(const torch::optim::Optimizer& optimizer, std::string_view name,
-                       OptimizerRecipe& recipe) {
-    if (typeid(optimizer) != typeid(Optimizer))
-      return false;
-    recipe.name = name;
+struct PlainOptimizer {
+  static std::vector<Numbers> numbers_of(const torch::optim::Optimizer& optimizer) {
+    std::vector<Numbers> groups;
     for (const auto& group : optimizer.param_groups()) {
       Options options(static_cast<const Options&>(group.options()));
       Numbers numbers;
       visit_numbers(options, [&](const char* key, auto& number) {
         numbers[key] = static_cast<double>(number);
       });
-      recipe.groups.push_back(std::move(numbers));
+      groups.push_back(std::move(numbers));
     }
-    return true;
+    return groups;
   }
 
   static Options options_of(const Numbers& numbers, const std::string& where) {
@@ -157,34 +151,55 @@ std::unique_ptr<torch::optim::Optimizer> make_fused_adam(const OptimizerRecipe& 
                                      has_epsilon ? numbers.at("eps") : kAdamEpsilon);
 }
 
-using SgdKind = OptimizerKind<torch::optim::SGD, torch::optim::SGDOptions>;
-using AdamKind = OptimizerKind<torch::optim::Adam, torch::optim::AdamOptions>;
-using AdamWKind = OptimizerKind<torch::optim::AdamW, torch::optim::AdamWOptions>;
-using RmspropKind = OptimizerKind<torch::optim::RMSprop, torch::optim::RMSpropOptions>;
-using FusedSgdKind = OptimizerKind<FusedSgd, torch::optim::SGDOptions>;
-using FusedPlain = OptimizerKind<FusedTorchAdam, torch::optim::AdamOptions>;
-using FusedDecoupled = OptimizerKind<FusedAdamW, torch::optim::AdamWOptions>;
-using AdagradKind = OptimizerKind<torch::optim::Adagrad, torch::optim::AdagradOptions>;
+std::vector<Numbers> numbers_of_fused_adam(const torch::optim::Optimizer& optimizer) {
+  const auto& adam = dynamic_cast<const FusedAdam&>(optimizer);
+  return {{{"lr", learning_rates(optimizer).front()},
+           {"weight_decay", adam.weight_decay()},
+           {"eps", adam.epsilon()}}};
+}
+
+/// An optimizer that has recipes.
+struct OptimizerKind {
+  const char* name;
+  std::type_index type;
+  std::vector<Numbers> (*numbers_of)(const torch::optim::Optimizer& optimizer); // [param group]
+  std::unique_ptr<torch::optim::Optimizer> (*make)(const OptimizerRecipe& recipe,
+                                                   const ParameterGroups& parameters);
+};
+
+template <typename Optimizer, typename Options>
+OptimizerKind plain_kind(const char* name) {
+  using Plain = PlainOptimizer<Optimizer, Options>;
+  return {name, typeid(Optimizer), Plain::numbers_of, Plain::make};
+}
+
+const std::vector<OptimizerKind>& optimizer_kinds() {
+  using namespace torch::optim;
+  static const std::vector<OptimizerKind> kinds{
+      plain_kind<SGD, SGDOptions>("SGD"),
+      plain_kind<Adam, AdamOptions>("Adam"),
+      plain_kind<AdamW, AdamWOptions>("AdamW"),
+      plain_kind<RMSprop, RMSpropOptions>("RMSprop"),
+      plain_kind<Adagrad, AdagradOptions>("Adagrad"),
+      plain_kind<FusedSgd, SGDOptions>("FusedSgd"),
+      plain_kind<FusedTorchAdam, AdamOptions>("FusedTorchAdam"),
+      plain_kind<FusedAdamW, AdamWOptions>("FusedAdamW"),
+      {"FusedAdam", typeid(FusedAdam), numbers_of_fused_adam, make_fused_adam}};
+  return kinds;
+}
+
+std::string known_optimizers() {
+  return env::joined(optimizer_kinds(), ", ", &OptimizerKind::name);
+}
 
 } // namespace
 
 OptimizerRecipe describe(const torch::optim::Optimizer& optimizer) {
-  OptimizerRecipe recipe;
-  if (SgdKind::describe(optimizer, "SGD", recipe) || AdamKind::describe(optimizer, "Adam", recipe)
-      || AdamWKind::describe(optimizer, "AdamW", recipe)
-      || RmspropKind::describe(optimizer, "RMSprop", recipe)
-      || AdagradKind::describe(optimizer, "Adagrad", recipe)
-      || FusedSgdKind::describe(optimizer, "FusedSgd", recipe)
-      || FusedPlain::describe(optimizer, "FusedTorchAdam", recipe)
-      || FusedDecoupled::describe(optimizer, "FusedAdamW", recipe))
-    return recipe;
-  if (const auto* adam = dynamic_cast<const FusedAdam*>(&optimizer))
-    return {.name = "FusedAdam",
-            .groups = {{{"lr", learning_rates(optimizer).front()},
-                        {"weight_decay", adam->weight_decay()},
-                        {"eps", adam->epsilon()}}}};
+  for (const OptimizerKind& kind : optimizer_kinds())
+    if (kind.type == typeid(optimizer))
+      return {.name = kind.name, .groups = kind.numbers_of(optimizer)};
   throw std::invalid_argument("optimizer " + c10::demangle(typeid(optimizer).name())
-                              + " cannot be described: known are " + std::string(kNames)
+                              + " cannot be described: known are " + known_optimizers()
                               + "; give your own describer and maker for it");
 }
 
@@ -195,26 +210,11 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerRecipe& r
         "optimizer " + recipe.name + " of " + std::to_string(recipe.groups.size())
         + " param groups, and parameters of " + std::to_string(parameters.size())
         + "; there must be as many, and at least one");
-  if (recipe.name == "SGD")
-    return SgdKind::make(recipe, parameters);
-  if (recipe.name == "Adam")
-    return AdamKind::make(recipe, parameters);
-  if (recipe.name == "AdamW")
-    return AdamWKind::make(recipe, parameters);
-  if (recipe.name == "RMSprop")
-    return RmspropKind::make(recipe, parameters);
-  if (recipe.name == "Adagrad")
-    return AdagradKind::make(recipe, parameters);
-  if (recipe.name == "FusedSgd")
-    return FusedSgdKind::make(recipe, parameters);
-  if (recipe.name == "FusedTorchAdam")
-    return FusedPlain::make(recipe, parameters);
-  if (recipe.name == "FusedAdamW")
-    return FusedDecoupled::make(recipe, parameters);
-  if (recipe.name == "FusedAdam")
-    return make_fused_adam(recipe, parameters);
+  for (const OptimizerKind& kind : optimizer_kinds())
+    if (kind.name == recipe.name)
+      return kind.make(recipe, parameters);
   throw std::invalid_argument("optimizer \"" + recipe.name + "\" is unknown; known are "
-                              + std::string(kNames) + "; others need your own maker");
+                              + known_optimizers() + "; others need your own maker");
 }
 
 std::vector<double> learning_rates(const torch::optim::Optimizer& optimizer) {

@@ -6,7 +6,8 @@
 #include <set>
 #include <sstream>
 #include <stdexcept>
-#include <typeinfo>
+#include <type_traits>
+#include <typeindex>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -125,11 +126,8 @@ bool has_any(const TensorMap& state, const std::string& prefix) {
   return at != state.end() && at->first.starts_with(prefix);
 }
 
-/// Reads the state if the optimizer is of this kind; otherwise returns false.
-template <typename Kind, typename State>
-bool read(Optimizer& optimizer, TensorMap& out) {
-  if (typeid(optimizer) != typeid(Kind))
-    return false;
+template <typename State>
+void read(Optimizer& optimizer, TensorMap& out) {
   const auto parameters = parameters_of(optimizer);
   const Reader reader(out);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -139,22 +137,19 @@ bool read(Optimizer& optimizer, TensorMap& out) {
         reader(std::to_string(i) + "." + name, value);
       });
   }
-  return true;
 }
 
-/// Replaces the optimizer's state if it is of this kind and uses every entry of `in`. Returns false
-/// if it is of another kind.
-template <typename Kind, typename State>
-bool write(Optimizer& optimizer, const TensorMap& in, std::set<std::string>& used) {
-  if (typeid(optimizer) != typeid(Kind))
-    return false;
+/// Replaces the optimizer's state if it uses every entry of `in`.
+template <typename State>
+void write(Optimizer& optimizer, const TensorMap& in, std::set<std::string>& used) {
   std::map<void*, std::unique_ptr<State>> states; // null: the parameter has none
   const auto parameters = parameters_of(optimizer);
   const Writer writer(in, used);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto prefix = std::to_string(i) + ".";
     if (!has_any(in, prefix)) {
-      if (typeid(Kind) != typeid(torch::optim::Adagrad)) // Adagrad's constructor makes its state
+      // Adagrad's constructor makes its state.
+      if constexpr (!std::is_same_v<State, torch::optim::AdagradParamState>)
         states[parameters[i].unsafeGetTensorImpl()] = nullptr;
       continue;
     }
@@ -165,13 +160,12 @@ bool write(Optimizer& optimizer, const TensorMap& in, std::set<std::string>& use
     states[parameters[i].unsafeGetTensorImpl()] = std::move(state);
   }
   if (used.size() < in.size())
-    return true;
+    return;
   for (auto& [parameter, state] : states)
     if (state)
       optimizer.state()[parameter] = std::move(state);
     else
       optimizer.state().erase(parameter);
-  return true;
 }
 
 TensorMap archive_of(const Optimizer& optimizer) {
@@ -197,77 +191,76 @@ void load_archive(Optimizer& optimizer, const TensorMap& state) {
   optimizer.load(archive);
 }
 
-bool read_fused(Optimizer& optimizer, TensorMap& out) {
-  auto* fused = dynamic_cast<FusedAdam*>(&optimizer);
-  if (!fused)
-    return false;
-  out = {{"0.step", at::full({1}, fused->steps(), at::kLong)},
-         {"0.exp_avg", fused->mean()},
-         {"0.exp_avg_sq", fused->square()}};
-  return true;
+void read_fused(Optimizer& optimizer, TensorMap& out) {
+  auto& fused = dynamic_cast<FusedAdam&>(optimizer);
+  out = {{"0.step", at::full({1}, fused.steps(), at::kLong)},
+         {"0.exp_avg", fused.mean()},
+         {"0.exp_avg_sq", fused.square()}};
 }
 
-bool write_fused(Optimizer& optimizer, const TensorMap& in, std::set<std::string>& used) {
-  auto* fused = dynamic_cast<FusedAdam*>(&optimizer);
-  if (!fused)
-    return false;
+void write_fused(Optimizer& optimizer, const TensorMap& in, std::set<std::string>& used) {
+  auto& fused = dynamic_cast<FusedAdam&>(optimizer);
   const Writer writer(in, used);
-  const auto& parameter = fused->param_groups().front().params().front();
+  const auto& parameter = fused.param_groups().front().params().front();
   std::int64_t steps = 0;
-  at::Tensor mean = fused->mean(), square = fused->square();
+  at::Tensor mean = fused.mean(), square = fused.square();
   writer("0.step", steps, parameter);
   writer("0.exp_avg", mean, parameter);
   writer("0.exp_avg_sq", square, parameter);
   if (used.size() < in.size())
-    return true;
-  fused->set_steps(steps);
-  fused->mean() = mean;
-  fused->square() = square;
-  return true;
+    return;
+  fused.set_steps(steps);
+  fused.mean() = mean;
+  fused.square() = square;
+}
+
+/// How the state of one kind of optimizer is read and replaced.
+struct OptimizerStateKind {
+  std::type_index type;
+  void (*read)(Optimizer& optimizer, TensorMap& out);
+  void (*write)(Optimizer& optimizer, const TensorMap& in, std::set<std::string>& used);
+};
+
+/// Returns null for kinds whose state has no names.
+const OptimizerStateKind* state_kind_of(const Optimizer& optimizer) {
+  using namespace torch::optim;
+  static const OptimizerStateKind kinds[] = {
+      {typeid(SGD), read<SGDParamState>, write<SGDParamState>},
+      {typeid(Adam), read<AdamParamState>, write<AdamParamState>},
+      {typeid(AdamW), read<AdamWParamState>, write<AdamWParamState>},
+      {typeid(RMSprop), read<RMSpropParamState>, write<RMSpropParamState>},
+      {typeid(Adagrad), read<AdagradParamState>, write<AdagradParamState>},
+      {typeid(FusedSgd), read<SGDParamState>, write<SGDParamState>},
+      {typeid(FusedTorchAdam), read<AdamParamState>, write<AdamParamState>},
+      {typeid(FusedAdamW), read<AdamWParamState>, write<AdamWParamState>},
+      {typeid(FusedAdam), read_fused, write_fused}};
+  for (const OptimizerStateKind& kind : kinds)
+    if (kind.type == typeid(optimizer))
+      return &kind;
+  return nullptr;
 }
 
 } // namespace
 
 bool knows_state_of(const Optimizer& optimizer) {
-  using namespace torch::optim;
-  for (const auto* known :
-       {&typeid(SGD), &typeid(Adam), &typeid(AdamW), &typeid(RMSprop), &typeid(Adagrad),
-        &typeid(FusedSgd), &typeid(FusedTorchAdam), &typeid(FusedAdamW), &typeid(FusedAdam)})
-    if (typeid(optimizer) == *known)
-      return true;
-  return false;
+  return state_kind_of(optimizer) != nullptr;
 }
 
 TensorMap optimizer_state(Optimizer& optimizer) {
-  using namespace torch::optim;
+  const OptimizerStateKind* kind = state_kind_of(optimizer);
+  if (!kind)
+    return archive_of(optimizer);
   TensorMap out;
-  if (read<SGD, SGDParamState>(optimizer, out) || read<Adam, AdamParamState>(optimizer, out)
-      || read<AdamW, AdamWParamState>(optimizer, out)
-      || read<RMSprop, RMSpropParamState>(optimizer, out)
-      || read<Adagrad, AdagradParamState>(optimizer, out)
-      || read<FusedSgd, SGDParamState>(optimizer, out)
-      || read<FusedTorchAdam, AdamParamState>(optimizer, out)
-      || read<FusedAdamW, AdamWParamState>(optimizer, out) || read_fused(optimizer, out))
-    return out;
-  return archive_of(optimizer);
+  kind->read(optimizer, out);
+  return out;
 }
 
 void load_optimizer_state(Optimizer& optimizer, const TensorMap& state) {
-  using namespace torch::optim;
+  const OptimizerStateKind* kind = state_kind_of(optimizer);
+  if (!kind)
+    return load_archive(optimizer, state);
   std::set<std::string> used;
-  const bool known = write<SGD, SGDParamState>(optimizer, state, used)
-                     || write<Adam, AdamParamState>(optimizer, state, used)
-                     || write<AdamW, AdamWParamState>(optimizer, state, used)
-                     || write<RMSprop, RMSpropParamState>(optimizer, state, used)
-                     || write<Adagrad, AdagradParamState>(optimizer, state, used)
-                     || write<FusedSgd, SGDParamState>(optimizer, state, used)
-                     || write<FusedTorchAdam, AdamParamState>(optimizer, state, used)
-                     || write<FusedAdamW, AdamWParamState>(optimizer, state, used)
-                     || write_fused(optimizer, state, used);
-  if (!known) {
-    load_archive(optimizer, state);
-    return;
-  }
+  kind->write(optimizer, state, used);
   for (const auto& [name, tensor] : state)
     if (!used.contains(name))
       throw std::invalid_argument("optimizer state \"" + name
