@@ -168,15 +168,9 @@ void write(Optimizer& optimizer, const TensorMap& in, std::set<std::string>& use
       optimizer.state().erase(parameter);
 }
 
-TensorMap archive_of(const Optimizer& optimizer) {
-  torch::serialize::OutputArchive archive;
-  optimizer.save(archive);
-  std::ostringstream stream;
-  archive.save_to(stream);
-  const std::string bytes = stream.str();
-  auto tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
-  std::memcpy(tensor.mutable_data_ptr<std::uint8_t>(), bytes.data(), bytes.size());
-  return {{"archive", tensor}};
+std::string first_line(const std::exception& error) {
+  const std::string text = error.what(); // LibTorch's messages contain a long stack trace
+  return text.substr(0, text.find('\n'));
 }
 
 void load_archive(Optimizer& optimizer, const TensorMap& state) {
@@ -184,11 +178,7 @@ void load_archive(Optimizer& optimizer, const TensorMap& state) {
   if (at == state.end() || at->second.scalar_type() != at::kByte || state.size() != 1)
     throw std::invalid_argument("the state of this kind of optimizer is one uint8 tensor, "
                                 "\"archive\"");
-  const auto bytes = at->second.contiguous();
-  torch::serialize::InputArchive archive;
-  archive.load_from(reinterpret_cast<const char*>(bytes.const_data_ptr<std::uint8_t>()),
-                    static_cast<std::size_t>(bytes.numel()));
-  optimizer.load(archive);
+  load_optimizer_archive(optimizer, at->second);
 }
 
 void read_fused(Optimizer& optimizer, TensorMap& out) {
@@ -242,6 +232,36 @@ const OptimizerStateKind* state_kind_of(const Optimizer& optimizer) {
 
 } // namespace
 
+at::Tensor optimizer_archive(const Optimizer& optimizer) {
+  std::ostringstream out;
+  try {
+    torch::serialize::OutputArchive archive;
+    optimizer.save(archive);
+    archive.save_to(out);
+  } catch (const std::exception& error) {
+    throw std::runtime_error("the optimizer's state cannot be saved: " + first_line(error)
+                             + "; its class needs save() and load()");
+  }
+  const auto text = std::move(out).str();
+  auto bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
+  std::memcpy(bytes.mutable_data_ptr(), text.data(), text.size());
+  return bytes;
+}
+
+void load_optimizer_archive(Optimizer& optimizer, const at::Tensor& bytes) {
+  const auto flat = bytes.cpu().contiguous();
+  std::istringstream in(std::string(static_cast<const char*>(flat.const_data_ptr()),
+                                    static_cast<std::size_t>(flat.numel())));
+  try {
+    torch::serialize::InputArchive archive;
+    archive.load_from(in);
+    optimizer.load(archive);
+  } catch (const std::exception& error) {
+    throw std::runtime_error("the optimizer's state cannot be loaded: " + first_line(error)
+                             + "; save and load with the same optimizer and parameters");
+  }
+}
+
 bool knows_state_of(const Optimizer& optimizer) {
   return state_kind_of(optimizer) != nullptr;
 }
@@ -249,7 +269,7 @@ bool knows_state_of(const Optimizer& optimizer) {
 TensorMap optimizer_state(Optimizer& optimizer) {
   const OptimizerStateKind* kind = state_kind_of(optimizer);
   if (!kind)
-    return archive_of(optimizer);
+    return {{"archive", optimizer_archive(optimizer)}};
   TensorMap out;
   kind->read(optimizer, out);
   return out;

@@ -1,19 +1,13 @@
 #include "learner/gradients/sharded_state.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <numeric>
-#include <sstream>
-#include <stdexcept>
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <torch/optim/optimizer.h>
-#include <torch/serialize/input-archive.h>
-#include <torch/serialize/output-archive.h>
 
 #include "collectives/communicator.hpp"
 #include "learner/gradients/optimizer_state.hpp"
@@ -22,41 +16,6 @@ namespace troupe::learner {
 namespace {
 
 constexpr std::size_t kSmallBytes = 64 << 10; // smaller parameters are sent together
-
-std::string first_line(const std::exception& error) {
-  const std::string text = error.what(); // LibTorch's messages contain a long stack trace
-  return text.substr(0, text.find('\n'));
-}
-
-at::Tensor to_bytes(const torch::optim::Optimizer& optimizer) {
-  std::ostringstream out;
-  try {
-    torch::serialize::OutputArchive archive;
-    optimizer.save(archive);
-    archive.save_to(out);
-  } catch (const std::exception& error) {
-    throw std::runtime_error("the optimizer's state cannot be saved: " + first_line(error)
-                             + "; its class needs save() and load()");
-  }
-  const auto text = std::move(out).str();
-  auto bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
-  std::memcpy(bytes.mutable_data_ptr(), text.data(), text.size());
-  return bytes;
-}
-
-void from_bytes(torch::optim::Optimizer& optimizer, const at::Tensor& bytes) {
-  const auto flat = bytes.cpu().contiguous();
-  std::istringstream in(std::string(static_cast<const char*>(flat.const_data_ptr()),
-                                    static_cast<std::size_t>(flat.numel())));
-  try {
-    torch::serialize::InputArchive archive;
-    archive.load_from(in);
-    optimizer.load(archive);
-  } catch (const std::exception& error) {
-    throw std::runtime_error("the optimizer's state cannot be loaded: " + first_line(error)
-                             + "; save and load with the same optimizer and parameters");
-  }
-}
 
 } // namespace
 
@@ -133,7 +92,7 @@ void ShardedState::publish() {
 }
 
 std::vector<at::Tensor> ShardedState::save() {
-  const auto mine = to_bytes(*optimizer_);
+  const auto mine = optimizer_archive(*optimizer_);
   if (!communicator_)
     return {mine};
   const auto device = parameters_[0].device();
@@ -171,7 +130,7 @@ void ShardedState::take_part(const std::vector<int>& writers, std::size_t part,
                              const at::Tensor& bytes) {
   cut(writers, static_cast<int>(part));
   try {
-    from_bytes(*optimizer_, bytes);
+    load_optimizer_archive(*optimizer_, bytes);
   } catch (...) {
     keep_own();
     throw;
@@ -181,7 +140,7 @@ void ShardedState::take_part(const std::vector<int>& writers, std::size_t part,
 void ShardedState::load(const std::vector<at::Tensor>& parts) {
   const auto writers = owners_of(parameters_, static_cast<int>(parts.size()));
   // Only load() of the optimizer can parse a part, and it changes the optimizer.
-  const auto own = to_bytes(*optimizer_);
+  const auto own = optimizer_archive(*optimizer_);
   optimizer_->state().clear();
   try {
     for (std::size_t part = 0; part < parts.size(); ++part) {
@@ -190,7 +149,7 @@ void ShardedState::load(const std::vector<at::Tensor>& parts) {
     }
   } catch (...) {
     optimizer_->state().clear();
-    from_bytes(*optimizer_, own);
+    load_optimizer_archive(*optimizer_, own);
     throw;
   }
   keep_own();
