@@ -9,8 +9,8 @@
 
 #include "learner/agents/parts/acting_network.hpp"
 #include "learner/agents/parts/deterministic_policy.hpp"
+#include "learner/agents/parts/mlp_policy.hpp"
 #include "learner/agents/parts/observed.hpp"
-#include "learner/agents/parts/state_policy.hpp"
 
 namespace troupe::python {
 namespace {

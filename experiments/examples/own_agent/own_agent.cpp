@@ -10,7 +10,7 @@
 #include "learner/agents/learners/saved_replica.hpp"
 #include "learner/agents/learners/twin_critic.hpp"
 #include "learner/agents/parts/exploration.hpp"
-#include "learner/agents/parts/state_policy.hpp"
+#include "learner/agents/parts/mlp_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/plugin.hpp"
 
@@ -30,10 +30,13 @@ struct Config {
 };
 
 /// The acting side: tanh of a network of the state, with Gaussian noise for exploration.
-class Acting : public StatePolicy {
+class Acting : public MlpPolicy {
 public:
   Acting(const Config& config, const replay::TransitionSpec& transitions)
-      : StatePolicy("own_td3", transitions, config.layers, 1), noise_{config.noise, config.noise} {}
+      : MlpPolicy("own_td3", transitions,
+                  Mlp(learner::state_size(transitions, "own_td3"),
+                      relu_layers(config.layers, transitions.action_size))),
+        noise_{config.noise, config.noise} {}
 
   using Policy::act;
   void act(const Observations& observations, std::span<float> actions) override {

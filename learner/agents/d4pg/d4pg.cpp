@@ -11,7 +11,7 @@
 #include "learner/agents/learners/saved_replica.hpp"
 #include "learner/agents/parts/choices.hpp"
 #include "learner/agents/parts/deterministic_policy.hpp"
-#include "learner/agents/parts/state_policy.hpp"
+#include "learner/agents/parts/mlp_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/nn/categorical.hpp"
 #include "learner/nn/policy_head.hpp"

@@ -10,7 +10,7 @@
 #include "learner/agents/learners/twin_critic.hpp"
 #include "learner/agents/parts/choices.hpp"
 #include "learner/agents/parts/deterministic_policy.hpp"
-#include "learner/agents/parts/state_policy.hpp"
+#include "learner/agents/parts/mlp_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 
 namespace troupe::learner {

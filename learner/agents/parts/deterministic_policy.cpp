@@ -4,12 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include <torch/types.h>
-
 #include "learner/agents/parts/choices.hpp"
-#include "learner/agents/parts/observed.hpp"
 #include "learner/nn/kernels/kernel_table.hpp"
-#include "learner/policy_graph/graph_layers.hpp"
 
 namespace troupe::learner {
 
@@ -17,44 +13,25 @@ DeterministicPolicy::DeterministicPolicy(std::string agent,
                                          const replay::TransitionSpec& transitions, Mlp layers,
                                          const EncoderShape* encoder,
                                          const ActionNoiseConfig& noise, bool normalised)
-    : agent_(std::move(agent)),
-      transitions_(transitions),
-      layers_(std::move(layers)),
-      encoder_(encoder != nullptr ? *encoder : EncoderShape()),
-      pixels_(encoder != nullptr),
-      normalised_(normalised),
-      network_(transitions, layers_, encoder),
-      noise_(make_action_noise(noise, layers_)) {
-  if (pixels_)
-    encoder_.declare(layout_, "encoder");
-  if (normalised_)
-    layout_.add("observation", {2 * layers_.layer_inputs(0)});
-  layers_.declare(layout_, "policy");
-  parameters_ = at::zeros({layout_.count()}, at::kFloat);
-  pack();
+    : MlpPolicy(std::move(agent), transitions, std::move(layers), encoder, normalised),
+      noise_(make_action_noise(noise, this->layers())) {
+  noise_->load(parameters());
 }
 
 void DeterministicPolicy::load(std::span<const float> parameters) {
-  load_parameters(parameters, parameters_, agent_);
-  pack();
-}
-
-void DeterministicPolicy::pack() {
-  const auto layers = layers_.bind(layout_, parameters_);
-  noise_->load(layers);
-  network_.load(layers, pixels_ ? encoder_.bind(layout_, parameters_) : EncoderShape::Tensors(),
-                normalised_ ? layout_.stored_view(parameters_, 0) : at::Tensor());
+  MlpPolicy::load(parameters);
+  noise_->load(this->parameters());
 }
 
 void DeterministicPolicy::act(const Observations& observations, std::span<float> actions) {
-  const float* raw = network_.outputs(observations, actions);
+  const float* raw = outputs(observations, actions);
   kernel_table().tanh(raw, actions.data(), static_cast<std::int64_t>(actions.size()));
 }
 
 void DeterministicPolicy::explore(const Observations& observations, const Exploration& exploration,
                                   std::span<float> actions) {
   Policy::explore(observations, exploration, actions);
-  noise_->apply(network_.inputs(), exploration, actions);
+  noise_->apply(inputs(), exploration, actions);
 }
 
 void DeterministicPolicy::log_probability(const Observations& observations,
@@ -65,20 +42,6 @@ void DeterministicPolicy::log_probability(const Observations& observations,
   std::vector<float> means(actions.size());
   act(observations, means);
   noise_->log_probability(exploration, means, actions, out);
-}
-
-std::optional<PolicyGraph> DeterministicPolicy::graph() const {
-  PolicyGraph graph = graph_of(transitions_);
-  auto layers = layers_.bind(layout_, parameters_);
-  if (normalised_)
-    add_moments(graph, layout_.stored_view(parameters_, 0));
-  if (pixels_) {
-    add_encoder(graph, transitions_, encoder_, encoder_.bind(layout_, parameters_));
-    layers[0].weight = rows_by_channel(encoder_, layers[0].weight);
-  }
-  add_mlp(graph, layers_, layers);
-  graph.actions = {{.kind = GraphAction::Kind::tanh, .count = transitions_.action_size}};
-  return graph;
 }
 
 ImageShape picture_shape(const replay::TransitionSpec& transitions, const std::string& agent) {

@@ -3,29 +3,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
-#include "learner/agents/parts/acting_network.hpp"
 #include "learner/agents/parts/action_noise.hpp"
+#include "learner/agents/parts/mlp_policy.hpp"
 
 namespace troupe::learner {
 
-/// A policy whose actions are the tanh of a network's outputs, from states or pixels, with noise
-/// for exploration. Its parameters begin with those of the encoder or with the observations'
-/// moments, followed by those of the layers.
-class DeterministicPolicy : public Policy {
+/// A policy whose actions are the tanh of a network's outputs, with noise for exploration.
+class DeterministicPolicy : public MlpPolicy {
 public:
-  /// `encoder`: shape of the encoder for pixels; null: states. `normalised`: states are normalised
-  /// by RunningMoments.
+  /// For `encoder` and `normalised` see MlpPolicy.
   DeterministicPolicy(std::string agent, const replay::TransitionSpec& transitions, Mlp layers,
                       const EncoderShape* encoder, const ActionNoiseConfig& noise,
                       bool normalised = false);
 
-  std::int64_t parameter_count() const override { return layout_.count(); }
   void load(std::span<const float> parameters) override;
   using Policy::act;
   void act(const Observations& observations, std::span<float> actions) override;
@@ -34,25 +29,14 @@ public:
   bool has_density() const override { return noise_->has_density(); }
   void log_probability(const Observations& observations, const Exploration& exploration,
                        std::span<const float> actions, std::span<double> out) override;
-  std::optional<PolicyGraph> graph() const override;
+  std::optional<PolicyGraph> graph() const override { return tanh_graph(); }
   void save_exploration(std::vector<std::byte>& out) const override { noise_->save_state(out); }
   std::span<const std::byte> load_exploration(std::span<const std::byte> in) override {
     return noise_->load_state(in);
   }
 
 private:
-  void pack();
-
-  std::string agent_;
-  replay::TransitionSpec transitions_;
-  Mlp layers_;
-  EncoderShape encoder_;
-  bool pixels_;
-  bool normalised_;
-  ActingNetwork network_;
   std::unique_ptr<ActionNoise> noise_;
-  ParameterLayout layout_;
-  at::Tensor parameters_;
 };
 
 /// Channels, height and width of picture observations. Throws std::invalid_argument naming the

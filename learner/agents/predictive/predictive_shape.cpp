@@ -5,7 +5,7 @@
 #include <torch/types.h>
 
 #include "learner/agents/parts/deterministic_policy.hpp"
-#include "learner/agents/parts/state_policy.hpp"
+#include "learner/agents/parts/mlp_policy.hpp"
 #include "learner/nn/two_hot.hpp"
 
 namespace troupe::learner {

@@ -9,7 +9,7 @@
 #include "learner/acting/action_density.hpp"
 #include "learner/agents/learners/state_actor_critic.hpp"
 #include "learner/agents/learners/temperature.hpp"
-#include "learner/agents/parts/state_policy.hpp"
+#include "learner/agents/parts/mlp_policy.hpp"
 #include "learner/agents/sac/sac.pb.h"
 #include "learner/agents/sac/spherical_sac.hpp"
 #include "learner/nn/kernels/kernel_table.hpp"
@@ -19,10 +19,14 @@ namespace troupe::learner {
 namespace {
 
 /// Acts with the mean, and explores by sampling.
-class SacPolicy : public StatePolicy {
+class SacPolicy : public MlpPolicy {
 public:
   SacPolicy(const SacConfig& config, const replay::TransitionSpec& transitions)
-      : StatePolicy("sac", transitions, config.policy_layers, 2, config.blocks) {}
+      : MlpPolicy("sac", transitions,
+                  Mlp(learner::state_size(transitions, "sac"),
+                      relu_layers(config.policy_layers, 2 * std::int64_t{transitions.action_size},
+                                  config.blocks.policy_blocks)),
+                  nullptr, config.blocks.normalise_observations) {}
 
   using Policy::act;
   void act(const Observations& observations, std::span<float> actions) override {
@@ -33,11 +37,7 @@ public:
     kernel_table().tanh(actions.data(), actions.data(), static_cast<std::int64_t>(actions.size()));
   }
 
-  std::optional<PolicyGraph> graph() const override {
-    PolicyGraph graph = layers(action_size());
-    graph.actions = {{.kind = GraphAction::Kind::tanh, .count = action_size()}};
-    return graph;
-  }
+  std::optional<PolicyGraph> graph() const override { return tanh_graph(); }
 
   void explore(const Observations& observations, const Exploration& exploration,
                std::span<float> actions) override {

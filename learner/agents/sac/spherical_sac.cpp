@@ -9,7 +9,7 @@
 
 #include "learner/agents/learners/saved_replica.hpp"
 #include "learner/agents/learners/temperature.hpp"
-#include "learner/agents/parts/state_policy.hpp"
+#include "learner/agents/parts/mlp_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/spherical/return_scale.hpp"
 #include "learner/agents/spherical/spherical_critic.hpp"

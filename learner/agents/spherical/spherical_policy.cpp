@@ -6,8 +6,8 @@
 #include <torch/types.h>
 
 #include "learner/acting/action_density.hpp"
+#include "learner/agents/parts/mlp_policy.hpp"
 #include "learner/agents/parts/observed.hpp"
-#include "learner/agents/parts/state_policy.hpp"
 #include "learner/policy_graph/graph_layers.hpp"
 
 namespace troupe::learner {

@@ -1,4 +1,4 @@
-#include "learner/agents/parts/state_policy.hpp"
+#include "learner/agents/parts/mlp_policy.hpp"
 
 #include <stdexcept>
 #include <utility>
@@ -10,6 +10,7 @@
 #include "learner/policy_graph/graph_layers.hpp"
 
 namespace troupe::learner {
+
 std::int64_t state_size(const replay::TransitionSpec& transitions, const std::string& agent) {
   require_continuous(transitions, agent);
   require_one_array(transitions, agent);
@@ -23,41 +24,48 @@ std::int64_t state_size(const replay::TransitionSpec& transitions, const std::st
   return static_cast<std::int64_t>(observation.elements());
 }
 
-StatePolicy::StatePolicy(std::string agent, const replay::TransitionSpec& transitions,
-                         const std::vector<std::int64_t>& widths, std::int64_t outputs_per_action,
-                         const BlocksConfig& blocks)
+MlpPolicy::MlpPolicy(std::string agent, const replay::TransitionSpec& transitions, Mlp layers,
+                     const EncoderShape* encoder, bool normalised)
     : agent_(std::move(agent)),
       transitions_(transitions),
-      action_size_(transitions.action_size),
-      mlp_(learner::state_size(transitions, agent_),
-           relu_layers(widths, action_size_ * outputs_per_action, blocks.policy_blocks)),
-      acting_(transitions, mlp_),
-      normalised_(blocks.normalise_observations) {
+      layers_(std::move(layers)),
+      encoder_(encoder != nullptr ? *encoder : EncoderShape()),
+      pixels_(encoder != nullptr),
+      normalised_(normalised),
+      network_(transitions, layers_, encoder) {
+  if (pixels_)
+    encoder_.declare(layout_, "encoder");
   if (normalised_)
-    layout_.add("observation", {2 * learner::state_size(transitions, agent_)});
-  mlp_.declare(layout_, "policy");
+    layout_.add("observation", {2 * layers_.layer_inputs(0)});
+  layers_.declare(layout_, "policy");
   parameters_ = at::zeros({layout_.count()}, at::kFloat);
   pack();
 }
 
-void StatePolicy::load(std::span<const float> parameters) {
+void MlpPolicy::load(std::span<const float> parameters) {
   load_parameters(parameters, parameters_, agent_);
   pack();
 }
 
-void StatePolicy::pack() {
-  acting_.load(mlp_.bind(layout_, parameters_), {},
-               normalised_ ? layout_.stored_view(parameters_, 0) : at::Tensor());
+void MlpPolicy::pack() {
+  network_.load(parameters(),
+                pixels_ ? encoder_.bind(layout_, parameters_) : EncoderShape::Tensors(),
+                normalised_ ? layout_.stored_view(parameters_, 0) : at::Tensor());
 }
 
-PolicyGraph StatePolicy::layers(std::int64_t outputs) const {
+PolicyGraph MlpPolicy::tanh_graph() const {
   PolicyGraph graph = graph_of(transitions_);
-  auto layers = mlp_.bind(layout_, parameters_);
+  auto layers = parameters();
   if (normalised_)
     add_moments(graph, layout_.stored_view(parameters_, 0));
-  layers.back().weight = layers.back().weight.narrow(1, 0, outputs);
-  layers.back().bias = layers.back().bias.narrow(0, 0, outputs);
-  add_mlp(graph, mlp_, layers);
+  if (pixels_) {
+    add_encoder(graph, transitions_, encoder_, encoder_.bind(layout_, parameters_));
+    layers[0].weight = rows_by_channel(encoder_, layers[0].weight);
+  }
+  layers.back().weight = layers.back().weight.narrow(1, 0, action_size());
+  layers.back().bias = layers.back().bias.narrow(0, 0, action_size());
+  add_mlp(graph, layers_, layers);
+  graph.actions = {{.kind = GraphAction::Kind::tanh, .count = action_size()}};
   return graph;
 }
 
