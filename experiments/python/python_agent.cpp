@@ -300,10 +300,9 @@ void add_python_agent(const py::object& factory) {
       problems.push_back({"environment.pixels", "is given, but this agent in Python sees states; "
                                                 "leave the block out, or give its decorator "
                                                 "encoder=\"drq\""});
-    if (!encoder.empty() && setting.picture)
-      problems = encoder_problems(name, encoder, 0, *setting.picture);
-    else if (!encoder.empty())
-      problems = refuse_states(setting);
+    if (!encoder.empty())
+      problems = all_problems({refused_observations(false, true, setting),
+                               encoder_problems(name, encoder, 0, setting)});
     try {
       made(name, kept, block);
     } catch (const std::exception& problem) {

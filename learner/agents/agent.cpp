@@ -5,6 +5,24 @@
 
 namespace troupe::learner {
 
+std::vector<OptionProblem> all_problems(std::initializer_list<std::vector<OptionProblem>> lists) {
+  std::vector<OptionProblem> all;
+  for (const auto& list : lists)
+    all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+std::vector<OptionProblem> refused_observations(bool states, bool pixels,
+                                                const AgentSetting& setting) {
+  if (setting.picture ? pixels : states)
+    return {};
+  if (setting.picture)
+    return {{"environment.pixels", "is given, but this agent learns from states; leave the block "
+                                   "out, or choose an agent for pixels (`troupe list agents`)"}};
+  return {{"environment.pixels", "is not given, but this agent learns from pixels; give the block, "
+                                 "or choose an agent for states (`troupe list agents`)"}};
+}
+
 const char* action_text(ActionKind kind) {
   switch (kind) {
   case ActionKind::continuous:

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -81,6 +82,13 @@ struct OptionProblem {
   std::string text; // "is 3; it must be below value_maximum, 2"
 };
 
+/// The problems of all lists, in order.
+std::vector<OptionProblem> all_problems(std::initializer_list<std::vector<OptionProblem>> lists);
+/// Reports observations that an agent does not learn from: pictures without `pixels`, states
+/// without `states`.
+std::vector<OptionProblem> refused_observations(bool states, bool pixels,
+                                                const AgentSetting& setting);
+
 /// The kind of actions that an agent can choose.
 enum class ActionKind : std::uint8_t {
   continuous, // any number of continuous components
@@ -141,24 +149,6 @@ private:
   Config config_;
 };
 
-/// Reports pixel observations as a problem. For agents that learn only from states and have no
-/// rules of their own.
-template <class Config>
-std::vector<OptionProblem> refuse_pixels(const Config&, const AgentSetting& setting) {
-  if (!setting.picture)
-    return {};
-  return {{"environment.pixels", "is given, but this agent learns from states; leave the block "
-                                 "out, or choose an agent for pixels (`troupe list agents`)"}};
-}
-
-/// Reports state observations as a problem. For agents that learn only from pixels.
-inline std::vector<OptionProblem> refuse_states(const AgentSetting& setting) {
-  if (setting.picture)
-    return {};
-  return {{"environment.pixels", "is not given, but this agent learns from pixels; give the block, "
-                                 "or choose an agent for states (`troupe list agents`)"}};
-}
-
 /// Fills in the members of `kind` that can be derived from a plain configuration type and functions
 /// of it.
 template <class Config>
@@ -172,8 +162,11 @@ AgentKind agent_kind(AgentKind kind, Members (*members)(Config&),
   };
   Config defaults;
   kind.defaults = texts(members(defaults));
-  kind.check = [read, check](const google::protobuf::Message& options,
-                             const AgentSetting& setting) { return check(read(options), setting); };
+  kind.check = [read, check, states = kind.states, pixels = kind.pixels](
+                   const google::protobuf::Message& options, const AgentSetting& setting) {
+    return all_problems(
+        {refused_observations(states, pixels, setting), check(read(options), setting)});
+  };
   kind.make = [read, make](const google::protobuf::Message& options) {
     return make(read(options));
   };

@@ -56,13 +56,7 @@ AgentKind kind_of(const PluginAgent& agent) {
   for (std::string name; metrics >> name;)
     kind.metrics.push_back(name);
   kind.check = [&agent](const google::protobuf::Message& block, const AgentSetting& setting) {
-    std::vector<OptionProblem> problems;
-    if (!(setting.picture ? agent.pixels : agent.states))
-      problems.push_back(
-          {"environment.pixels",
-           std::string(setting.picture ? "is given" : "is not given") + ", but " + agent.name
-               + " learns from "
-               + (setting.picture ? "states; leave the block out" : "pixels; give the block")});
+    auto problems = refused_observations(agent.states, agent.pixels, setting);
     try {
       made(agent, block);
     } catch (const std::exception& problem) {

@@ -320,22 +320,15 @@ Members members(D4pgConfig& config) {
 }
 
 std::vector<OptionProblem> problems(const D4pgConfig& config, const AgentSetting& setting) {
-  std::vector<OptionProblem> found = config.noise.problems("d4pg");
-  const auto complain = [&](const std::string& key, double value, const std::string& rule) {
-    found.push_back({key, "is " + number_text(value) + "; it must be " + rule});
-  };
+  std::vector<OptionProblem> support;
   if (config.value_minimum >= config.value_maximum)
-    complain("value_minimum", config.value_minimum,
-             "below d4pg.value_maximum, " + number_text(config.value_maximum));
-  for (OptionProblem& problem :
-       config.blocks.problems("d4pg", config.policy_layers, config.critic_layers, setting))
-    found.push_back(std::move(problem));
-  if (!setting.picture)
-    return found;
-  for (OptionProblem& problem :
-       encoder_problems("d4pg", config.encoder, config.shift_pixels, *setting.picture))
-    found.push_back(std::move(problem));
-  return found;
+    support.push_back({"value_minimum", "is " + number_text(config.value_minimum)
+                                            + "; it must be below d4pg.value_maximum, "
+                                            + number_text(config.value_maximum)});
+  return all_problems(
+      {config.noise.problems("d4pg"), support,
+       config.blocks.problems("d4pg", config.policy_layers, config.critic_layers, setting),
+       encoder_problems("d4pg", config.encoder, config.shift_pixels, setting)});
 }
 
 } // namespace

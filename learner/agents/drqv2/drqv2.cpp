@@ -260,13 +260,9 @@ Members members(Drqv2Config& config) {
 }
 
 std::vector<OptionProblem> problems(const Drqv2Config& config, const AgentSetting& setting) {
-  auto found = refuse_states(setting);
-  for (OptionProblem& problem : config.noise.problems("drqv2"))
-    found.push_back(std::move(problem));
-  if (setting.picture)
-    for (OptionProblem& problem :
-         encoder_problems("drqv2", config.encoder, config.shift_pixels, *setting.picture))
-      found.push_back(std::move(problem));
+  auto found =
+      all_problems({config.noise.problems("drqv2"),
+                    encoder_problems("drqv2", config.encoder, config.shift_pixels, setting)});
   if (setting.samples_per_insert > 0) {
     const double steps = static_cast<double>(config.batch_size) / setting.samples_per_insert;
     if (std::abs(config.steps_per_update - steps) > 1e-6 * steps)

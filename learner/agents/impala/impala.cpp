@@ -1,7 +1,5 @@
 #include "learner/agents/impala/impala.hpp"
 
-#include <utility>
-
 #include <torch/types.h>
 
 #include "learner/agents/impala/impala.pb.h"
@@ -97,10 +95,8 @@ Members members(ImpalaConfig& config) {
 }
 
 std::vector<OptionProblem> problems(const ImpalaConfig& config, const AgentSetting& setting) {
-  auto found = small_pictures("impala", config.encoder, setting);
-  for (OptionProblem& problem : config.entropy.problems("impala"))
-    found.push_back(std::move(problem));
-  return found;
+  return all_problems(
+      {small_pictures("impala", config.encoder, setting), config.entropy.problems("impala")});
 }
 
 } // namespace

@@ -336,10 +336,7 @@ Members members(MrqConfig& config) {
 }
 
 std::vector<OptionProblem> problems(const MrqConfig& config, const AgentSetting& setting) {
-  std::vector<OptionProblem> found = config.noise.problems("mrq");
-  for (OptionProblem& problem : config.features.problems("mrq", setting))
-    found.push_back(std::move(problem));
-  return found;
+  return all_problems({config.noise.problems("mrq"), config.features.problems("mrq", setting)});
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "learner/agents/parts/choices.hpp"
+#include "learner/agents/parts/layers.hpp"
 #include "learner/nn/kernels/kernel_table.hpp"
 
 namespace troupe::learner {
@@ -57,16 +58,11 @@ ImageShape picture_shape(const replay::TransitionSpec& transitions, const std::s
 }
 
 std::vector<OptionProblem> encoder_problems(const std::string& agent, const std::string& encoder,
-                                            int shift_pixels,
-                                            const AgentSetting::Picture& picture) {
-  std::vector<OptionProblem> found;
-  const std::int64_t least = least_image(encoder);
-  for (const auto& [key, size] : {std::pair{"environment.pixels.height", picture.height},
-                                  {"environment.pixels.width", picture.width}})
-    if (size < least)
-      found.push_back({key, "is " + std::to_string(size) + "; it must be at least "
-                                + std::to_string(least) + " for " + agent + ".encoder \"" + encoder
-                                + "\""});
+                                            int shift_pixels, const AgentSetting& setting) {
+  if (!setting.picture)
+    return {};
+  const AgentSetting::Picture& picture = *setting.picture;
+  auto found = small_pictures(agent, encoder, least_image(encoder), picture);
   if (shift_pixels >= std::min(picture.height, picture.width))
     found.push_back({"shift_pixels", "is " + std::to_string(shift_pixels)
                                          + "; it must be smaller than the picture, "

@@ -43,8 +43,9 @@ private:
 /// observation and `agent` if it is not a picture.
 ImageShape picture_shape(const replay::TransitionSpec& transitions, const std::string& agent);
 
-/// Returns the problems of an agent's keys `encoder` and `shift_pixels` for pictures of this size.
+/// Returns the problems of an agent's keys `encoder` and `shift_pixels` with the size of the run's
+/// pictures.
 std::vector<OptionProblem> encoder_problems(const std::string& agent, const std::string& encoder,
-                                            int shift_pixels, const AgentSetting::Picture& picture);
+                                            int shift_pixels, const AgentSetting& setting);
 
 } // namespace troupe::learner

@@ -200,18 +200,23 @@ std::int64_t least_picture(const std::string& encoder) {
 }
 
 std::vector<OptionProblem> small_pictures(const std::string& agent, const std::string& encoder,
-                                          const AgentSetting& setting) {
+                                          std::int64_t least,
+                                          const AgentSetting::Picture& picture) {
   std::vector<OptionProblem> found;
-  if (!setting.picture)
-    return found;
-  const std::int64_t least = least_picture(encoder);
-  for (const auto& [key, size] : {std::pair{"environment.pixels.height", setting.picture->height},
-                                  {"environment.pixels.width", setting.picture->width}})
+  for (const auto& [key, size] : {std::pair{"environment.pixels.height", picture.height},
+                                  {"environment.pixels.width", picture.width}})
     if (size < least)
       found.push_back({key, "is " + std::to_string(size) + "; it must be at least "
                                 + std::to_string(least) + " for " + agent + ".encoder \"" + encoder
                                 + "\""});
   return found;
+}
+
+std::vector<OptionProblem> small_pictures(const std::string& agent, const std::string& encoder,
+                                          const AgentSetting& setting) {
+  if (!setting.picture)
+    return {};
+  return small_pictures(agent, encoder, least_picture(encoder), *setting.picture);
 }
 
 } // namespace troupe::learner

@@ -96,7 +96,10 @@ private:
 /// Height and width in pixels of the smallest picture that the encoder supports.
 std::int64_t least_picture(const std::string& encoder);
 
-/// The problems of an agent's key `encoder` with the size of the run's pictures.
+/// The problems of an agent's key `encoder`, which takes pictures of at least `least` pixels. The
+/// second function is for the encoders of Torso.
+std::vector<OptionProblem> small_pictures(const std::string& agent, const std::string& encoder,
+                                          std::int64_t least, const AgentSetting::Picture& picture);
 std::vector<OptionProblem> small_pictures(const std::string& agent, const std::string& encoder,
                                           const AgentSetting& setting);
 

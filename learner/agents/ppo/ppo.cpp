@@ -159,10 +159,8 @@ Members members(PpoConfig& config) {
 }
 
 std::vector<OptionProblem> problems(const PpoConfig& config, const AgentSetting& setting) {
-  auto found = small_pictures("ppo", config.encoder, setting);
-  for (OptionProblem& problem : config.entropy.problems("ppo"))
-    found.push_back(std::move(problem));
-  return found;
+  return all_problems(
+      {small_pictures("ppo", config.encoder, setting), config.entropy.problems("ppo")});
 }
 
 } // namespace

@@ -27,9 +27,7 @@ void PredictiveConfig::add_members(Members& members) {
 
 std::vector<OptionProblem> PredictiveConfig::problems(const std::string& agent,
                                                       const AgentSetting& setting) const {
-  if (!setting.picture)
-    return {};
-  return encoder_problems(agent, "elu", shift_pixels, *setting.picture);
+  return encoder_problems(agent, "elu", shift_pixels, setting);
 }
 
 std::vector<LayerSpec> activated_layers(const std::vector<std::int64_t>& widths,

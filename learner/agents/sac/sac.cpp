@@ -169,13 +169,9 @@ std::vector<OptionProblem> spherical_problems(const SacConfig& config) {
 }
 
 std::vector<OptionProblem> problems(const SacConfig& config, const AgentSetting& setting) {
-  auto found = refuse_pixels(config, setting);
-  for (OptionProblem& problem : spherical_problems(config))
-    found.push_back(std::move(problem));
-  for (OptionProblem& problem :
-       config.blocks.problems("sac", config.policy_layers, config.critic_layers, setting))
-    found.push_back(std::move(problem));
-  return found;
+  return all_problems(
+      {spherical_problems(config),
+       config.blocks.problems("sac", config.policy_layers, config.critic_layers, setting)});
 }
 
 } // namespace

@@ -124,13 +124,9 @@ Members members(Td3Config& config) {
 }
 
 std::vector<OptionProblem> problems(const Td3Config& config, const AgentSetting& setting) {
-  auto found = refuse_pixels(config, setting);
-  for (OptionProblem& problem : config.noise.problems("td3"))
-    found.push_back(std::move(problem));
-  for (OptionProblem& problem :
-       config.blocks.problems("td3", config.policy_layers, config.critic_layers, setting))
-    found.push_back(std::move(problem));
-  return found;
+  return all_problems(
+      {config.noise.problems("td3"),
+       config.blocks.problems("td3", config.policy_layers, config.critic_layers, setting)});
 }
 
 } // namespace

@@ -109,7 +109,7 @@ TEST_CASE("Settings that a plug-in's agent does not support are refused before a
   refused({"--set", "agent.options=width"}, "write key=value");
   refused({"--set", "td3.batch_size=8"}, "is given together with td3");
   refused({"--set", "environment.task=pendulum_swingup", "--set", "environment.pixels.height=64"},
-          "own_td3 learns from states");
+          "this agent learns from states");
   std::ofstream(example.folder.path() / "own.textproto")
       << "environment { task: \"Pendulum-v1\" }\nagent {\n  name: \"own_td3\" options: "
          "\"breadth=3\"\n}\n";
