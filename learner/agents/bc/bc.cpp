@@ -113,8 +113,7 @@ Metrics Bc::step_fn(ReplicaContext&, const TensorMap& batch) {
   network_.actions().check(used.at("action"), updates() + 1);
   at::NoGradGuard no_gradient;
   Metrics metrics = make_update(used, 0, [&](const TensorMap& on_device) { learn(on_device); });
-  count_updates(group().optimizer().updates_applied());
-  metrics["gradient_norm"] = group().optimizer().gradient_norm();
+  finish_update(group(), metrics);
   return metrics;
 }
 

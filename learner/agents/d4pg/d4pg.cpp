@@ -263,13 +263,9 @@ Metrics D4pg::step_fn(ReplicaContext& context, const TensorMap& batch) {
     learn_critic(in, target);
     learn_policy(in);
   });
-  const WrappedOptimizer& critic = critic_.optimizer();
-  const std::int64_t before = updates() / config_.target_period;
-  count_updates(critic.updates_applied()); // including updates made by other replicas
-  const std::int64_t times = updates() / config_.target_period - before;
+  const std::int64_t times = finish_update(critic_, metrics, config_.target_period);
   critic_.average_target(config_.target_update, times);
   policy_.average_target(config_.target_update, times);
-  metrics["gradient_norm"] = critic.gradient_norm();
   return metrics;
 }
 

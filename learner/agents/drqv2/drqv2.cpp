@@ -213,10 +213,7 @@ Metrics Drqv2::step_fn(ReplicaContext&, const TensorMap& batch) {
   const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
   Metrics metrics = make_update(used, deviation() == 0 ? 0 : 1,
                                 [&](const TensorMap& on_device) { learn(on_device); });
-  const WrappedOptimizer& critic = critic_.group().optimizer();
-  count_updates(critic.updates_applied());
-  critic_.group().average_target(config_.target_update, critic.updates_applied());
-  metrics["gradient_norm"] = critic.gradient_norm();
+  critic_.group().average_target(config_.target_update, finish_update(critic_.group(), metrics));
   return metrics;
 }
 

@@ -37,11 +37,7 @@ Metrics QLearner::step_fn(ReplicaContext&, const TensorMap& batch) {
     if (on_device.contains("weight"))
       in_update().tell_rows(learnt.priorities);
   });
-  const std::int64_t before = updates() / target_period_;
-  count_updates(group().optimizer().updates_applied());
-  if (updates() / target_period_ > before)
-    group().average_target(1, 1);
-  metrics["gradient_norm"] = group().optimizer().gradient_norm();
+  group().average_target(1, finish_update(group(), metrics, target_period_));
   return metrics;
 }
 

@@ -67,6 +67,14 @@ Metrics SavedReplica::make_update(const TensorMap& batch, int variant,
   return update_.metrics();
 }
 
+std::int64_t SavedReplica::finish_update(ParameterGroup& group, Metrics& metrics,
+                                         std::int64_t period) {
+  metrics["gradient_norm"] = group.optimizer().gradient_norm();
+  const std::int64_t before = updates_ / period;
+  updates_ += group.optimizer().updates_applied();
+  return updates_ / period - before;
+}
+
 at::Tensor SavedReplica::published(const at::Tensor& flat) const {
   const at::Tensor copy = flat.detach().to(at::kCPU, at::kFloat, false, true);
   return normalises_ ? at::cat({moments_.published(), copy}) : copy;

@@ -69,6 +69,10 @@ protected:
   /// Makes the next update with AgentUpdate::make() and returns its metrics. `body` must draw, step
   /// and report through in_update().
   Metrics make_update(const TensorMap& batch, int variant, const AgentUpdate::Body& body);
+  /// Counts the updates that the group's optimizer has applied after make_update(), including those
+  /// of other replicas, and adds the metric "gradient_norm". Returns how many multiples of `period`
+  /// updates have been reached, for averaging targets.
+  std::int64_t finish_update(ParameterGroup& group, Metrics& metrics, std::int64_t period = 1);
   AgentUpdate& in_update() { return update_; }
   /// Records a part of an update for `troupe timeline` until the span is destroyed.
   collectives::Timeline::Span span(const char* name) const { return {timeline_, name}; }

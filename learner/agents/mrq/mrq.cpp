@@ -245,11 +245,10 @@ Metrics Mrq::step_fn(ReplicaContext& context, const TensorMap& batch) {
   const TensorMap used = checked_sequences(batch, transitions_, updates() + 1);
   scale_.see(context, used, transitions_.sequence_steps);
   Metrics metrics = make_update(used, 0, [&](const TensorMap& on_device) { learn(on_device); });
-  count_updates(critic_.optimizer().updates_applied());
+  finish_update(critic_, metrics);
   if (++steps_ % config_.period == 0)
     begin_cycle();
   metrics["reward_scale"] = scale_.current();
-  metrics["gradient_norm"] = critic_.optimizer().gradient_norm();
   return metrics;
 }
 

@@ -127,10 +127,7 @@ Metrics Sac::step_fn(ReplicaContext& context, const TensorMap& batch) {
   const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
   Metrics metrics =
       make_update(used, 0, [&](const TensorMap& on_device) { learn(take(context, on_device)); });
-  const WrappedOptimizer& critic = critic_.group().optimizer();
-  count_updates(critic.updates_applied());
-  critic_.group().average_target(config_.target_update, critic.updates_applied());
-  metrics["gradient_norm"] = critic.gradient_norm();
+  critic_.group().average_target(config_.target_update, finish_update(critic_.group(), metrics));
   return metrics;
 }
 

@@ -169,10 +169,7 @@ Metrics SphericalSac::step_fn(ReplicaContext& context, const TensorMap& batch) {
   scale_.observe(context, used.at("reward"), used.at("discount"));
   Metrics metrics =
       make_update(used, 0, [&](const TensorMap& on_device) { learn(context, on_device); });
-  const WrappedOptimizer& critic = critic_.group().optimizer();
-  count_updates(critic.updates_applied());
-  critic_.group().average_target(config_.target_update, critic.updates_applied());
-  metrics["gradient_norm"] = critic.gradient_norm();
+  critic_.group().average_target(config_.target_update, finish_update(critic_.group(), metrics));
   return metrics;
 }
 

@@ -93,13 +93,9 @@ Metrics Td3::step_fn(ReplicaContext& context, const TensorMap& batch) {
   Metrics metrics = make_update(used, policy ? 1 : 0, [&](const TensorMap& on_device) {
     learn(take(context, on_device), policy);
   });
-  const WrappedOptimizer& critic = critic_.group().optimizer();
-  const std::int64_t before = updates() / config_.policy_period;
-  count_updates(critic.updates_applied());
-  const std::int64_t times = updates() / config_.policy_period - before;
+  const std::int64_t times = finish_update(critic_.group(), metrics, config_.policy_period);
   critic_.group().average_target(config_.target_update, times);
   policy_.average_target(config_.target_update, times);
-  metrics["gradient_norm"] = critic.gradient_norm();
   for (const char* of_policy : {"policy_loss", "q_mean"})
     metrics.try_emplace(of_policy, 0); // before the policy's first update
   return metrics;
