@@ -6,8 +6,6 @@
 #include <optional>
 #include <stdexcept>
 
-#include "learner/parameter_server/parameter_server_snapshot.hpp"
-
 namespace troupe::learner {
 namespace {
 using Clock = std::chrono::steady_clock;
@@ -177,13 +175,6 @@ TensorMap LocalParameterServer::snapshot(int optimizer) const {
   Served& served = state_->served(optimizer);
   const std::scoped_lock lock(served.mutex);
   return served.server.snapshot();
-}
-
-void LocalParameterServer::restore(int optimizer, const TensorMap& snapshot) {
-  Served& served = state_->served(optimizer);
-  const std::scoped_lock lock(served.mutex);
-  // reshard() forgets the former workers, because session numbers restart from 1.
-  served.server.restore(reshard({snapshot}, 1).front());
 }
 
 void LocalParameterServer::replace(int optimizer, const TensorMap& snapshot, std::int64_t load) {

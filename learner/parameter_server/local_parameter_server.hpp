@@ -28,11 +28,8 @@ public:
   /// Returns zeros if no worker of that optimizer has connected.
   ParameterServerCounters counters(int optimizer = 0) const;
   std::int64_t version(int optimizer = 0) const;
-  /// As ParameterServer::snapshot() and restore(). Call restore() before any worker connects; the
-  /// snapshot's workers are forgotten.
+  /// As ParameterServer::snapshot() and replace().
   TensorMap snapshot(int optimizer = 0) const;
-  void restore(int optimizer, const TensorMap& snapshot);
-  /// As ParameterServer::replace().
   void replace(int optimizer, const TensorMap& snapshot, std::int64_t load);
 
   /// Ends every wait of the workers, now and later, with std::runtime_error and this reason.
