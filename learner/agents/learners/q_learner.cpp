@@ -1,19 +1,8 @@
 #include "learner/agents/learners/q_learner.hpp"
 
-#include <utility>
-
 #include <torch/types.h>
 
 namespace troupe::learner {
-
-QLearner::QLearner(const Setting& setting, ParameterLayout layout)
-    : GroupReplica({.learning_rate = setting.learning_rate,
-                    .gradient_norm = setting.gradient_norm,
-                    .precision = setting.precision,
-                    .target = true,
-                    .adam_epsilon = setting.adam_epsilon},
-                   std::move(layout)),
-      target_period_(setting.target_period) {}
 
 void QLearner::build(ReplicaContext& context) {
   GroupReplica::build(context);

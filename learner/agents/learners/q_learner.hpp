@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
 #include <utility>
 
 #include "learner/agents/learners/group_replica.hpp"
@@ -12,20 +11,13 @@ namespace troupe::learner {
 /// copy of the network every `target_period` updates.
 class QLearner : public GroupReplica {
 public:
-  struct Setting {
-    double learning_rate = 0;
-    double gradient_norm = 0;
-    std::string precision;
-    int target_period = 1; // updates
-    double adam_epsilon = kAdamEpsilon;
-  };
-
   void build(ReplicaContext& context) final;
   /// Metrics: "critic_loss", "q_mean", "gradient_norm".
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) final;
 
 protected:
-  QLearner(const Setting& setting, ParameterLayout layout);
+  QLearner(Setting setting, int target_period, ParameterLayout layout)
+      : GroupReplica(std::move(setting), std::move(layout)), target_period_(target_period) {}
 
   /// Returns the tensors of the batch that the update uses. Throws std::runtime_error naming an
   /// invalid one.
@@ -62,9 +54,9 @@ private:
       : QLearner({.learning_rate = config.learning_rate,
                   .gradient_norm = config.gradient_norm,
                   .precision = config.precision,
-                  .target_period = config.target_period,
+                  .target = true,
                   .adam_epsilon = config.adam_epsilon},
-                 network.layout()),
+                 config.target_period, network.layout()),
         config_(config),
         transitions_(transitions),
         network_(std::move(network)) {}
