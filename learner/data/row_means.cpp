@@ -5,11 +5,19 @@
 
 #include <ATen/ops/arange.h>
 
+#include "learner/data/prefetcher.hpp"
+
 namespace troupe::learner {
 
-void visit_rows(const Dataset& dataset, int part, int parts, std::int64_t most,
-                const PrefetchOptions& prefetch,
+Share share_of(const ReplicaContext& context) {
+  if (!context.parameters_are_equal())
+    return {};
+  return {.part = context.rank_in_sync_group(), .parts = context.num_replicas_in_sync()};
+}
+
+void visit_rows(const ReplicaContext& context, const Dataset& dataset, std::int64_t most,
                 const std::function<void(const TensorMap& batch, bool counts)>& visit) {
+  const auto [part, parts] = share_of(context);
   const auto rows = dataset.size();
   if (rows < 1)
     throw std::invalid_argument("the data set to evaluate on has no rows");
@@ -19,22 +27,20 @@ void visit_rows(const Dataset& dataset, int part, int parts, std::int64_t most,
   const auto begin = rows * part / parts, end = rows * (part + 1) / parts;
   const auto mine = std::max<std::int64_t>(end - begin, 1);
   const auto batches = (mine + most - 1) / most;
-  Prefetcher ahead(
-      0, batches,
-      [&](std::int64_t batch) {
-        const auto first = std::min(begin, rows - 1) + batch * most;
-        const auto count = std::min(most, mine - batch * most);
-        return dataset.rows(at::arange(first, first + count, at::kLong), 0);
-      },
-      prefetch);
+  Prefetcher ahead(0, batches, [&](std::int64_t batch) {
+    const auto first = std::min(begin, rows - 1) + batch * most;
+    const auto count = std::min(most, mine - batch * most);
+    return dataset.rows(at::arange(first, first + count, at::kLong), 0);
+  });
   for (std::int64_t batch = 0; batch < batches; ++batch)
     visit(ahead.next(), begin < end);
 }
 
-TensorMap sum_over_rows(const Dataset& dataset, int part, int parts, std::int64_t most,
-                        const MeasureRows& measure, const PrefetchOptions& prefetch) {
+Metrics mean_over_rows(ReplicaContext& context, const Dataset& dataset, std::int64_t most,
+                       const MeasureRows& measure) {
+  const at::NoGradGuard guard;
   TensorMap sums;
-  visit_rows(dataset, part, parts, most, prefetch, [&](const TensorMap& batch, bool counts) {
+  visit_rows(context, dataset, most, [&](const TensorMap& batch, bool counts) {
     const auto rows = batch.begin()->second.size(0);
     for (const auto& [name, values] : measure(batch)) {
       if (values.dim() != 1 || values.size(0) != rows)
@@ -45,17 +51,8 @@ TensorMap sum_over_rows(const Dataset& dataset, int part, int parts, std::int64_
       sums[name] = sums.contains(name) ? sums[name] + sum : sum;
     }
   });
-  return sums;
-}
-
-Metrics mean_over_rows(ReplicaContext& context, const Dataset& dataset, std::int64_t most,
-                       const MeasureRows& measure, const PrefetchOptions& prefetch) {
-  const at::NoGradGuard guard;
-  const bool together = context.parameters_are_equal();
-  const auto sums =
-      sum_over_rows(dataset, together ? context.rank_in_sync_group() : 0,
-                    together ? context.num_replicas_in_sync() : 1, most, measure, prefetch);
-  const auto all = together ? context.all_reduce(Nest(sums), ReduceOp::sum) : Nest(sums);
+  const auto all =
+      context.parameters_are_equal() ? context.all_reduce(Nest(sums), ReduceOp::sum) : Nest(sums);
   Metrics means;
   for (const auto& [name, sum] : all.map())
     means[name] = sum.tensor().item<double>() / static_cast<double>(dataset.size());

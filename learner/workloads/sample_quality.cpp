@@ -14,24 +14,15 @@ namespace {
 
 constexpr std::int64_t kAtOnce = 50; // samples that share one random stream
 
-int rank_of(const ReplicaContext& context) {
-  return context.parameters_are_equal() ? context.rank_in_sync_group() : 0;
-}
-
-int parts_of(const ReplicaContext& context) {
-  return context.parameters_are_equal() ? context.num_replicas_in_sync() : 1;
-}
-
 } // namespace
 
 FeatureStatistics statistics_of(ReplicaContext& context, const Dataset& dataset, std::int64_t most,
                                 const DescribePictures& describe) {
   FeatureStatistics statistics;
-  visit_rows(dataset, rank_of(context), parts_of(context), most, {},
-             [&](const TensorMap& batch, bool counts) {
-               if (counts)
-                 statistics.add(describe(batch.at("picture")).at("features"));
-             });
+  visit_rows(context, dataset, most, [&](const TensorMap& batch, bool counts) {
+    if (counts)
+      statistics.add(describe(batch.at("picture")).at("features"));
+  });
   statistics.reduce(context);
   return statistics;
 }
@@ -45,7 +36,8 @@ Metrics measure_samples(ReplicaContext& context, const SamplePictures& sample,
   FeatureStatistics made;
   ClassScore score;
   const auto portions = (count + kAtOnce - 1) / kAtOnce;
-  for (std::int64_t portion = rank_of(context); portion < portions; portion += parts_of(context)) {
+  const auto [part, parts] = share_of(context);
+  for (std::int64_t portion = part; portion < portions; portion += parts) {
     const auto first = portion * kAtOnce;
     const auto labels =
         at::arange(first, std::min(count, first + kAtOnce), at::kLong).remainder(classes);
