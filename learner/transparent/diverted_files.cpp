@@ -60,6 +60,20 @@ bool is_below(const std::string& key, const std::string& folder) {
   return key.size() > folder.size() && key.starts_with(folder) && key[folder.size()] == '/';
 }
 
+/// Takes the entries at `from` and below it out of `entries`, and returns them at `to`.
+template <class Value>
+std::map<std::string, Value> taken(std::map<std::string, Value>& entries, const std::string& from,
+                                   const std::string& to) {
+  std::map<std::string, Value> moved;
+  for (auto at = entries.begin(); at != entries.end();) {
+    const bool moves = at->first == from || is_below(at->first, from);
+    if (moves)
+      moved[to + at->first.substr(from.size())] = at->second;
+    at = moves ? entries.erase(at) : std::next(at);
+  }
+  return moved;
+}
+
 int failed(int reason) {
   errno = reason;
   return -1;
@@ -232,26 +246,13 @@ void DivertedFiles::hide(const std::string& key) {
 
 /// Renames the diverted files and folders at `from` and below it to `to`.
 void DivertedFiles::move(const std::string& from, const std::string& to) {
-  std::map<std::string, Nameless> moved;
-  for (auto at = files_.begin(); at != files_.end();) {
-    const bool moves = at->first == from || is_below(at->first, from);
-    if (moves)
-      moved[to + at->first.substr(from.size())] = at->second;
-    at = moves ? files_.erase(at) : std::next(at);
-  }
+  const auto moved = taken(files_, from, to);
   forget(to);
   for (const auto& [key, file] : moved) {
     forget(key);
     files_[key] = file;
   }
-  Names folders;
-  for (auto at = folders_.begin(); at != folders_.end();) {
-    const bool moves = at->first == from || is_below(at->first, from);
-    if (moves)
-      folders[to + at->first.substr(from.size())] = at->second;
-    at = moves ? folders_.erase(at) : std::next(at);
-  }
-  folders_.merge(folders);
+  folders_.merge(taken(folders_, from, to));
 }
 
 std::optional<int> DivertedFiles::rename(int from_folder, const char* from, int to_folder,
