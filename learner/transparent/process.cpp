@@ -7,6 +7,7 @@
 #include <torch/optim/optimizer.h>
 
 #include "collectives/communicator.hpp"
+#include "env/split_mix.hpp"
 #include "env/text/joined.hpp"
 #include "learner/transparent/equal_tensors.hpp"
 #include "learner/transparent/fingerprint.hpp"
@@ -48,10 +49,7 @@ void set_state(at::Generator generator, const at::Tensor& state) {
 }
 
 std::uint64_t mixed(std::uint64_t seed, int rank) {
-  std::uint64_t z = seed + 0x9e3779b97f4a7c15ull * static_cast<std::uint64_t>(rank);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
+  return env::mix_bits(seed + env::kSplitMixStep * static_cast<std::uint64_t>(rank));
 }
 
 } // namespace
