@@ -86,10 +86,7 @@ protected:
 class InceptionNetwork : public PlainNetwork<InceptionImpl> {
 public:
   using PlainNetwork::PlainNetwork;
-  ClassifierOutputs forward(const at::Tensor& input) override {
-    auto outputs = module_->forward(input);
-    return {.logits = std::move(outputs.logits), .auxiliary = std::move(outputs.auxiliary)};
-  }
+  ClassifierOutputs forward(const at::Tensor& input) override { return module_->forward(input); }
   void seed_dropout(std::uint64_t seed) override { module_->seed_dropout(seed); }
 };
 

@@ -272,8 +272,8 @@ at::Tensor InceptionImpl::trunk(at::Tensor x, at::Tensor* auxiliary) {
   return x.mean({2, 3});
 }
 
-InceptionOutputs InceptionImpl::forward(at::Tensor pictures) {
-  InceptionOutputs outputs;
+ClassifierOutputs InceptionImpl::forward(at::Tensor pictures) {
+  ClassifierOutputs outputs;
   const bool both = auxiliary_ && is_training();
   const auto seen = trunk(std::move(pictures), both ? &outputs.auxiliary : nullptr);
   outputs.logits = head(dropped(seen));

@@ -8,6 +8,8 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
+#include "learner/workloads/classifier_network.hpp"
+
 namespace troupe::learner {
 
 struct InceptionOptions {
@@ -15,11 +17,6 @@ struct InceptionOptions {
   bool auxiliary = true;                       // the second head, used only in training
   double dropout = 0.5;                        // before the last layer
   std::optional<at::Generator> generator = {}; // for the initial weights; none: LibTorch's default
-};
-
-struct InceptionOutputs {
-  at::Tensor logits;    // [batch, classes]
-  at::Tensor auxiliary; // [batch, classes]; undefined in evaluation and without the second head
 };
 
 /// Minimum height and width of pictures for Inception-v3, and for its auxiliary head: smaller ones
@@ -37,7 +34,7 @@ public:
 
   /// `pictures` are [batch, 3, height, width], with at least kInceptionPixels, or
   /// kInceptionAuxiliaryPixels to train with the auxiliary head.
-  InceptionOutputs forward(at::Tensor pictures);
+  ClassifierOutputs forward(at::Tensor pictures);
 
   /// features() returns the input of the last layer before dropout, [batch, feature_size()]; head()
   /// returns the logits for it.
