@@ -32,7 +32,6 @@ public:
       for (std::int64_t i = 0, next = 0; i < wanted.size(0); i = next) {
         for (next = i + 1; next < wanted.size(0) && number[next] == number[next - 1] + 1;)
           ++next;
-        const std::lock_guard lock(hdf5_mutex());
         file_->read(column, number[i], next - i, to + static_cast<std::size_t>(i) * row_bytes);
       }
       batch[array.name] = result;
@@ -66,12 +65,8 @@ std::mutex& hdf5_mutex() {
   return mutex;
 }
 
-std::unique_ptr<DescribedDataset> make_file_table(std::unique_ptr<const ArrayFile> given,
+std::unique_ptr<DescribedDataset> make_file_table(std::shared_ptr<const ArrayFile> file,
                                                   DatasetInfo info, const DatasetOptions& options) {
-  const std::shared_ptr<const ArrayFile> file(given.release(), [](const ArrayFile* one) {
-    const std::lock_guard lock(hdf5_mutex());
-    delete one;
-  });
   const auto source = options.path.string();
   const auto& arrays = file->arrays();
   const auto chosen = choose_arrays(arrays, source, options);
@@ -88,7 +83,6 @@ std::unique_ptr<DescribedDataset> make_file_table(std::unique_ptr<const ArrayFil
       throw DataError(source + ": has " + std::to_string(chosen.rows) + " labels, more than "
                       + std::to_string(kMostRowBytes));
     label = at::empty({chosen.rows}, arrays[which].type);
-    const std::lock_guard lock(hdf5_mutex());
     file->read(which, 0, chosen.rows, label.mutable_data_ptr());
   }
   auto columns = chosen.columns.empty()

@@ -23,18 +23,16 @@ herr_t refuse_other_file(const char*, const char*, const char*, const char*, uns
 class Handle {
 public:
   Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
-  ~Handle() {
-    if (id_ >= 0)
-      close_(id_);
-  }
+  ~Handle() { reset(); }
   Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
-  Handle& operator=(Handle&& other) noexcept {
-    std::swap(id_, other.id_);
-    std::swap(close_, other.close_);
-    return *this;
-  }
+  Handle& operator=(Handle&&) = delete;
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
+
+  void reset() {
+    if (id_ >= 0)
+      close_(std::exchange(id_, -1));
+  }
 
   operator hid_t() const { return id_; } // NOLINT: what the library takes
   bool valid() const { return id_ >= 0; }
@@ -44,18 +42,19 @@ private:
   herr_t (*close_)(hid_t);
 };
 
-/// While this object lives, the library prints nothing.
-class Quiet {
+/// While this object lives, only its thread uses the library, which prints nothing.
+class QuietLock {
 public:
-  Quiet() {
+  QuietLock() {
     H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   }
-  ~Quiet() { H5Eset_auto2(H5E_DEFAULT, print_, data_); }
-  Quiet(const Quiet&) = delete;
-  Quiet& operator=(const Quiet&) = delete;
+  ~QuietLock() { H5Eset_auto2(H5E_DEFAULT, print_, data_); }
+  QuietLock(const QuietLock&) = delete;
+  QuietLock& operator=(const QuietLock&) = delete;
 
 private:
+  const std::lock_guard<std::mutex> lock_{hdf5_mutex()};
   H5E_auto2_t print_ = nullptr;
   void* data_ = nullptr;
 };
@@ -121,11 +120,17 @@ public:
       fail(path_, "is not a readable HDF5 file (truncated?)");
     find(file_, "", 0);
   }
+  ~Hdf5File() override {
+    const QuietLock lock;
+    sets_.clear();
+    file_.reset();
+    own_links_.reset();
+  }
 
   const std::vector<FoundArray>& arrays() const override { return arrays_; }
 
   void read(std::size_t array, std::int64_t first, std::int64_t count, void* to) const override {
-    const Quiet quiet;
+    const QuietLock lock;
     const auto& about = arrays_[array];
     std::vector<hsize_t> begin(about.shape.size(), 0), size(about.shape.begin(), about.shape.end());
     begin[0] = static_cast<hsize_t>(first);
@@ -228,14 +233,13 @@ public:
       fail(path_, "cannot be written");
   }
   ~Hdf5Output() override {
-    const std::lock_guard lock(hdf5_mutex());
-    file_ = Handle(-1, H5Fclose);
-    boolean_ = Handle(-1, H5Tclose);
+    const QuietLock lock;
+    file_.reset();
+    boolean_.reset();
   }
 
   void group(const std::string& name) override {
-    const std::lock_guard lock(hdf5_mutex());
-    const Quiet quiet;
+    const QuietLock lock;
     const Handle made(H5Gcreate2(file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
                       H5Gclose);
     if (!made.valid())
@@ -245,8 +249,7 @@ public:
   void add(const std::string& name, const at::Tensor& values) override {
     const at::Tensor dense = values.contiguous();
     const std::vector<hsize_t> shape(dense.sizes().begin(), dense.sizes().end());
-    const std::lock_guard lock(hdf5_mutex());
-    const Quiet quiet;
+    const QuietLock lock;
     const hid_t type = dense.scalar_type() == at::kBool ? static_cast<hid_t>(boolean_)
                                                         : memory_type(dense.scalar_type());
     const Handle space(H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr),
@@ -260,8 +263,7 @@ public:
   }
 
   void attribute(const std::string& group, const std::string& name, std::int64_t value) override {
-    const std::lock_guard lock(hdf5_mutex());
-    const Quiet quiet;
+    const QuietLock lock;
     const Handle where(H5Gopen2(file_, group.c_str(), H5P_DEFAULT), H5Gclose);
     const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
     const Handle made(
@@ -272,8 +274,7 @@ public:
   }
 
   void flush() override {
-    const std::lock_guard lock(hdf5_mutex());
-    const Quiet quiet;
+    const QuietLock lock;
     if (H5Fflush(file_, H5F_SCOPE_LOCAL) < 0)
       fail(path_, "cannot be written");
   }
@@ -287,14 +288,12 @@ private:
 } // namespace
 
 std::unique_ptr<Hdf5Writer> make_hdf5_writer(const std::filesystem::path& path) {
-  const std::lock_guard lock(hdf5_mutex());
-  const Quiet quiet;
+  const QuietLock lock;
   return std::make_unique<Hdf5Output>(path.string());
 }
 
 std::unique_ptr<const ArrayFile> open_hdf5_arrays(const std::string& path) {
-  const std::lock_guard lock(hdf5_mutex());
-  const Quiet quiet;
+  const QuietLock lock;
   if (H5PLset_loading_state(0) < 0) // otherwise a file could choose plug-ins to load
     fail(path, "is not opened: HDF5 cannot be kept from loading plug-ins");
   return std::make_unique<Hdf5File>(path);

@@ -69,6 +69,7 @@ struct NetcdfVariable {
 class NetcdfFile final : public ArrayFile {
 public:
   explicit NetcdfFile(std::string path) : path_(std::move(path)) {
+    const std::lock_guard lock(hdf5_mutex());
     check(nc_open(path_.c_str(), NC_NOWRITE, &file_), "is not a readable NetCDF file");
     try {
       find();
@@ -77,13 +78,17 @@ public:
       throw;
     }
   }
-  ~NetcdfFile() override { nc_close(file_); }
+  ~NetcdfFile() override {
+    const std::lock_guard lock(hdf5_mutex());
+    nc_close(file_);
+  }
   NetcdfFile(const NetcdfFile&) = delete;
   NetcdfFile& operator=(const NetcdfFile&) = delete;
 
   const std::vector<FoundArray>& arrays() const override { return arrays_; }
 
   void read(std::size_t array, std::int64_t first, std::int64_t count, void* to) const override {
+    const std::lock_guard lock(hdf5_mutex());
     const auto& about = arrays_[array];
     std::vector<std::size_t> begin(about.shape.size(), 0),
         size(about.shape.begin(), about.shape.end());
@@ -195,7 +200,6 @@ private:
 
 std::unique_ptr<DescribedDataset> open_netcdf(const DatasetOptions& options) {
   DatasetInfo info{.format = "netcdf", .bytes = File(options.path).size()};
-  std::unique_ptr<const ArrayFile> file;
   const auto path = options.path.string();
   bool is_hdf5 = false;
   {
@@ -204,11 +208,7 @@ std::unique_ptr<DescribedDataset> open_netcdf(const DatasetOptions& options) {
   }
   if (is_hdf5)
     open_hdf5_arrays(path); // refuses references to other files
-  {
-    const std::lock_guard lock(hdf5_mutex());
-    file = std::make_unique<NetcdfFile>(path);
-  }
-  return make_file_table(std::move(file), std::move(info), options);
+  return make_file_table(std::make_unique<NetcdfFile>(path), std::move(info), options);
 }
 
 } // namespace troupe::learner::data

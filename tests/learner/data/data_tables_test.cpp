@@ -349,10 +349,7 @@ TEST_CASE("Actions are exported to Minari as the environment played them") {
   REQUIRE(found != arrays.end());
   REQUIRE((found->type == at::kFloat));
   std::vector<float> actions(6);
-  {
-    const std::lock_guard lock(hdf5_mutex());
-    file->read(static_cast<std::size_t>(found - arrays.begin()), 0, 3, actions.data());
-  }
+  file->read(static_cast<std::size_t>(found - arrays.begin()), 0, 3, actions.data());
   CHECK(actions == std::vector<float>{-1.5F, 0.25F, -3, -0.5F, -1, 0.5F});
   for (const char* clip : {"0", "2", "nan", "0.5x", ""}) {
     CAPTURE(clip);
