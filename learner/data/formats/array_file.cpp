@@ -69,7 +69,7 @@ std::unique_ptr<DescribedDataset> make_file_table(std::shared_ptr<const ArrayFil
                                                   DatasetInfo info, const DatasetOptions& options) {
   const auto source = options.path.string();
   const auto& arrays = file->arrays();
-  const auto chosen = choose_arrays(arrays, source, options);
+  const auto chosen = choose_arrays(arrays, options);
   info.rows = chosen.rows;
   for (const auto column : chosen.columns) {
     check_row(arrays[column], source);
@@ -88,7 +88,7 @@ std::unique_ptr<DescribedDataset> make_file_table(std::shared_ptr<const ArrayFil
   auto columns = chosen.columns.empty()
                      ? nullptr
                      : std::make_unique<FileColumns>(file, chosen.columns, chosen.rows);
-  return make_table(std::move(columns), label, std::move(info), {}, source, options);
+  return make_table(std::move(columns), label, std::move(info), {}, options);
 }
 
 } // namespace troupe::learner::data

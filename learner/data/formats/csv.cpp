@@ -106,7 +106,7 @@ public:
     auto table = std::make_unique<TensorDataset>(TensorMap{{"features", features}});
     auto label = labels();
     return make_table(std::move(table), std::move(label), std::move(info_), std::move(bad_),
-                      options_.path.string(), options_);
+                      options_);
   }
 
 private:

@@ -63,7 +63,7 @@ std::unique_ptr<DescribedDataset> open_npz(const DatasetOptions& options) {
     found.push_back({name, array.shape, type_of(array)});
     tensors.push_back(tensor_of_array(std::move(array)));
   }
-  const auto chosen = choose_arrays(found, options.path.string(), options);
+  const auto chosen = choose_arrays(found, options);
   info.rows = chosen.rows;
   TensorMap columns;
   for (const auto i : chosen.columns) {
@@ -73,7 +73,7 @@ std::unique_ptr<DescribedDataset> open_npz(const DatasetOptions& options) {
   const auto label =
       chosen.label >= 0 ? tensors[static_cast<std::size_t>(chosen.label)] : at::Tensor();
   return make_table(columns.empty() ? nullptr : std::make_unique<TensorDataset>(columns), label,
-                    std::move(info), {}, options.path.string(), options);
+                    std::move(info), {}, options);
 }
 
 } // namespace troupe::learner::data

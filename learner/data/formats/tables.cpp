@@ -138,8 +138,8 @@ bool is_class(double label) {
 
 std::unique_ptr<DescribedDataset> make_table(std::unique_ptr<Dataset> columns, at::Tensor label,
                                              DatasetInfo info, BadList bad,
-                                             const std::string& source,
                                              const DatasetOptions& options) {
+  const std::string source = options.path.string();
   if (info.rows < 1)
     throw DataError(source + ": has no rows");
   if (label.defined()) {
@@ -155,8 +155,8 @@ std::unique_ptr<DescribedDataset> make_table(std::unique_ptr<Dataset> columns, a
                                  options);
 }
 
-ChosenArrays choose_arrays(const std::vector<FoundArray>& found, const std::string& source,
-                           const DatasetOptions& options) {
+ChosenArrays choose_arrays(const std::vector<FoundArray>& found, const DatasetOptions& options) {
+  const std::string source = options.path.string();
   const auto named = [&](const std::string& name) {
     const auto at =
         std::find_if(found.begin(), found.end(), [&](const auto& one) { return one.name == name; });

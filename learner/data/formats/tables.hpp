@@ -29,11 +29,10 @@ bool is_class(double label);
 /// Makes a table of `columns` (may be null) and a label in memory (may be undefined; [rows], of any
 /// type). The next good row replaces each bad one. Integers, and numbers that are all classes
 /// (is_class()), become int64; one that is out of range makes its row bad, with a message that
-/// names it "<source>: row 7". `info` must have the format, bytes, rows and other columns, and the
+/// names it "<path>: row 7". `info` must have the format, bytes, rows and other columns, and the
 /// number of classes if it is known.
 std::unique_ptr<DescribedDataset> make_table(std::unique_ptr<Dataset> columns, at::Tensor label,
                                              DatasetInfo info, BadList bad,
-                                             const std::string& source,
                                              const DatasetOptions& options);
 
 /// An array in a file, with rows along the first dimension.
@@ -52,8 +51,7 @@ struct ChosenArrays {
   std::ptrdiff_t label = -1; // none
   std::int64_t rows = 0;
 };
-ChosenArrays choose_arrays(const std::vector<FoundArray>& found, const std::string& source,
-                           const DatasetOptions& options);
+ChosenArrays choose_arrays(const std::vector<FoundArray>& found, const DatasetOptions& options);
 
 Column column_of(const FoundArray& array);
 
