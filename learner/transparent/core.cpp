@@ -124,13 +124,9 @@ at::Tensor step(void* optimizer, void* closure, const char* name, StepFunction o
       [&] { return call(*given); });
 }
 
-void group_added(void* optimizer, const void* group) {
-  in_turn(
-      [&](TransparentProcess& process) {
-        process.group_added(*static_cast<torch::optim::Optimizer*>(optimizer),
-                            *static_cast<const torch::optim::OptimizerParamGroup*>(group));
-      },
-      [] {});
+void group_added(void* optimizer) {
+  auto& mine = *static_cast<torch::optim::Optimizer*>(optimizer);
+  in_turn([&](TransparentProcess& process) { process.group_added(mine); }, [] {});
 }
 
 Indices next(void* sampler, std::size_t batch_size, NextFunction original) {

@@ -30,13 +30,13 @@ using SeedFunction = void (*)(void* generator, std::uint64_t seed);
 /// exit code 1 (2 if an environment variable is invalid). Any thread may call them; calls are
 /// serialized.
 struct Core {
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   int version;
   bool (*begin)(); // meets the other ranks; false: there are none, so change nothing
   bool (*is_rank_0)();
   void (*end)(int exit_code); // takes leave of the other ranks; called once
   OpaqueTensor (*step)(void* optimizer, void* closure, const char* name, StepFunction);
-  void (*group_added)(void* optimizer, const void* group); // after LibTorch's add_param_group
+  void (*group_added)(void* optimizer); // after LibTorch's add_param_group
   Indices (*next)(void* sampler, std::size_t batch_size, NextFunction);
   void (*reset)(void* sampler, std::optional<std::size_t> size, ResetFunction);
   void (*buffer)(const void* tensor); // a buffer that LibTorch registered with a module

@@ -143,7 +143,7 @@ void troupe_add_param_group(void* optimizer, const void* group) {
   static const auto theirs = original<void (*)(void*, const void*)>(TROUPE_ADD_GROUP);
   theirs(optimizer, group);
   if (const Core* const mine = core)
-    mine->group_added(optimizer, group);
+    mine->group_added(optimizer);
 }
 
 /// The name and the tensor are not trivial, so they are passed by address.

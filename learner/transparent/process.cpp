@@ -127,8 +127,7 @@ GradientAverage& TransparentProcess::gradients_of(Tracked& tracked) {
   return *tracked.gradients;
 }
 
-void TransparentProcess::group_added(torch::optim::Optimizer& optimizer,
-                                     const torch::optim::OptimizerParamGroup&) {
+void TransparentProcess::group_added(torch::optim::Optimizer& optimizer) {
   // The first group of an optimizer is added by its constructor.
   Tracked& tracked = track(optimizer, optimizer.param_groups().size() == 1);
   share_parameters(optimizer, tracked);

@@ -53,7 +53,7 @@ public:
 
   /// Reports that parameters were added to an optimizer. They and the modules' buffers are set to
   /// rank 0's, before the first forward pass.
-  void group_added(torch::optim::Optimizer& optimizer, const torch::optim::OptimizerParamGroup&);
+  void group_added(torch::optim::Optimizer& optimizer);
 
   /// Registers a module's buffer. It is set to rank 0's at each step if the settings ask for it.
   void buffer(const at::Tensor& tensor);
