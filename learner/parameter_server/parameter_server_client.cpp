@@ -5,7 +5,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "collectives/communicator.hpp"
 #include "env/wire/control.hpp"
 #include "learner/parameter_server/client_abort.hpp"
 #include "learner/parameter_server/parameter_server_beats.hpp"
@@ -386,14 +385,11 @@ void ParameterServerClient::suspend_participation() {
 UpdateRuleFactory remote_parameter_server_rules(env::wire::Context& context,
                                                 const ParameterServerClientOptions& client,
                                                 const ParameterServerRuleOptions& options) {
-  return [&context, client, options](int optimizer) {
-    auto made = options;
-    made.optimizer = optimizer;
-    const bool first = !options.communicator || options.communicator->rank() == 0;
-    return make_parameter_server_rule(
-        first ? std::make_unique<ParameterServerClient>(context, client, optimizer) : nullptr,
-        made);
-  };
+  return parameter_server_rules(
+      [&context, client](int optimizer) {
+        return std::make_unique<ParameterServerClient>(context, client, optimizer);
+      },
+      options);
 }
 
 } // namespace troupe::learner

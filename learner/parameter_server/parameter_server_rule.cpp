@@ -23,11 +23,6 @@ public:
       : link_(std::move(link)), options_(options) {
     if (options_.communicator && options_.communicator->size() == 1)
       options_.communicator = nullptr;
-    const bool first = !options_.communicator || options_.communicator->rank() == 0;
-    if (first != (link_ != nullptr))
-      throw std::invalid_argument(
-          "the first replica of a sync group must have a link to the parameter "
-          "servers, the others must not");
   }
 
   void begin(torch::optim::Optimizer& optimizer,
@@ -190,23 +185,26 @@ private:
 
 } // namespace
 
-std::unique_ptr<UpdateRule> make_parameter_server_rule(std::unique_ptr<ParameterLink> link,
-                                                       const ParameterServerRuleOptions& options) {
-  return std::make_unique<ParameterServerRule>(std::move(link), options);
+UpdateRuleFactory
+parameter_server_rules(const std::function<std::unique_ptr<ParameterLink>(int optimizer)>& connect,
+                       const ParameterServerRuleOptions& options) {
+  return [connect, options](int optimizer) {
+    auto made = options;
+    made.optimizer = optimizer;
+    const bool first = !options.communicator || options.communicator->rank() == 0;
+    return std::make_unique<ParameterServerRule>(first ? connect(optimizer) : nullptr, made);
+  };
 }
 
 UpdateRuleFactory local_parameter_server_rules(LocalParameterServer& server, int worker,
                                                const ParameterServerRuleOptions& options) {
-  return [&server, worker, options](int optimizer) {
-    auto made = options;
-    made.optimizer = optimizer;
-    made.snapshot = [&server](int number) { return server.snapshot(number); };
-    made.replace = [&server](int number, const TensorMap& snapshot, std::int64_t load) {
-      server.replace(number, snapshot, load);
-    };
-    const bool first = !options.communicator || options.communicator->rank() == 0;
-    return make_parameter_server_rule(first ? server.link(worker, optimizer) : nullptr, made);
+  auto made = options;
+  made.snapshot = [&server](int optimizer) { return server.snapshot(optimizer); };
+  made.replace = [&server](int optimizer, const TensorMap& snapshot, std::int64_t load) {
+    server.replace(optimizer, snapshot, load);
   };
+  return parameter_server_rules(
+      [&server, worker](int optimizer) { return server.link(worker, optimizer); }, made);
 }
 
 } // namespace troupe::learner

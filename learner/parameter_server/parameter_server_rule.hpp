@@ -18,24 +18,24 @@ struct ParameterServerRuleOptions {
   /// mean of the group's gradients and broadcasts the parameters. Null: each replica is a worker.
   collectives::Communicator* communicator = nullptr;
   OptimizerDescriber describe = learner::describe;
-  int optimizer = 0; // number of the wrapped optimizer; set by the functions that make factories
+  int optimizer = 0; // number of the wrapped optimizer; set by parameter_server_rules()
   /// For checkpoints of the replicas: ParameterServer::snapshot() and replace() of the servers of
   /// an optimizer. Empty: the servers have their own checkpoints.
   std::function<TensorMap(int optimizer)> snapshot = {};
   std::function<void(int optimizer, const TensorMap& snapshot, std::int64_t load)> replace = {};
 };
 
-/// Makes a rule that sends gradients to parameter servers and receives parameters from them. The
+/// Makes rules that send gradients to parameter servers and receive parameters from them. The
 /// replica's own optimizer never steps, but its learning rates are sent with every gradient, so
 /// schedules work. The servers' options determine the strategy (asynchronous, backup workers,
 /// central storage, sync groups). metrics() describes the last update: "staleness",
 /// "dropped_gradients" (servers that left the gradient out), "learning_rate_scale" (the factor
 /// applied because of staleness), "server_wait_seconds", "version", "rewound_servers".
 ///
-/// `link` is set on the first replica of a sync group and null on the others.
-std::unique_ptr<UpdateRule>
-make_parameter_server_rule(std::unique_ptr<ParameterLink> link,
-                           const ParameterServerRuleOptions& options = {});
+/// `connect` makes the link of the first replica of a sync group; the others have none.
+UpdateRuleFactory
+parameter_server_rules(const std::function<std::unique_ptr<ParameterLink>(int optimizer)>& connect,
+                       const ParameterServerRuleOptions& options);
 
 /// Makes the rules of a replica that is a thread, as `worker` of `server`, which must outlive the
 /// rules.
