@@ -217,7 +217,8 @@ public:
     context.set_learning_rates({.shape = ScheduleShape::polynomial, .total_steps = config.updates});
     at::Generator generator = at::detail::createCPUGenerator(config.seed);
     group_.declare(network_.layout());
-    group_.build(context, network_.initial(generator), config.learning_rate, kGradientNorm);
+    group_.build(context, network_.initial(generator),
+                 {.learning_rate = config.learning_rate, .gradient_norm = kGradientNorm});
     leaves_ = leaves_of(group_.layout(), group_.flat(), group_.gradient());
     targets_ = leaves_of(group_.layout(), group_.target());
   }

@@ -77,7 +77,7 @@ public:
     critic_.build(context, options(), generator, {.learning_rate = config_.learning_rate});
     const at::Tensor first = at::zeros({policy_.layout().count()});
     network_.initialise(policy_.layout(), first, Mlp::Weights::uniform, generator);
-    policy_.build(context, first.to(options()), config_.learning_rate, 0);
+    policy_.build(context, first.to(options()), {.learning_rate = config_.learning_rate});
     parameters_ = network_.bind(policy_.layout(), policy_.flat());
     gradients_ = network_.bind(policy_.layout(), policy_.gradient());
     targets_ = network_.bind(policy_.layout(), policy_.target());

@@ -152,12 +152,13 @@ void D4pg::build(ReplicaContext& context) {
   const at::Tensor critic = at::zeros({layout.count()}, on_cpu);
   const at::Tensor policy = at::zeros({networks_.policy_layout.count()}, on_cpu);
   networks_.initialise(critic, policy, context.seed());
-  critic_.build(context, critic.to(options().device()), config_.critic_learning_rate,
-                config_.gradient_norm, config_.blocks.weight_decay);
-  policy_.build(context, policy.to(options().device()), config_.policy_learning_rate,
-                config_.gradient_norm, config_.blocks.weight_decay);
-  for (ParameterGroup* group : {&critic_, &policy_})
-    group->keep_halves(rounding());
+  Training training{.learning_rate = config_.critic_learning_rate,
+                    .gradient_norm = config_.gradient_norm,
+                    .weight_decay = config_.blocks.weight_decay,
+                    .rounding = rounding()};
+  critic_.build(context, critic.to(options().device()), training);
+  training.learning_rate = config_.policy_learning_rate;
+  policy_.build(context, policy.to(options().device()), training);
   critic_parameters_ = networks_.critic.bind(layout, critic_.flat(), critic_.half());
   critic_gradients_ = networks_.critic.bind(layout, critic_.gradient());
   critic_target_ = networks_.critic.bind(layout, critic_.target(), critic_.target_half());

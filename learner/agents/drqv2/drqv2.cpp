@@ -117,8 +117,10 @@ void Drqv2::build(ReplicaContext& context) {
                  .rounding = rounding()});
   const at::Tensor of_policy = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
   networks_.policy.initialise(policy_.layout(), of_policy, orthogonally, generator);
-  policy_.build(context, of_policy.to(options().device()), config_.policy_learning_rate,
-                config_.gradient_norm);
+  policy_.build(context, of_policy.to(options().device()),
+                {.learning_rate = config_.policy_learning_rate,
+                 .gradient_norm = config_.gradient_norm,
+                 .rounding = rounding()});
   encoder_ = make_encoder(networks_.encoder, config_.precision, options().device());
   encoder_parameters_ = networks_.encoder.bind(layout, critic_.group().flat());
   encoder_gradients_ = networks_.encoder.bind(layout, critic_.group().gradient());
@@ -126,7 +128,6 @@ void Drqv2::build(ReplicaContext& context) {
   trunk_parameters_ = networks_.trunk.bind(layout, critic.flat(), critic.half());
   trunk_gradients_ = networks_.trunk.bind(layout, critic.gradient());
   trunk_target_ = networks_.trunk.bind(layout, critic.target(), critic.target_half());
-  policy_.keep_halves(rounding());
   policy_parameters_ = networks_.policy.bind(policy_.layout(), policy_.flat(), policy_.half());
   policy_gradients_ = networks_.policy.bind(policy_.layout(), policy_.gradient());
 }

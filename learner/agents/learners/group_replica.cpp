@@ -9,8 +9,10 @@ void GroupReplica::build(ReplicaContext& context) {
   at::NoGradGuard no_gradient;
   begin(context, setting_.precision);
   at::Generator generator = at::detail::createCPUGenerator(context.seed());
-  group_.build(context, initial(generator).to(options()), setting_.learning_rate,
-               setting_.gradient_norm, 0, setting_.adam_epsilon);
+  group_.build(context, initial(generator).to(options()),
+               {.learning_rate = setting_.learning_rate,
+                .gradient_norm = setting_.gradient_norm,
+                .adam_epsilon = setting_.adam_epsilon});
   leaves_ = leaves_of(group_.layout(), group_.flat(), group_.gradient());
 }
 

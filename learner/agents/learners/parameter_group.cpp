@@ -7,23 +7,21 @@
 
 namespace troupe::learner {
 
-void ParameterGroup::build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
-                           double max_gradient_norm, double weight_decay, double adam_epsilon) {
+void ParameterGroup::build(ReplicaContext& context, const at::Tensor& initial,
+                           const Training& training) {
   flat_ = initial;
   gradient_ = at::zeros_like(flat_);
-  learning_rate_ = learning_rate;
-  max_gradient_norm_ = max_gradient_norm;
+  learning_rate_ = training.learning_rate;
+  max_gradient_norm_ = training.gradient_norm;
   schedule_ = context.learning_rates();
-  auto adam = std::make_unique<FusedAdam>(flat_, learning_rate, weight_decay, adam_epsilon);
+  auto adam = std::make_unique<FusedAdam>(flat_, training.learning_rate, training.weight_decay,
+                                          training.adam_epsilon);
   adam_ = adam.get();
   optimizer_ = context.wrap_optimizer(std::move(adam));
-  optimizer_->set_max_gradient_norm(max_gradient_norm);
+  optimizer_->set_max_gradient_norm(training.gradient_norm);
   target_ = flat_.clone();
-}
-
-void ParameterGroup::keep_halves(Rounding rounding) {
-  half_ = Halves(flat_, rounding);
-  target_half_ = Halves(target_, rounding);
+  half_ = Halves(flat_, training.rounding);
+  target_half_ = Halves(target_, training.rounding);
 }
 
 void ParameterGroup::refresh_halves() {

@@ -15,26 +15,32 @@
 
 namespace troupe::learner {
 
+/// How a ParameterGroup learns.
+struct Training {
+  double learning_rate = 0; // the peak; the context's schedule determines the rate of each update
+  double gradient_norm = 0; // limit of the norm; 0: no clipping
+  double weight_decay = 0;
+  Rounding rounding = Rounding::none; // of the copies for Mlp::bind(); none: no copies
+  double adam_epsilon = kAdamEpsilon;
+};
+
 /// Parameters of networks in one flat tensor, stepped by one Adam, and their exponential average,
 /// the target. Must be used on its replica's thread.
 class ParameterGroup {
 public:
   /// Sets the complete layout. Must be called once.
   void declare(ParameterLayout layout) { layout_ = std::move(layout); }
-  /// `initial`: the initial parameters on their device, equal on all replicas. `learning_rate`: the
-  /// peak; the context's schedule determines the rate of each update.
-  void build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
-             double max_gradient_norm, double weight_decay = 0, double adam_epsilon = kAdamEpsilon);
+  /// `initial`: the initial parameters on their device, equal on all replicas.
+  void build(ReplicaContext& context, const at::Tensor& initial, const Training& training);
 
   const ParameterLayout& layout() const { return layout_; }
   at::Tensor& flat() { return flat_; }
   at::Tensor& gradient() { return gradient_; }
   at::Tensor& target() { return target_; }
-  /// Copies of parameters and target in bfloat16, for Mlp::bind(). Undefined before keep_halves().
-  /// step() and average_target() update them.
+  /// Copies of parameters and target in bfloat16, for Mlp::bind(). step() and average_target()
+  /// update them.
   const Halves& half() const { return half_; }
   const Halves& target_half() const { return target_half_; }
-  void keep_halves(Rounding rounding); // after build()
   /// Updates the copies after other code has changed parameters or target.
   void refresh_halves();
   FusedAdam& adam() { return *adam_; }

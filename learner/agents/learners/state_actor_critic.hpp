@@ -58,9 +58,11 @@ protected:
                    .rounding = rounding()});
     const at::Tensor flat = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
     network_.initialise(policy_.layout(), flat, Mlp::Weights::uniform, generator);
-    policy_.build(context, flat.to(options().device()), config_.policy_learning_rate,
-                  config_.gradient_norm, config_.blocks.weight_decay);
-    policy_.keep_halves(rounding());
+    policy_.build(context, flat.to(options().device()),
+                  {.learning_rate = config_.policy_learning_rate,
+                   .gradient_norm = config_.gradient_norm,
+                   .weight_decay = config_.blocks.weight_decay,
+                   .rounding = rounding()});
     parameters_ = network_.bind(policy_.layout(), policy_.flat(), policy_.half());
     gradients_ = network_.bind(policy_.layout(), policy_.gradient());
   }

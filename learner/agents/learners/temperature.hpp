@@ -22,8 +22,8 @@ public:
   }
 
   void build(ReplicaContext& context, const at::TensorOptions& options) {
-    group_.build(context, at::full({1}, std::log(start_), options), std::max(learning_rate_, 1e-12),
-                 0);
+    group_.build(context, at::full({1}, std::log(start_), options),
+                 {.learning_rate = std::max(learning_rate_, 1e-12)});
   }
   at::Tensor value() { return group_.flat().exp().squeeze(); } // []
   /// Makes a step unless the learning rate is 0. `entropy`, []: the entropy of the policy that has

@@ -91,9 +91,7 @@ at::Tensor TwinCritic::initial(const at::TensorOptions& options, Mlp::Weights we
 
 void TwinCritic::build(ReplicaContext& context, const at::Tensor& initial,
                        const Training& training) {
-  group_.build(context, initial, training.learning_rate, training.gradient_norm,
-               training.weight_decay);
-  group_.keep_halves(training.rounding);
+  group_.build(context, initial, training);
   for (std::size_t i = 0; i < 2; ++i) {
     parameters_[i] = networks_[i].bind(group_.layout(), group_.flat(), group_.half());
     gradients_[i] = networks_[i].bind(group_.layout(), group_.gradient());

@@ -20,12 +20,6 @@ public:
   TwinCritic(std::int64_t state_size, std::int64_t action_size,
              const std::vector<std::int64_t>& widths, ParameterLayout front = {}, int blocks = 0);
 
-  struct Training {
-    double learning_rate = 0;
-    double gradient_norm = 0; // limit of the norm; 0: no clipping
-    double weight_decay = 0;
-    Rounding rounding = Rounding::none;
-  };
   void build(ReplicaContext& context, const at::TensorOptions& options, at::Generator& generator,
              const Training& training);
   /// New initial parameters on the CPU; those of the front are 0.

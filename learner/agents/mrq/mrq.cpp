@@ -93,25 +93,23 @@ private:
 void Mrq::build(ReplicaContext& context) {
   at::NoGradGuard no_gradient;
   begin(context, config_.precision);
-  const Rounding rounding = choose_rounding(config_.precision, options().device(), true);
   at::Generator generator = at::detail::createCPUGenerator(context.seed());
-  encoder_.build(context, options(), generator,
-                 {.learning_rate = config_.encoder_learning_rate,
-                  .weight_decay = config_.weight_decay,
-                  .precision = config_.precision,
-                  .rounding = rounding});
+  Training training{.learning_rate = config_.encoder_learning_rate,
+                    .weight_decay = config_.weight_decay,
+                    .rounding = choose_rounding(config_.precision, options().device(), true)};
+  encoder_.build(context, options(), generator, training, config_.precision);
   const at::TensorOptions on_cpu = options().device(at::kCPU);
   const at::Tensor critic = at::zeros({critic_.layout().count()}, on_cpu);
   const at::Tensor policy = at::zeros({policy_.layout().count()}, on_cpu);
   for (const Mlp& network : networks_)
     network.initialise(critic_.layout(), critic, Mlp::Weights::xavier, generator);
   policy_network_.initialise(policy_.layout(), policy, Mlp::Weights::xavier, generator);
-  critic_.build(context, critic.to(options().device()), config_.critic_learning_rate,
-                config_.gradient_norm, config_.weight_decay);
-  policy_.build(context, policy.to(options().device()), config_.policy_learning_rate, 0,
-                config_.weight_decay);
-  for (ParameterGroup* group : {&critic_, &policy_})
-    group->keep_halves(rounding);
+  training.learning_rate = config_.policy_learning_rate;
+  Training of_critics = training;
+  of_critics.learning_rate = config_.critic_learning_rate;
+  of_critics.gradient_norm = config_.gradient_norm;
+  critic_.build(context, critic.to(options().device()), of_critics);
+  policy_.build(context, policy.to(options().device()), training);
   for (std::size_t i = 0; i < 2; ++i) {
     critic_parameters_[i] = networks_[i].bind(critic_.layout(), critic_.flat(), critic_.half());
     critic_gradients_[i] = networks_[i].bind(critic_.layout(), critic_.gradient());

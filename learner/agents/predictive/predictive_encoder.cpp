@@ -57,21 +57,20 @@ PredictiveEncoder::Parts PredictiveEncoder::parts_of(const at::Tensor& flat,
 }
 
 void PredictiveEncoder::build(ReplicaContext& context, const at::TensorOptions& options,
-                              at::Generator& generator, const Training& training) {
+                              at::Generator& generator, const Training& training,
+                              const std::string& precision) {
   options_ = options;
   const at::Tensor flat = at::zeros({group_.layout().count()}, options.device(at::kCPU));
   shape_.initialise(flat, generator);
-  group_.build(context, flat.to(options.device()), training.learning_rate, 0,
-               training.weight_decay);
+  group_.build(context, flat.to(options.device()), training);
   previous_flat_ = group_.flat().clone();
-  group_.keep_halves(training.rounding);
   previous_half_ = Halves(previous_flat_, training.rounding);
   trained_ = parts_of(group_.flat(), group_.half());
   gradients_ = parts_of(group_.gradient(), {});
   current_ = parts_of(group_.target(), group_.target_half());
   previous_ = parts_of(previous_flat_, previous_half_);
   if (shape_.pixels)
-    convolutions_ = make_encoder(shape_.convolutions, training.precision, options.device());
+    convolutions_ = make_encoder(shape_.convolutions, precision, options.device());
 }
 
 PictureShifts PredictiveEncoder::drawn_shifts(AgentUpdate& update, std::int64_t pictures) const {

@@ -21,14 +21,9 @@ class PredictiveEncoder {
 public:
   PredictiveEncoder(const PredictiveConfig& config, const PredictiveShape& shape);
 
-  struct Training {
-    double learning_rate = 0;
-    double weight_decay = 0;
-    std::string precision;              // of convolutions, see make_encoder()
-    Rounding rounding = Rounding::none; // of linear layers
-  };
+  /// `precision` is that of convolutions, see make_encoder().
   void build(ReplicaContext& context, const at::TensorOptions& options, at::Generator& generator,
-             const Training& training);
+             const Training& training, const std::string& precision);
   ParameterGroup& group() { return group_; }
   /// Must be called after parameters were loaded.
   void refresh_previous();

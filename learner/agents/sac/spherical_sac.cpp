@@ -98,15 +98,15 @@ void SphericalSac::build(ReplicaContext& context) {
   begin(context, config_.precision);
   scale_.build();
   at::Generator generator = at::detail::createCPUGenerator(context.seed());
-  const Rounding used =
-      options().device().is_cpu() && multiplies_rounded() ? rounding() : Rounding::none;
-  critic_.build(context, options(), generator, config_.critic_learning_rate, config_.gradient_norm,
-                used);
+  const bool rounds = options().device().is_cpu() && multiplies_rounded();
+  Training training{.learning_rate = config_.critic_learning_rate,
+                    .gradient_norm = config_.gradient_norm,
+                    .rounding = rounds ? rounding() : Rounding::none};
+  critic_.build(context, options(), generator, training);
   const at::Tensor flat = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
   network_.initialise(policy_.layout(), flat, generator);
-  policy_.build(context, flat.to(options().device()), config_.policy_learning_rate,
-                config_.gradient_norm);
-  policy_.keep_halves(used);
+  training.learning_rate = config_.policy_learning_rate;
+  policy_.build(context, flat.to(options().device()), training);
   temperature_.build(context, options());
   parameters_ = network_.bind(policy_.layout(), policy_.flat(), policy_.half());
   gradients_ = network_.bind(policy_.layout(), policy_.gradient());

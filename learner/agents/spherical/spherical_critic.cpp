@@ -17,13 +17,11 @@ SphericalCritic::SphericalCritic(const Shape& shape) : shape_(shape) {
 }
 
 void SphericalCritic::build(ReplicaContext& context, const at::TensorOptions& options,
-                            at::Generator& generator, double learning_rate,
-                            double max_gradient_norm, Rounding rounding) {
+                            at::Generator& generator, const Training& training) {
   const at::Tensor flat = at::zeros({group_.layout().count()}, options.device(at::kCPU));
   for (const SphericalNetwork& network : networks_)
     network.initialise(group_.layout(), flat, generator);
-  group_.build(context, flat.to(options.device()), learning_rate, max_gradient_norm);
-  group_.keep_halves(rounding);
+  group_.build(context, flat.to(options.device()), training);
   parameters_.clear();
   gradients_.clear();
   targets_.clear();

@@ -24,9 +24,8 @@ public:
   };
   explicit SphericalCritic(const Shape& shape);
 
-  /// `rounds`: products with AMX.
   void build(ReplicaContext& context, const at::TensorOptions& options, at::Generator& generator,
-             double learning_rate, double max_gradient_norm, Rounding rounding = Rounding::none);
+             const Training& training);
   ParameterGroup& group() { return group_; }
 
   /// The smaller mean of the networks, [batch].
