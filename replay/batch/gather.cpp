@@ -145,7 +145,11 @@ void put_goal(const TransitionSpec& spec, const BatchView& batch, std::size_t ro
   std::memcpy(batch.next_observation.data() + place, goal, bytes);
 }
 
-bool is_transition(const TransitionSpec& spec, const Item& item) {
+namespace {
+
+/// True if gather() can read `item`, which needs the rows of its window, whether its shape shows
+/// them or not.
+bool is_readable(const TransitionSpec& spec, const Item& item) {
   const auto stack = static_cast<std::uint32_t>(spec.stack);
   if (spec.is_sequence())
     return item.history < stack && item.shape == nullptr
@@ -154,6 +158,18 @@ bool is_transition(const TransitionSpec& spec, const Item& item) {
     return item.history == 0 && item.rows == 2 && hindsight_lane(spec, item.shape.get());
   return item.history < stack && item.rows > item.history + 1
          && item.steps() <= static_cast<std::uint32_t>(spec.n_step);
+}
+
+} // namespace
+
+bool is_transition(const TransitionSpec& spec, const Item& item) {
+  if (!is_readable(spec, item))
+    return false;
+  if (item.shape == nullptr || spec.has_hindsight())
+    return true;
+  const auto stack = static_cast<std::uint32_t>(spec.stack);
+  return item.steps() > stack
+         && *item.shape == transition_shape(item.history, item.steps(), stack, spec.vectors.size());
 }
 
 void put_choice(const BatchView& batch, std::size_t row, const Item& item) {
@@ -189,7 +205,7 @@ void gather(const TransitionSpec& spec, std::span<const Item> items, const Batch
     if (i + kItemsAhead < items.size())
       prefetch_window(items[i + kItemsAhead], window_bytes);
     const Item& item = items[i];
-    if (!is_transition(spec, item))
+    if (!is_readable(spec, item))
       throw std::invalid_argument(
           "item " + std::to_string(item.key) + " of " + std::to_string(item.rows) + " rows, "
           + std::to_string(item.history) + " of them history, is not one of the "

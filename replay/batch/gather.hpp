@@ -46,7 +46,7 @@ void put_goal(const TransitionSpec& spec, const BatchView& batch, std::size_t ro
 /// Writes those optional columns of BatchView (priority to table_items) that have a buffer.
 void put_choice(const BatchView& batch, std::size_t row, const Item& item);
 
-/// True if the window of `item` is possible for an item (transition or sequence) of this spec.
+/// True if `item` has the window and the shape of an item (transition or sequence) of this spec.
 bool is_transition(const TransitionSpec& spec, const Item& item);
 
 /// Writes a sequence to row `row` of the batch. `at(k, column)` returns a column of row k of the

@@ -25,6 +25,19 @@ std::function<void(const std::string&)> done_or_refused(std::shared_ptr<Reply> r
   };
 }
 
+/// Examines only the first of consecutive items that have the same shape and size.
+bool are_transitions(const TransitionSpec& spec, const std::vector<Item>& items) {
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Item& item = items[i];
+    const Item& before = items[i == 0 ? 0 : i - 1];
+    const bool is_known = i > 0 && item.shape == before.shape && item.rows == before.rows
+                          && item.history == before.history;
+    if (!is_known && !is_transition(spec, item))
+      return false;
+  }
+  return true;
+}
+
 } // namespace
 
 void ShardServer::Impl::on_insert(std::size_t table, const wire::Insert& header,
@@ -67,16 +80,12 @@ void ShardServer::Impl::on_insert(std::size_t table, const wire::Insert& header,
   case InsertionDecoder::Result::insertion:
     break;
   }
-  if (why = too_large(to.layout, *insertion, options.max_frame_bytes); !why.empty()) {
+  why = too_large(to.layout, *insertion, options.max_frame_bytes);
+  if (why.empty() && to.transitions && !are_transitions(*to.transitions, insertion->items))
+    why = "items that are not " + to.layout.signature.items;
+  if (!why.empty()) {
     drop(why);
     refuse(message.peer, 0, why);
-    return;
-  }
-  if (to.transitions
-      && !std::all_of(insertion->items.begin(), insertion->items.end(),
-                      [&](const Item& item) { return is_transition(*to.transitions, item); })) {
-    drop("items that are not the transitions of " + to.layout.signature.items);
-    refuse(message.peer, 0, "its items are not " + to.layout.signature.items);
     return;
   }
   from.accepted.emplace(header.sequence(), false);

@@ -140,8 +140,7 @@ void expect_again(const Signature& signature, const Insertion& insertion) {
 void expect_sampled(const TransitionSpec& spec, const Insertion& insertion) {
   std::vector<Item> items;
   for (const Item& item : insertion.items)
-    if (items.size() < kRows && is_transition(spec, item)
-        && (item.shape == nullptr || spec.has_hindsight()))
+    if (items.size() < kRows && is_transition(spec, item))
       items.push_back(item);
   if (items.empty())
     return;

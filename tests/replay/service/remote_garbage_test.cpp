@@ -1,8 +1,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <random>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <sys/socket.h>
 
@@ -257,9 +261,7 @@ TEST_CASE("A part above the limits of frames and headers disconnects only its se
 }
 
 /// The port's reason for refusing this message.
-std::string refusal(Socket& socket, const wire::Envelope& head) {
-  Message message;
-  message.header = head.SerializeAsString();
+std::string refusal(Socket& socket, Message message) {
   REQUIRE(socket.send(std::move(message), soon()));
   REQUIRE(socket.wait(soon()));
   Message answer;
@@ -268,6 +270,46 @@ std::string refusal(Socket& socket, const wire::Envelope& head) {
   REQUIRE(told.ParseFromString(answer.header));
   REQUIRE(told.has_refused());
   return told.refused().reason();
+}
+
+std::string refusal(Socket& socket, const wire::Envelope& head) {
+  Message message;
+  message.header = head.SerializeAsString();
+  return refusal(socket, std::move(message));
+}
+
+TEST_CASE("An item whose shape hides rows of its transition is refused, counted and logged") {
+  const TransitionSpec spec = pixel_spec(1, 3);
+  env::wire::Context context;
+  std::vector<std::string> log;
+  std::mutex mutex;
+  ShardHost host(context, kSmall, spec, 1,
+                 {.server = {.transitions = spec}, .log = [&](const std::string& text) {
+                    const std::scoped_lock lock(mutex);
+                    log.push_back(text);
+                  }});
+  Source source(spec, 7);
+  Insertion hidden = *source.next(4);
+  ItemShape shape;
+  shape.columns.assign(Signature(spec).columns.size(), std::vector<Slice>{Slice{0, 1}});
+  hidden.items.back().shape = std::make_shared<const ItemShape>(shape);
+  Socket socket(context, env::wire::SocketType::dealer);
+  socket.connect(host.endpoint());
+  const std::string why = "items that are not transitions of stack 1, n_step 3";
+  const std::string told = refusal(socket, encode_insertion(hidden, fingerprint(spec), true));
+  CHECK_NE(told.find(why), std::string::npos);
+  CHECK_EQ(host.counters().garbage, 1);
+  CHECK_EQ(host.stats().inserted, 0);
+  {
+    const std::scoped_lock lock(mutex);
+    REQUIRE_EQ(log.size(), 1);
+    CHECK_NE(log[0].find("dropped " + why), std::string::npos);
+  }
+  Source other(spec, 8); // its transitions of three steps show only the rows that they need
+  ShardClient client(context, host.endpoint(), spec);
+  REQUIRE(client.insert(other.next(20), soon()));
+  REQUIRE(client.flush(soon()));
+  CHECK_GE(host.stats().inserted, 20);
 }
 
 TEST_CASE("A refusal quotes a client's text in escaped form") {
