@@ -202,6 +202,17 @@ SavedItems load_items(BlockReader& file, const wire::SavedTable& head,
   return items;
 }
 
+/// False if the chunk has room for many more rows than the checkpoint contains. That is valid,
+/// since its writer may have chosen large chunks and just begun one. It then stays encoded, so that
+/// a damaged capacity allocates nothing.
+bool is_well_filled(const wire::SavedChunk& chunk, std::size_t row_bytes) {
+  // Writers give a chunk this many bytes by default, or this many rows if they are larger.
+  constexpr std::uint64_t kRoomBytes = std::uint64_t{1} << 20;
+  constexpr std::uint64_t kRoomRows = 16;
+  const std::uint64_t rows = chunk.high() - chunk.low();
+  return chunk.capacity() * row_bytes <= std::max(kRoomBytes, kRoomRows * rows * row_bytes);
+}
+
 ChunkPtr read_chunk(const CheckpointReader& from, const CheckpointBlob& blob,
                     const ChunkRange& range, ChunkEncoder* decoder) {
   std::vector<std::byte> bytes(blob.place.size);
@@ -272,7 +283,8 @@ std::vector<TableChunks::Held> load_chunks(const TableState& into,
     if (adopted && bytes + older >= static_cast<std::size_t>(into.config.max_bytes))
       chunk = std::make_shared<const Chunk>(range, store, adopted->take(stored[i].saved, blob));
     else
-      chunk = read_chunk(from, *blob, range, decodes ? &decoder : nullptr);
+      chunk = read_chunk(from, *blob, range,
+                         decodes && is_well_filled(saved, layout->row_bytes) ? &decoder : nullptr);
     bytes += chunk->bytes();
     held[i].chunk = std::move(chunk);
     held[i].low = saved.low();

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "replay/chunks/window_reader.hpp"
-#include "replay/replay.pb.h"
 #include "replay/storage/blocks.hpp"
 #include "replay/storage/checkpoint_names.hpp"
 #include "replay/table/table.hpp"
@@ -92,27 +91,6 @@ Blocks split(std::span<const std::byte> input) {
   return blocks;
 }
 
-/// False if a chunk would have so many rows that the fuzzer became slow.
-bool has_small_chunks(const std::vector<std::byte>& header) {
-  constexpr std::uint32_t kMostRows = 1 << 16;
-  wire::SavedTable head;
-  try {
-    BlockReader reader(header, "");
-    char magic[sizeof kTableMagic];
-    auto version = kTableVersion;
-    reader.raw(magic, sizeof magic);
-    reader.raw(&version, sizeof version);
-    std::string text(reader.begin_block(1 << 20), '\0');
-    reader.unpack(text.data(), text.size());
-    if (!head.ParseFromString(text))
-      return true;
-  } catch (const std::runtime_error&) {
-    return true;
-  }
-  return std::all_of(head.chunks().begin(), head.chunks().end(),
-                     [](const wire::SavedChunk& chunk) { return chunk.capacity() <= kMostRows; });
-}
-
 std::vector<std::byte> header_of(const Blocks& blocks) {
   BlockWriter header;
   header.raw(kTableMagic, sizeof kTableMagic);
@@ -183,8 +161,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(data, size).subspan(1));
   std::vector<std::byte> header =
       data[0] % 4 < 2 ? header_of(split(bytes)) : std::vector(bytes.begin(), bytes.end());
-  if (!has_small_chunks(header))
-    return 0;
   write_manifest(from, std::move(header));
   Table table(from.config, steps(), 1);
   try {

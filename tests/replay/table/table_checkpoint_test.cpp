@@ -307,6 +307,20 @@ TEST_CASE("A checkpoint whose counters are negative or would overflow is refused
   }
 }
 
+TEST_CASE("A chunk that claims room for more rows than a checkpoint has allocates only its rows") {
+  const TemporaryFolder folder;
+  Filled from(pixel_spec(2, 2), {.max_items = 60}, 1);
+  save(from.table, folder / "table");
+  write_changed(folder / "table", folder / "roomy", [](wire::SavedTable& head, auto&) {
+    REQUIRE_EQ(head.chunks_size(), 1);
+    head.mutable_chunks(0)->set_capacity(1 << 24);
+  });
+  Table restored(from.config, from.spec, 1);
+  restored.load(folder / "roomy");
+  CHECK_LT(restored.stats().bytes, 1 << 16);
+  CHECK(next_sample(restored, from.spec, 64) == next_sample(from.table, from.spec, 64));
+}
+
 TEST_CASE("A block that claims more bytes than zstd can unpack it to is refused") {
   BlockWriter writer;
   writer.block(std::vector<std::byte>(100));
