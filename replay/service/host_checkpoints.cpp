@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <functional>
 #include <set>
 #include <utility>
 
 #include "env/text/hexadecimal.hpp"
+#include "env/text/number_in.hpp"
 #include "env/whole_file.hpp"
 #include "replay/storage/checkpoint_names.hpp"
 #include "replay/storage/checkpoint_reader.hpp"
@@ -70,6 +72,19 @@ void remove_partial(const fs::path& folder) {
 
 } // namespace
 
+std::vector<std::uint64_t> checkpoints_in(const fs::path& folder) {
+  std::vector<std::uint64_t> numbers;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (const auto number = env::number_in<std::uint64_t>(entry->path().filename().string()))
+      numbers.push_back(*number);
+  if (error)
+    throw StorageError::of_system(error.value(), "cannot list the folder " + folder.string());
+  std::sort(numbers.begin(), numbers.end(), std::greater<>());
+  return numbers;
+}
+
 HostCheckpoints::HostCheckpoints(HostCheckpointOptions options) : options_(std::move(options)) {
   std::error_code error;
   fs::create_directories(options_.folder, error);
@@ -107,16 +122,15 @@ void HostCheckpoints::choose_restored() {
     options_.log("a checkpoint is skipped: " + reason);
     why = why.empty() ? reason : why;
   };
-  for (const CheckpointStatus& found :
-       list_checkpoints(options_.folder, "", CheckpointCheck::names)) {
-    newest_ = std::max(newest_, found.number);
-    const std::size_t missing = missing_in(found.number).size();
+  for (const std::uint64_t number : checkpoints_in(options_.folder)) {
+    newest_ = std::max(newest_, number);
+    const std::size_t missing = missing_in(number).size();
     if (missing == 0)
-      complete.push_back(found.number);
+      complete.push_back(number);
     else if (missing < names_.size())
-      incomplete.push_back(found.number);
-    else if (!tables_in(found.folder).empty())
-      skip(found.folder.string() + " has only other tables, not " + names_.front());
+      incomplete.push_back(number);
+    else if (!tables_in(folder_of(number)).empty())
+      skip(folder_of(number).string() + " has only other tables, not " + names_.front());
   }
   const auto restore_first = [&](const std::vector<std::uint64_t>& numbers) {
     for (const std::uint64_t number : numbers) {
@@ -135,8 +149,7 @@ void HostCheckpoints::choose_restored() {
   restore_first(complete);
   for (const std::uint64_t number : incomplete)
     if (number > restored_ && restored_ != 0)
-      skip((options_.folder / std::to_string(number)).string() + " has no "
-           + missing_in(number).front());
+      skip(folder_of(number).string() + " has no " + missing_in(number).front());
   restore_first(incomplete);
   if (restored_ == 0 && !why.empty())
     throw StorageError(StorageError::Kind::foreign,
@@ -144,7 +157,7 @@ void HostCheckpoints::choose_restored() {
                            + "; serve the tables that it holds, or use another folder");
   if (restored_ != 0)
     for (const std::string& name : missing_in(restored_))
-      options_.log((options_.folder / std::to_string(restored_)).string() + " has no " + name
+      options_.log(folder_of(restored_).string() + " has no " + name
                    + ": that table starts empty. The checkpoints without it are not removed");
 }
 
@@ -152,8 +165,12 @@ HostCheckpoints::~HostCheckpoints() {
   ::close(lock_);
 }
 
+fs::path HostCheckpoints::folder_of(std::uint64_t number) const {
+  return options_.folder / std::to_string(number);
+}
+
 fs::path HostCheckpoints::path(std::uint64_t number, std::size_t table) const {
-  return options_.folder / std::to_string(number) / names_[table];
+  return folder_of(number) / names_[table];
 }
 
 void HostCheckpoints::restore(std::size_t table, Table& into) const {
@@ -176,11 +193,10 @@ std::vector<std::string> HostCheckpoints::missing_in(std::uint64_t number) const
 void HostCheckpoints::remove_old() {
   const std::set<std::string> ours(names_.begin(), names_.end());
   int kept = 0;
-  for (const CheckpointStatus& found :
-       list_checkpoints(options_.folder, "", CheckpointCheck::names)) {
+  for (const std::uint64_t number : checkpoints_in(options_.folder)) {
     std::error_code error;
-    if (tables_in(found.folder) == ours && ++kept > options_.keep)
-      fs::remove_all(found.folder, error);
+    if (tables_in(folder_of(number)) == ours && ++kept > options_.keep)
+      fs::remove_all(folder_of(number), error);
   }
 }
 
@@ -188,7 +204,7 @@ std::uint64_t HostCheckpoints::write(ShardHost& host) {
   const std::scoped_lock lock(writing_);
   const std::uint64_t number = ++newest_;
   const bool links = previous_ != 0 && number % kWholeCheckpointPeriod != 0;
-  const fs::path folder = options_.folder / std::to_string(number);
+  const fs::path folder = folder_of(number);
   const fs::path partial = folder.string() + kPartial;
   try {
     fs::create_directories(partial);

@@ -23,6 +23,10 @@ struct HostCheckpointOptions {
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };
 
+/// Returns the numbers of the checkpoints in a folder, newest (greatest) first. Throws StorageError
+/// if it cannot be listed.
+std::vector<std::uint64_t> checkpoints_in(const std::filesystem::path& folder);
+
 /// Writes checkpoints of a host's tables while it serves them, to `folder`/<number>/<table>
 /// (CheckpointWriter) with ascending numbers. A checkpoint is complete if it contains all tables;
 /// until then its folder is called <number>.partial. The tables are captured one after the other,
@@ -62,6 +66,7 @@ public:
 private:
   explicit HostCheckpoints(HostCheckpointOptions options); // locks the folder
   void choose_restored();
+  std::filesystem::path folder_of(std::uint64_t number) const;
   std::filesystem::path path(std::uint64_t number, std::size_t table) const;
   /// Returns the names of the folders of our tables that a checkpoint does not contain.
   std::vector<std::string> missing_in(std::uint64_t number) const;

@@ -4,7 +4,6 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "env/text/number_in.hpp"
 #include "env/whole_file.hpp"
 #include "replay/storage/checkpoint_names.hpp"
 #include "replay/storage/storage_error.hpp"
@@ -78,37 +77,6 @@ void CheckpointReader::verify() const {
                              + std::to_string(next->offset)
                              + " as the manifest says; use the checkpoint before it");
   }
-}
-
-std::vector<CheckpointStatus> list_checkpoints(const fs::path& root, const fs::path& inside,
-                                               CheckpointCheck check) {
-  std::vector<CheckpointStatus> found;
-  std::error_code error;
-  fs::directory_iterator entry(root, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    const auto number = env::number_in<std::uint64_t>(name);
-    if (!number)
-      continue;
-    CheckpointStatus status;
-    status.number = *number;
-    status.folder = inside.empty() ? entry->path() : entry->path() / inside;
-    found.push_back(std::move(status));
-  }
-  if (error)
-    throw StorageError::of_system(error.value(), "cannot list the folder " + root.string());
-  std::sort(found.begin(), found.end(),
-            [](const auto& a, const auto& b) { return a.number > b.number; });
-  for (CheckpointStatus& status : found) {
-    try {
-      const CheckpointReader reader(status.folder);
-      if (check == CheckpointCheck::bytes)
-        reader.verify();
-    } catch (const StorageError& damage) {
-      status.damage = damage.what();
-    }
-  }
-  return found;
 }
 
 } // namespace troupe::replay

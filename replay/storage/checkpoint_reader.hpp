@@ -40,23 +40,4 @@ private:
   std::vector<std::shared_ptr<const SegmentFile>> segments_;
 };
 
-struct CheckpointStatus {
-  std::filesystem::path folder;
-  std::uint64_t number = 0; // the step in the folder's name
-  std::string damage;       // why the checkpoint cannot be used; empty: it is valid
-
-  bool valid() const { return damage.empty(); }
-};
-
-enum class CheckpointCheck {
-  names, // manifest, sizes and versions: milliseconds
-  bytes, // every byte: takes the time of reading all files
-};
-
-/// Lists the checkpoints `root`/<number>/`inside`, newest (greatest number) first, and ignores
-/// other entries of `root`. Throws StorageError if `root` cannot be listed.
-std::vector<CheckpointStatus> list_checkpoints(const std::filesystem::path& root,
-                                               const std::filesystem::path& inside,
-                                               CheckpointCheck check);
-
 } // namespace troupe::replay

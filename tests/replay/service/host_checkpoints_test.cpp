@@ -254,7 +254,7 @@ TEST_CASE("Checkpoints are written every period, and a failure is logged") {
   const fs::path root = folder / "checkpoints";
   Served served(root, std::chrono::milliseconds(5));
   served.add(0, 10);
-  while (list_checkpoints(root, "table-states", CheckpointCheck::names).empty())
+  while (checkpoints_in(root).empty())
     std::this_thread::yield();
   fs::rename(root, folder / "away");
   std::ofstream(root) << "a file";
@@ -264,8 +264,8 @@ TEST_CASE("Checkpoints are written every period, and a failure is logged") {
   CHECK_EQ(served.host.stats().items, 11);
   fs::remove(root);
   fs::rename(folder / "away", root);
-  const auto newest = list_checkpoints(root, "table-states", CheckpointCheck::names)[0].number;
-  while (list_checkpoints(root, "table-states", CheckpointCheck::names)[0].number <= newest)
+  const auto newest = checkpoints_in(root)[0];
+  while (checkpoints_in(root)[0] <= newest)
     std::this_thread::yield();
 }
 

@@ -13,7 +13,6 @@
 #include "replay/service/host_checkpoints.hpp"
 #include "replay/service/sharded_client.hpp"
 #include "replay/service/wire_format.hpp"
-#include "replay/storage/checkpoint_reader.hpp"
 #include "tests/replay/service/replay_process.hpp"
 #include "tests/replay/writers/episodes.hpp"
 #include "tests/resident_bytes.hpp"
@@ -212,10 +211,7 @@ void kill_and_come_again(const std::string& folder) {
     const std::scoped_lock lock(crowd.mutex);
     return !crowd.failures.empty();
   };
-  const auto saved = [&] {
-    return folder.empty()
-           || !list_checkpoints(folder + "/0", "table-", CheckpointCheck::names).empty();
-  };
+  const auto saved = [&] { return folder.empty() || !checkpoints_in(folder + "/0").empty(); };
   CHECK(become([&] {
     return failed() || (crowd.all([](const auto& p) { return p.done > 200; }) && saved());
   }));

@@ -27,13 +27,11 @@ struct Small {
   /// Checks that the newest checkpoint is reported as damaged (if `harmless`, it may also be read
   /// correctly), and that the one before it is valid.
   void check_damaged(bool harmless = false) const {
-    const auto found = list_checkpoints(folder.path, "", CheckpointCheck::bytes);
-    REQUIRE_EQ(found.size(), 2);
-    if (found[0].valid()) {
+    if (damage_of(folder.path / "2").empty()) {
       REQUIRE(harmless);
-      REQUIRE(contents_of(CheckpointReader(found[0].folder)) == some(0, 4, 40));
+      REQUIRE(contents_of(CheckpointReader(folder.path / "2")) == some(0, 4, 40));
     }
-    REQUIRE(found[1].valid());
+    REQUIRE_EQ(damage_of(folder.path / "1"), "");
   }
   StorageFolder folder;
   std::map<fs::path, std::string> files;
@@ -58,7 +56,7 @@ TEST_CASE("A truncated or extended checkpoint is detected even by the quick chec
   const Small small;
   const auto check_seen = [&] {
     small.check_damaged();
-    REQUIRE_FALSE(list_checkpoints(small.folder.path, "", CheckpointCheck::names)[0].valid());
+    REQUIRE_THROWS_AS(CheckpointReader(small.folder.path / "2"), StorageError);
   };
   for (const auto& [file, bytes] : small.files) {
     for (std::size_t size = 0; size < bytes.size(); ++size) {

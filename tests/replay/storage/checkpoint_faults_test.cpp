@@ -81,10 +81,8 @@ TEST_CASE("A kill before any system call leaves a table's checkpoint whole or ab
       MESSAGE("skipped: cannot trace a child here");
       return;
     }
-    const auto found = list_checkpoints(folder.path, "", CheckpointCheck::bytes);
-    REQUIRE(found.back().valid());
     REQUIRE_EQ(wrong_with(folder.path, 1), "");
-    if (found.size() == 2) { // it has its final name, so it must be complete
+    if (fs::exists(folder.path / "2")) { // it has its final name, so it must be complete
       REQUIRE_EQ(wrong_with(folder.path, 2), "");
       fs::remove_all(folder.path / "2");
       ++whole;

@@ -209,34 +209,5 @@ TEST_CASE("An uncommitted checkpoint leaves nothing, and a killed writer's lefto
                        std::invalid_argument);
 }
 
-TEST_CASE("Checkpoints are listed newest first with their damage") {
-  const StorageFolder folder;
-  for (const char* step : {"900", "1000", "20000"}) {
-    fs::create_directories(folder.path / step / "replay");
-    write_contents(folder.path / step / "replay" / "shard-0", {}, some(0, 4, 100),
-                   {.segment_bytes = 300});
-  }
-  fs::create_directories(folder.path / "30000");
-  fs::create_directories(folder.path / "40000.partial");
-  write_bytes(folder.path / "notes", "");
-  const fs::path file = folder.path / "20000" / "replay" / "shard-0" / "segment-2";
-  std::string bytes = read_text(file);
-  bytes.back() ^= 1;
-  write_bytes(file, bytes);
-  fs::remove(folder.path / "1000" / "replay" / "shard-0" / "segment-1");
-  const auto quick = list_checkpoints(folder.path, "replay/shard-0", CheckpointCheck::names);
-  const auto found = list_checkpoints(folder.path, "replay/shard-0", CheckpointCheck::bytes);
-  REQUIRE_EQ(found.size(), 4);
-  REQUIRE_EQ(quick.size(), 4);
-  CHECK_EQ(found[0].number, 30000);
-  CHECK_NE(found[0].damage.find("not a complete checkpoint"), std::string::npos);
-  CHECK(quick[1].valid());
-  CHECK_NE(found[1].damage.find("segment-2 is damaged"), std::string::npos);
-  CHECK_NE(quick[2].damage.find("segment-1 is missing"), std::string::npos);
-  CHECK(found[3].valid());
-  CHECK_EQ(found[3].folder, folder.path / "900" / "replay" / "shard-0");
-  CHECK_THROWS_AS(list_checkpoints(folder.path / "none", "", CheckpointCheck::names), StorageError);
-}
-
 } // namespace
 } // namespace troupe::replay
