@@ -263,8 +263,11 @@ std::unique_ptr<replay::ShardServer> serve(const ReplayOptions& options,
   handlers.set_limiter = nullptr; // only the head may change it, by a message to the actor
   const auto at = [&](const std::string& endpoint) {
     return std::make_unique<replay::ShardServer>(
-        *options.context, options.transitions, handlers,
-        replay::ShardServerOptions{.endpoint = endpoint, .transitions = options.transitions});
+        *options.context,
+        std::vector<replay::ServedTable>{{.signature = options.transitions,
+                                          .handlers = handlers,
+                                          .transitions = options.transitions}},
+        replay::ShardServerOptions{.endpoint = endpoint});
   };
   try {
     return at(options.endpoint);

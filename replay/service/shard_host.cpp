@@ -26,8 +26,7 @@ std::vector<ServedTable> ShardHost::served(const std::vector<HostedTable>& table
     shards_.push_back(shard);
     made.push_back({.name = table.name,
                     .signature = table.signature,
-                    .handlers = handlers_of(shard, options.log),
-                    .transitions = tables.size() == 1 ? options.server.transitions : std::nullopt});
+                    .handlers = handlers_of(shard, options.log)});
   }
   return made;
 }

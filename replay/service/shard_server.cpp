@@ -53,16 +53,6 @@ std::vector<ServedState> served_by(std::vector<ServedTable> tables,
   return made;
 }
 
-std::vector<ServedTable> only(const Signature& signature, ShardHandlers handlers,
-                              const ShardServerOptions& options) {
-  std::vector<ServedTable> tables;
-  tables.push_back({.name = "",
-                    .signature = signature,
-                    .handlers = std::move(handlers),
-                    .transitions = options.transitions});
-  return tables;
-}
-
 } // namespace
 
 ShardServer::Impl::Impl(env::wire::Context& context, std::vector<ServedTable> served,
@@ -234,10 +224,6 @@ void ShardServer::Impl::dispatch(const wire::Envelope& head, std::size_t table, 
   else
     drop("a message that only a server sends");
 }
-
-ShardServer::ShardServer(env::wire::Context& context, const Signature& signature,
-                         ShardHandlers handlers, const ShardServerOptions& options)
-    : ShardServer(context, only(signature, std::move(handlers), options), options) {}
 
 ShardServer::ShardServer(env::wire::Context& context, std::vector<ServedTable> tables,
                          const ShardServerOptions& options)

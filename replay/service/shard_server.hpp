@@ -35,9 +35,6 @@ struct ShardServerOptions {
   /// If set, connections are encrypted and only clients with these keys are accepted. Required for
   /// interfaces other than loopback.
   std::optional<env::wire::ServerKeys> keys{};
-  /// If set, only items of this spec are accepted, for an owner that gathers them. For a single
-  /// table.
-  std::optional<TransitionSpec> transitions{};
 };
 
 /// The state of a shard, for display and for clients that do not know its table yet.
@@ -92,10 +89,11 @@ struct ShardServerCounters {
 
 /// One of the tables behind a port.
 struct ServedTable {
-  std::string name; // 1 to 256 bytes; "" if it is the only one
-  Signature signature;
-  ShardHandlers handlers;                      // the `log` of the first table is used for all
-  std::optional<TransitionSpec> transitions{}; // as in ShardServerOptions
+  std::string name = {}; // 1 to 256 bytes; "" if it is the only one
+  Signature signature = {};
+  ShardHandlers handlers = {}; // the `log` of the first table is used for all
+  /// If set, only items of this spec are accepted, for an owner that gathers them.
+  std::optional<TransitionSpec> transitions = {};
 };
 
 /// The data port of shards: a ROUTER socket and a thread that decodes and checks messages, rebuilds
@@ -107,8 +105,6 @@ struct ServedTable {
 /// several tables are sent and stored once, until the items of all these tables are removed.
 class ShardServer {
 public:
-  ShardServer(env::wire::Context& context, const Signature& signature, ShardHandlers handlers,
-              const ShardServerOptions& options = {});
   ShardServer(env::wire::Context& context, std::vector<ServedTable> tables,
               const ShardServerOptions& options = {});
   ~ShardServer();

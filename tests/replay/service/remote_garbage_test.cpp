@@ -283,33 +283,37 @@ TEST_CASE("An item whose shape hides rows of its transition is refused, counted 
   env::wire::Context context;
   std::vector<std::string> log;
   std::mutex mutex;
-  ShardHost host(context, kSmall, spec, 1,
-                 {.server = {.transitions = spec}, .log = [&](const std::string& text) {
-                    const std::scoped_lock lock(mutex);
-                    log.push_back(text);
-                  }});
+  const auto shard =
+      std::make_shared<HostedShard>(HostedTable{.config = kSmall, .signature = spec, .seed = 1});
+  const auto note = [&](const std::string& text) {
+    const std::scoped_lock lock(mutex);
+    log.push_back(text);
+  };
+  const ShardServer server(
+      context,
+      {ServedTable{.signature = spec, .handlers = handlers_of(shard, note), .transitions = spec}});
   Source source(spec, 7);
   Insertion hidden = *source.next(4);
   ItemShape shape;
   shape.columns.assign(Signature(spec).columns.size(), std::vector<Slice>{Slice{0, 1}});
   hidden.items.back().shape = std::make_shared<const ItemShape>(shape);
   Socket socket(context, env::wire::SocketType::dealer);
-  socket.connect(host.endpoint());
+  socket.connect(server.endpoint());
   const std::string why = "items that are not transitions of stack 1, n_step 3";
   const std::string told = refusal(socket, encode_insertion(hidden, fingerprint(spec), true));
   CHECK_NE(told.find(why), std::string::npos);
-  CHECK_EQ(host.counters().garbage, 1);
-  CHECK_EQ(host.stats().inserted, 0);
+  CHECK_EQ(server.counters().garbage, 1);
+  CHECK_EQ(shard->report().stats.inserted, 0);
   {
     const std::scoped_lock lock(mutex);
     REQUIRE_EQ(log.size(), 1);
     CHECK_NE(log[0].find("dropped " + why), std::string::npos);
   }
   Source other(spec, 8); // its transitions of three steps show only the rows that they need
-  ShardClient client(context, host.endpoint(), spec);
+  ShardClient client(context, server.endpoint(), spec);
   REQUIRE(client.insert(other.next(20), soon()));
   REQUIRE(client.flush(soon()));
-  CHECK_GE(host.stats().inserted, 20);
+  CHECK_GE(shard->report().stats.inserted, 20);
 }
 
 TEST_CASE("A refusal quotes a client's text in escaped form") {

@@ -119,7 +119,7 @@ TEST_CASE("An owner that does not report its configuration still has a signature
   handlers.report = [](const std::function<void(ShardReport)>& answer) {
     answer({.stats = {.items = 9}, .why_waiting = "nobody"});
   };
-  const ShardServer server(context, kOther, handlers);
+  const ShardServer server(context, {ServedTable{.signature = kOther, .handlers = handlers}});
   ShardClient client = ShardClient::connect(context, server.endpoint(), soon());
   CHECK(client.signature() == kOther);
   const ShardInfo info = client.info(soon());
@@ -234,7 +234,7 @@ TEST_CASE("Unreadable items are refused with an explanation, and the port contin
     item.chunks.set(0, ChunkEncoder(Compression::lz4).encode(*item.chunks[0], 0, 2)); // of 4 rows
     answer({item});
   };
-  const ShardServer server(context, kOther, handlers);
+  const ShardServer server(context, {ServedTable{.signature = kOther, .handlers = handlers}});
   ShardClient client(context, server.endpoint(), kOther);
   CHECK_THROWS_WITH_AS(client.sample(1, soon()), doctest::Contains("its items cannot be read: "),
                        std::runtime_error);

@@ -166,7 +166,7 @@ TEST_CASE("A full window blocks insertions") {
   handlers.insert = [&](const InsertionPtr&, std::function<void()> accepted) {
     kept.push_back(std::move(accepted));
   };
-  ShardServer server(context, spec, handlers);
+  ShardServer server(context, {ServedTable{.signature = spec, .handlers = handlers}});
   ShardClient client(context, server.endpoint(), spec, {.window = 3, .ping_interval = seconds(20)});
   Source source(spec);
   for (int i = 0; i < 3; ++i)
@@ -205,7 +205,7 @@ TEST_CASE("An insertion that the owner does not accept is sent again") {
       accepted();
     }
   };
-  ShardServer server(context, spec, handlers);
+  ShardServer server(context, {ServedTable{.signature = spec, .handlers = handlers}});
   ShardClient client(context, server.endpoint(), spec, {.ping_interval = milliseconds(5)});
   Source source(spec);
   for (int i = 0; i < 10; ++i)

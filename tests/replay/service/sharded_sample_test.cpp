@@ -22,7 +22,7 @@ struct SlowStatistics {
   explicit SlowStatistics(const TransitionSpec& spec)
       : shard(std::make_shared<HostedShard>(
           HostedTable{.config = kFree, .signature = spec, .seed = 1})),
-        server(context, spec, handlers()) {}
+        server(context, {ServedTable{.signature = spec, .handlers = handlers()}}) {}
 
   ShardHandlers handlers() {
     ShardHandlers made = handlers_of(shard);
