@@ -21,7 +21,6 @@ double FadedSelector::young_scale() const {
 }
 
 void FadedSelector::insert(Place place, double priority) {
-  check_priority(priority, "a new item");
   if (place >= where_.size())
     where_.resize(std::max<std::size_t>(std::size_t{place} + 1, 2 * where_.size()));
   where_[place] = {.old = false, .position = static_cast<std::uint32_t>(young_.size())};
@@ -69,7 +68,6 @@ void FadedSelector::erase(Place place) {
 }
 
 void FadedSelector::update(Place place, double priority) {
-  check_priority(priority, "an item");
   const double weight = priority_weight(priority, config_.exponent);
   const Where at = where_[place];
   if (at.old) {

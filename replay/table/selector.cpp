@@ -65,12 +65,8 @@ private:
 
 class Uniform : public Selector {
 public:
-  void insert(Place place, double priority) override {
-    check_priority(priority, "a new item");
-    set_.insert(place);
-  }
+  void insert(Place place, double) override { set_.insert(place); }
   void erase(Place place) override { set_.erase(place); }
-  void update(Place, double priority) override { check_priority(priority, "an item"); }
   Selected select(Random& random) const override {
     return {set_.at(random.below(set_.size())), 1.0 / static_cast<double>(set_.size())};
   }
@@ -87,7 +83,6 @@ public:
   explicit Prioritized(double exponent) : exponent_(exponent) {}
 
   void insert(Place place, double priority) override {
-    check_priority(priority, "a new item");
     set_.insert(place);
     tree_.push_back(priority_weight(priority, exponent_));
   }
@@ -99,7 +94,6 @@ public:
     tree_.pop_back();
   }
   void update(Place place, double priority) override {
-    check_priority(priority, "an item");
     tree_.set(set_.position(place), priority_weight(priority, exponent_));
   }
   void update(std::span<const Place> places, std::span<const double> priorities) override {
@@ -161,8 +155,7 @@ class Queue : public Selector {
 public:
   explicit Queue(bool newest) : newest_(newest) {}
 
-  void insert(Place place, double priority) override {
-    check_priority(priority, "a new item");
+  void insert(Place place, double) override {
     reach(links_, place, Links{});
     links_[place] = {last_, kNone};
     (last_ == kNone ? first_ : links_[last_].next) = place;
@@ -175,7 +168,6 @@ public:
     (gone.next == kNone ? last_ : links_[gone.next].before) = gone.before;
     --size_;
   }
-  void update(Place, double priority) override { check_priority(priority, "an item"); }
   Selected select(Random&) const override { return {newest_ ? last_ : first_, 1}; }
   std::size_t size() const override { return size_; }
   void clear() override {
@@ -207,7 +199,6 @@ public:
   explicit Heap(double sign) : sign_(sign) {}
 
   void insert(Place place, double priority) override {
-    check_priority(priority, "a new item");
     reach(position_, place, kNone);
     heap_.push_back({sign_ * priority, serial_++, place});
     position_[place] = static_cast<std::uint32_t>(heap_.size() - 1);
@@ -224,7 +215,6 @@ public:
     settle(gap);
   }
   void update(Place place, double priority) override {
-    check_priority(priority, "an item");
     heap_[position_[place]].priority = sign_ * priority;
     settle(position_[place]);
   }

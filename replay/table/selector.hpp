@@ -46,7 +46,8 @@ struct Selected {
 // clang-format off
 /// Chooses among places; serves as a table's sampler or remover. Places are small numbers (memory
 /// grows with the largest), and a place must be erased before it is inserted again. Used by one
-/// thread at a time. Every call takes O(1) or O(log n) and allocates only to grow.
+/// thread at a time. Every call takes O(1) or O(log n) and allocates only to grow. All priorities
+/// must be valid (valid_priority()).
 ///   uniform             chooses every place with the same probability
 ///   prioritized         chooses in proportion to priority^exponent; uniformly if all priorities
 ///                       are 0. For fading see FadedSelector, which needs the remover fifo.
@@ -58,12 +59,11 @@ class Selector {
 public:
   virtual ~Selector() = default;
 
-  /// insert() and update() throw std::invalid_argument on a priority that is not valid.
   virtual void insert(std::uint32_t place, double priority) = 0;
   virtual void erase(std::uint32_t place) = 0;
-  virtual void update(std::uint32_t place, double priority) = 0;
-  /// Updates several places in order; equivalent to one update() per place. All priorities must be
-  /// valid.
+  /// Has no effect on selectors that ignore priorities.
+  virtual void update(std::uint32_t /*place*/, double /*priority*/) {}
+  /// Updates several places in order; equivalent to one update() per place.
   virtual void update(std::span<const std::uint32_t> places, std::span<const double> priorities);
 
   /// Chooses one place. There must be at least one.
