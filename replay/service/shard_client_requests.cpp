@@ -96,7 +96,7 @@ void ShardClient::Impl::erase(const std::string& table, std::uint64_t writer,
 
 void ShardClient::Impl::handle(Message&& message) {
   std::string why;
-  const auto head = decode_envelope(message.header, std::nullopt, why);
+  const auto head = decode_envelope(message.header, why);
   if (!head || (head->signature() != hash && !head->has_info_reply())) {
     // A server of another experiment or version sends the reason for its refusal.
     wire::Envelope foreign;

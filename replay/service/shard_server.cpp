@@ -181,27 +181,23 @@ std::string ShardServer::Impl::no_table(const std::string& name) const {
 
 void ShardServer::Impl::handle(Message&& message) {
   std::string why;
-  const auto head = decode_envelope(message.header, std::nullopt, why);
-  if (!head) {
+  const auto head = decode_envelope(message.header, why);
+  const auto reject = [&](const ServedState& table) {
     drop(why);
-    refuse(message.peer, 0, why + "; the server stores " + describe(tables[0].layout.signature));
-    return;
-  }
-  if (head->has_info()) {
-    on_info(*head, message.peer);
-    return;
-  }
+    refuse(message.peer, 0, why + "; the server stores " + describe(table.layout.signature));
+  };
+  if (!head)
+    return reject(tables[0]);
+  if (head->has_info())
+    return on_info(*head, message.peer);
   const auto table = find_table(head->table());
   if (!table) {
     drop("a message about an unknown table");
-    refuse(message.peer, 0, no_table(head->table()));
-    return;
+    return refuse(message.peer, 0, no_table(head->table()));
   }
-  if (!has_signature(*head, tables[*table].hash, why)) {
-    drop(why);
-    refuse(message.peer, 0,
-           why + "; the server stores " + describe(tables[*table].layout.signature));
-    return;
+  if (head->signature() != tables[*table].hash) {
+    why = "a message about different steps or items; give both sides the same signature";
+    return reject(tables[*table]);
   }
   dispatch(*head, *table, std::move(message));
 }

@@ -120,16 +120,7 @@ wire::Envelope envelope(std::uint64_t signature, const std::string& table) {
   return made;
 }
 
-bool has_signature(const wire::Envelope& head, std::uint64_t signature, std::string& why) {
-  if (head.signature() == signature)
-    return true;
-  why = "a message about different steps or items; give both sides the same signature";
-  return false;
-}
-
-std::optional<wire::Envelope> decode_envelope(const std::string& header,
-                                              std::optional<std::uint64_t> signature,
-                                              std::string& why) {
+std::optional<wire::Envelope> decode_envelope(const std::string& header, std::string& why) {
   wire::Envelope made;
   if (!made.ParseFromString(header)) {
     why = "a header that is not an Envelope";
@@ -145,8 +136,6 @@ std::optional<wire::Envelope> decode_envelope(const std::string& header,
           + std::to_string(kProtocol) + " does not have; run the same version on both";
     return std::nullopt;
   }
-  if (signature && !has_signature(made, *signature, why))
-    return std::nullopt;
   return made;
 }
 

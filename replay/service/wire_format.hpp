@@ -105,12 +105,9 @@ bool decode_sample(const TransitionSpec& spec, const wire::SamplePart& header,
 bool decode_columns(const RowLayout& layout, const wire::SamplePart& header,
                     std::vector<env::wire::Frame> frames, ColumnPart& part);
 
-/// Decodes the header of any message and checks its protocol, its fields and, if given, its
-/// signature. On failure returns nullopt and sets `why`.
-std::optional<wire::Envelope> decode_envelope(const std::string& header,
-                                              std::optional<std::uint64_t> signature,
-                                              std::string& why);
-bool has_signature(const wire::Envelope& head, std::uint64_t signature, std::string& why);
+/// Decodes the header of any message and checks its protocol and its fields. On failure returns
+/// nullopt and sets `why`.
+std::optional<wire::Envelope> decode_envelope(const std::string& header, std::string& why);
 /// Returns an envelope; `table` may be "" if the port has only one.
 wire::Envelope envelope(std::uint64_t signature, const std::string& table = {});
 

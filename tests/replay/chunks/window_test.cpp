@@ -207,7 +207,7 @@ TEST_CASE("Windows over many chunks are transmitted, and are resent completely a
     const auto decode = [&](bool complete) {
       const auto message = encode_insertion(*made, 7, complete);
       std::string why;
-      const auto head = decode_envelope(message.header, 7, why);
+      const auto head = decode_envelope(message.header, why);
       REQUIRE(head);
       return decoder.decode(head->insert(), message.frames, got, why);
     };

@@ -113,7 +113,7 @@ Message sample_of(const Signature& signature, std::span<const Item> items) {
 
 wire::Envelope head_of(const Message& message) {
   std::string why;
-  const auto head = decode_envelope(message.header, std::nullopt, why);
+  const auto head = decode_envelope(message.header, why);
   if (!head)
     __builtin_trap();
   return *head;
@@ -189,7 +189,7 @@ public:
 
   bool accepts(const std::string& header, std::vector<Frame> frames) {
     std::string why;
-    const auto head = decode_envelope(header, std::nullopt, why);
+    const auto head = decode_envelope(header, why);
     if (head && head->has_sample_part())
       return decode_part(signature_, spec_, head->sample_part(), std::move(frames));
     if (!head || !head->has_insert())
