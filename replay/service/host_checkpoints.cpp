@@ -211,8 +211,7 @@ std::uint64_t HostCheckpoints::write(ShardHost& host) {
     for (std::size_t i = 0; i < names_.size(); ++i) {
       TableSnapshot snapshot;
       host.with_table([&](Table& table) { snapshot = table.snapshot(); }, i);
-      write_checkpoint(snapshot, partial / names_[i], links ? path(previous_, i) : fs::path(),
-                       options_.files);
+      write_checkpoint(snapshot, partial / names_[i], links ? path(previous_, i) : fs::path());
     }
     std::error_code error;
     fs::rename(partial, folder, error);

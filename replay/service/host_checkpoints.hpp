@@ -19,7 +19,6 @@ struct HostCheckpointOptions {
   std::filesystem::path folder;                                         // created if missing
   std::chrono::milliseconds period = std::chrono::milliseconds(60'000); // 0: only by write()
   int keep = 2; // number of newest checkpoints to keep
-  CheckpointConfig files = {};
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };
 

@@ -24,7 +24,7 @@ std::string refusal_of(Change change) {
 HostedShard::HostedShard(const HostedTable& table, HostedShardOptions options)
     : name_(table.name.empty() ? "replay shard" : "replay table \"" + table.name + "\""),
       options_(std::move(options)),
-      shard_(table.config, table.signature, table.seed, options_.limits),
+      shard_(table.config, table.signature, table.seed),
       stall_(options_.report_after) {
   if (!table.spill.folder.empty())
     shard_.table().spill_to(std::make_shared<SegmentStore>(table.spill));

@@ -26,7 +26,6 @@ struct HostedTable {
 };
 
 struct HostedShardOptions {
-  ShardLimits limits = {};
   /// Time without progress, while requests wait, after which tick() logs them.
   std::chrono::milliseconds report_after{30'000};
   /// Receives messages about failed spills, and about waiting requests if there is no progress.

@@ -186,10 +186,9 @@ void ShardClient::update_priorities(std::span<const std::uint64_t> keys,
   impl_->ask(impl_->update_question(keys, priorities), deadline, "priorities to be accepted");
 }
 
-void ShardClient::request_sample(std::int64_t count, bool columns,
-                                 std::chrono::milliseconds patience) {
+void ShardClient::request_sample(std::int64_t count, std::chrono::milliseconds patience) {
   impl_->cancel_sample();
-  impl_->want_sample(count, patience, columns ? impl_->options.part_bytes : kPartBytes);
+  impl_->want_sample(count, patience, kPartBytes);
 }
 
 void ShardClient::cancel_sample() {

@@ -130,9 +130,8 @@ public:
 
   // Variants that do not wait, for clients of several shards:
 
-  /// Requests a sample, which the next sample() of this count takes. `columns` says whether that
-  /// will be the one that returns a ColumnBatch.
-  void request_sample(std::int64_t count, bool columns, std::chrono::milliseconds patience = {});
+  /// Requests a sample, which the next sample() into a BatchView of this count takes.
+  void request_sample(std::int64_t count, std::chrono::milliseconds patience = {});
   /// Withdraws the open request, so that the shard keeps its items. A sample that was sent already
   /// is lost.
   void cancel_sample();

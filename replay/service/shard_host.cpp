@@ -18,9 +18,7 @@ std::vector<ServedTable> ShardHost::served(const std::vector<HostedTable>& table
   std::vector<ServedTable> made;
   for (const HostedTable& table : tables) {
     const auto shard = std::make_shared<HostedShard>(
-        table, HostedShardOptions{.limits = options.limits,
-                                  .report_after = options.report_after,
-                                  .log = options.log});
+        table, HostedShardOptions{.report_after = options.report_after, .log = options.log});
     if (options.restore)
       shard->with_table([&](Table& into) { options.restore(shards_.size(), into); });
     shards_.push_back(shard);

@@ -13,7 +13,6 @@ namespace troupe::replay {
 
 struct ShardHostOptions {
   ShardServerOptions server = {};
-  ShardLimits limits = {}; // for each table
   /// Time without progress, while requests wait, after which they are logged.
   std::chrono::milliseconds report_after{30'000};
   /// Receives messages about garbage, rejected connections and missing progress, on the server's

@@ -40,7 +40,7 @@ std::optional<std::int64_t> ShardedClient::sample(std::int64_t count, const Batc
       if (!share_out(deadline))
         return std::nullopt;
       for (const Part& part : plan_.parts) // all requests at once; answers arrive in any order
-        part.shard->client->request_sample(part.rows, false, patience);
+        part.shard->client->request_sample(part.rows, patience);
     }
     switch (collect(batch, first_row, deadline, patience)) {
     case Outcome::done:

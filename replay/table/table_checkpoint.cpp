@@ -8,8 +8,8 @@ namespace troupe::replay {
 namespace {
 
 CheckpointCost write(const TableSnapshot& snapshot, const std::filesystem::path& folder,
-                     const std::filesystem::path& previous, const CheckpointConfig& config) {
-  CheckpointWriter writer(folder, previous, config);
+                     const std::filesystem::path& previous) {
+  CheckpointWriter writer(folder, previous);
   // Files are always compressed: the disk is slower than the encoder.
   ChunkEncoder encoder(snapshot.compression == Compression::none ? Compression::zstd
                                                                  : snapshot.compression);
@@ -32,15 +32,14 @@ CheckpointCost write(const TableSnapshot& snapshot, const std::filesystem::path&
 } // namespace
 
 CheckpointCost write_checkpoint(const TableSnapshot& snapshot, const std::filesystem::path& folder,
-                                const std::filesystem::path& previous,
-                                const CheckpointConfig& config) {
+                                const std::filesystem::path& previous) {
   try {
-    return write(snapshot, folder, previous, config);
+    return write(snapshot, folder, previous);
   } catch (const StorageError& error) {
     if (previous.empty() || error.kind() == StorageError::Kind::full)
       throw;
   }
-  return write(snapshot, folder, {}, config);
+  return write(snapshot, folder, {});
 }
 
 } // namespace troupe::replay

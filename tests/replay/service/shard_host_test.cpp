@@ -119,7 +119,7 @@ TEST_CASE("A waiting sample whose client sends nothing about it is dropped") {
     REQUIRE(deaf.send({.peer = {}, .header = head.SerializeAsString(), .frames = {}}, soon()));
   REQUIRE(deaf.wait(soon())); // the server has read both
   ShardClient client(context, host.endpoint(), spec, {.ping_interval = milliseconds(5)});
-  client.request_sample(8, false);
+  client.request_sample(8);
   client.stats(soon());
   while (host.shard().report().waiting_samples > 1) {
     client.poll();
@@ -139,7 +139,7 @@ TEST_CASE("A waiting sample of a client that asks other questions all the time i
   ShardHost host(context, {.limiter = {.minimum_items = 5}}, spec, 4,
                  {.server = {.sample_lease = milliseconds(200)}});
   ShardClient client(context, host.endpoint(), spec, {.ping_interval = milliseconds(5)});
-  client.request_sample(8, false);
+  client.request_sample(8);
   client.stats(soon());
   env::wire::Socket deaf(context, env::wire::SocketType::dealer);
   deaf.connect(host.endpoint());
