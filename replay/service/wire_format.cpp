@@ -54,34 +54,11 @@ void add_rows_to_send(const Insertion& insertion, bool complete, Ranges& ranges)
   }
 }
 
-void check_size(const Message& message, std::size_t most_bytes) {
-  if (message.header.size() > kHeaderBytes)
-    throw std::invalid_argument(
-        "an insertion with a header of " + std::to_string(message.header.size())
-        + " bytes (one for each row, up to 8 for each item) cannot be "
-          "sent: at most "
-        + std::to_string(kHeaderBytes) + "; take() items from the writer more often");
-  std::size_t bytes = 0;
-  for (const Frame& frame : message.frames)
-    bytes += frame.size();
-  if (bytes > most_bytes)
-    throw std::invalid_argument("an insertion of " + std::to_string(bytes)
-                                + " bytes cannot be sent: at most " + std::to_string(most_bytes)
-                                + "; take() items from the writer more often");
-}
-
-void check_spans(const Insertion& insertion, int shapes) {
-  std::size_t spanned = 0;
-  for (const Item& item : insertion.items)
-    spanned += item.chunks.size();
-  if (spanned > kMostItemChunks)
-    throw std::invalid_argument("an insertion whose items span " + std::to_string(spanned)
-                                + " chunks together cannot be sent: at most "
-                                + std::to_string(kMostItemChunks)
-                                + "; take() items from the writer more often");
-  if (shapes > kMostShapes)
-    throw std::invalid_argument("an insertion with items of " + std::to_string(shapes)
-                                + " shapes cannot be sent: at most " + std::to_string(kMostShapes)
+/// Throws std::invalid_argument if an insertion has more than `most` of something.
+void check_most(std::size_t count, std::size_t most, const char* what) {
+  if (count > most)
+    throw std::invalid_argument("an insertion of " + std::to_string(count) + " " + what
+                                + " cannot be sent: at most " + std::to_string(most)
                                 + "; take() items from the writer more often");
 }
 
@@ -141,10 +118,9 @@ std::optional<wire::Envelope> decode_envelope(const std::string& header, std::st
 
 Message encode_insertion(const Insertion& insertion, std::uint64_t signature, bool complete,
                          const std::string& table, std::size_t most_bytes) {
-  if (insertion.items.empty() || insertion.items.size() > kMostItems)
-    throw std::invalid_argument("an insertion of " + std::to_string(insertion.items.size())
-                                + " items cannot be sent: 1 to " + std::to_string(kMostItems)
-                                + "; take() them from the writer more often");
+  if (insertion.items.empty())
+    throw std::invalid_argument("an insertion without items cannot be sent");
+  check_most(insertion.items.size(), kMostItems, "items");
   wire::Envelope head = envelope(signature, table);
   wire::Insert& insert = *head.mutable_insert();
   insert.set_writer(insertion.writer_id);
@@ -155,7 +131,9 @@ Message encode_insertion(const Insertion& insertion, std::uint64_t signature, bo
   ShapePlaces shapes;
   std::vector<ItemRecord> records;
   records.reserve(insertion.items.size());
+  std::size_t spanned = 0;
   for (const Item& item : insertion.items) {
+    spanned += item.chunks.size();
     const std::uint64_t id = item.chunks[0]->id();
     const auto [at, added] = places.try_emplace(id, static_cast<std::uint32_t>(places.size()));
     if (added)
@@ -168,15 +146,13 @@ Message encode_insertion(const Insertion& insertion, std::uint64_t signature, bo
                   [](const Item& item) { return item.priority != 1; }))
     for (const Item& item : insertion.items)
       insert.add_priorities(item.priority);
-  check_spans(insertion, insert.shapes_size());
+  check_most(spanned, kMostItemChunks, "chunks that its items span together");
+  check_most(static_cast<std::size_t>(insert.shapes_size()), kMostShapes, "shapes of items");
   insert.set_capacity(insertion.items[0].chunks[0]->capacity());
   message.frames.emplace_back(std::as_bytes(std::span(records)));
   Ranges ranges;
   add_rows_to_send(insertion, complete, ranges);
-  if (std::ssize(ranges) > kMostWireRows)
-    throw std::invalid_argument("an insertion of " + std::to_string(ranges.size())
-                                + " chunks cannot be sent: at most " + std::to_string(kMostWireRows)
-                                + "; take() items from the writer more often");
+  check_most(ranges.size(), kMostWireRows, "chunks");
   for (const auto& [id, range] : ranges) {
     wire::Rows& rows = *insert.add_rows();
     rows.set_chunk(id);
@@ -189,7 +165,12 @@ Message encode_insertion(const Insertion& insertion, std::uint64_t signature, bo
                                                        : Frame::view(bytes, range.chunk));
   }
   message.header = head.SerializeAsString();
-  check_size(message, most_bytes);
+  check_most(message.header.size(), kHeaderBytes,
+             "bytes of its header (one for each row, up to 8 for each item)");
+  std::size_t bytes = 0;
+  for (const Frame& frame : message.frames)
+    bytes += frame.size();
+  check_most(bytes, most_bytes, "bytes");
   return message;
 }
 
