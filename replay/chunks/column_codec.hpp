@@ -20,16 +20,15 @@ enum class Compression : std::uint8_t { none, packed, lz4, zstd, automatic };
 
 /// The shape of one row (time step) of a column. For pictures it includes the distances between
 /// lines and between channels, so that a pixel can be predicted from its neighbours; for other
-/// columns these are 0.
+/// columns these are 0. Shapes are not checked: column_shape() makes them.
 struct ColumnShape {
   std::size_t element_bytes = 1; // 1, 2, 4 or 8
-  std::size_t row_bytes = 0;     // 0 to kMostRowBytes, a multiple of element_bytes
+  std::size_t row_bytes = 0;     // a multiple of element_bytes
   std::size_t line_bytes = 0;    // divides plane_bytes
   std::size_t plane_bytes = 0;   // divides row_bytes; 0 if and only if line_bytes is
 
   bool operator==(const ColumnShape&) const = default;
 };
-inline constexpr std::size_t kMostRowBytes = std::size_t{1} << 30;
 
 /// Returns the shape of a column: uint8 [channels, height, width] is a picture, everything else is
 /// a sequence of elements.
@@ -88,13 +87,9 @@ public:
   EncodedColumn() = default; // no rows
 
   /// Encodes rows with a plan; if it does not shrink them, they are stored unencoded. Throws
-  /// std::invalid_argument naming the field if a shape, count or stride is out of range.
+  /// std::invalid_argument if there are more than kMostColumnRows.
   static EncodedColumn encode(const ColumnShape& shape, const ColumnRows& rows,
                               const ColumnPlan& plan, CodecScratch& scratch);
-
-  /// Encodes rows with the plan that plan_column() returns for them.
-  static EncodedColumn encode(const ColumnShape& shape, const ColumnRows& rows, Compression wanted,
-                              CodecScratch& scratch);
 
   /// Reads the output of serialized(). Throws std::runtime_error if the bytes are of another
   /// version or shape, contain more than `most_rows` rows, or have damaged lengths. There is no

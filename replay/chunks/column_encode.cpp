@@ -110,7 +110,9 @@ private:
 
 EncodedColumn EncodedColumn::encode(const ColumnShape& shape, const ColumnRows& rows,
                                     const ColumnPlan& plan, CodecScratch& scratch) {
-  check(shape, rows);
+  if (rows.count > kMostColumnRows)
+    throw std::invalid_argument("a column of " + std::to_string(rows.count)
+                                + " rows cannot be encoded; at most 2^20 are allowed");
   if (plan.compression > Compression::zstd)
     throw std::invalid_argument("column compression of a plan must be none, packed, lz4 or "
                                 "zstd; "
@@ -159,14 +161,8 @@ void EncodedColumn::write_header() {
   std::memcpy(bytes_.data(), &header, sizeof header);
 }
 
-EncodedColumn EncodedColumn::encode(const ColumnShape& shape, const ColumnRows& rows,
-                                    Compression wanted, CodecScratch& scratch) {
-  return encode(shape, rows, plan_column(shape, rows, wanted, scratch), scratch);
-}
-
 ColumnPlan plan_column(const ColumnShape& shape, const ColumnRows& rows, Compression wanted,
                        CodecScratch& scratch) {
-  check(shape, rows);
   const std::size_t raw = rows.count * shape.row_bytes;
   if (wanted == Compression::none || raw == 0)
     return {};

@@ -27,29 +27,6 @@ KeyGroup key_group(std::size_t rows, std::size_t groups, std::size_t group) {
   return {begin, begin + (end - begin) / 2, end};
 }
 
-void refuse(const std::string& field, std::size_t value, const std::string& rule) {
-  throw std::invalid_argument("column " + field + " is " + std::to_string(value) + "; it must be "
-                              + rule);
-}
-
-void check(const ColumnShape& shape, const ColumnRows& rows) {
-  const std::size_t element = shape.element_bytes;
-  if (element != 1 && element != 2 && element != 4 && element != 8)
-    refuse("element_bytes", element, "1, 2, 4 or 8");
-  if (shape.row_bytes > kMostRowBytes || shape.row_bytes % element != 0)
-    refuse("row_bytes", shape.row_bytes, "at most 2^30 and a multiple of element_bytes");
-  if ((shape.plane_bytes == 0) != (shape.line_bytes == 0)
-      || (shape.plane_bytes != 0
-          && (shape.row_bytes == 0 || shape.row_bytes % shape.plane_bytes != 0)))
-    refuse("plane_bytes", shape.plane_bytes, "a divisor of row_bytes, and 0 where line_bytes is");
-  if (shape.line_bytes != 0 && shape.plane_bytes % shape.line_bytes != 0)
-    refuse("line_bytes", shape.line_bytes, "a divisor of plane_bytes");
-  if (rows.count > kMostColumnRows)
-    refuse("rows", rows.count, "at most 2^20");
-  if (rows.count > 1 && rows.stride < shape.row_bytes)
-    refuse("stride", rows.stride, "at least row_bytes");
-}
-
 void CodecScratch::State::Free::operator()(ZSTD_CCtx_s* context) const {
   ZSTD_freeCCtx(context);
 }

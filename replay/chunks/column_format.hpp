@@ -54,9 +54,6 @@ struct KeyGroup {
 };
 KeyGroup key_group(std::size_t rows, std::size_t groups, std::size_t group);
 
-void check(const ColumnShape& shape, const ColumnRows& rows);
-[[noreturn]] void refuse(const std::string& field, std::size_t value, const std::string& rule);
-
 struct CodecScratch::State {
   struct Free {
     void operator()(ZSTD_CCtx_s* context) const;
