@@ -4,6 +4,7 @@
 
 #include "replay/batch/gather.hpp"
 #include "replay/service/shard_client_impl.hpp"
+#include "replay/table/selector.hpp"
 #include "replay/table/table_config_wire.hpp"
 
 namespace troupe::replay {
@@ -164,10 +165,7 @@ wire::Envelope ShardClient::Impl::stats_question() {
 
 wire::Envelope ShardClient::Impl::update_question(std::span<const std::uint64_t> keys,
                                                   std::span<const double> priorities) {
-  if (keys.size() != priorities.size())
-    throw std::invalid_argument(std::to_string(keys.size()) + " keys and "
-                                + std::to_string(priorities.size())
-                                + " priorities: there must be one for each key");
+  check_counts(keys.size(), priorities.size());
   wire::Envelope asking = head();
   wire::UpdatePriorities& update = *asking.mutable_update();
   update.set_request(++next_number);

@@ -8,6 +8,7 @@
 #include "replay/service/sharded_client.hpp"
 #include "replay/service/sharded_client_shard.hpp"
 #include "replay/service/share_rows.hpp"
+#include "replay/table/selector.hpp"
 
 namespace troupe::replay {
 
@@ -175,10 +176,7 @@ void ShardedClient::put_items(const BatchView& batch, std::int64_t first_row) co
 
 void ShardedClient::update_priorities(std::span<const std::uint64_t> keys,
                                       std::span<const double> priorities, Deadline deadline) {
-  if (keys.size() != priorities.size())
-    throw std::invalid_argument(std::to_string(keys.size()) + " keys and "
-                                + std::to_string(priorities.size())
-                                + " priorities: there must be one for each key");
+  check_counts(keys.size(), priorities.size());
   tend(Clock::now());
   std::size_t taken = 0;
   std::vector<std::pair<Shard*, std::size_t>> asked; // shards and the number of their priorities

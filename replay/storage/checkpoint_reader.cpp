@@ -1,7 +1,6 @@
 #include "replay/storage/checkpoint_reader.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <system_error>
 
 #include "env/whole_file.hpp"
@@ -50,10 +49,6 @@ const CheckpointBlob* CheckpointReader::find(const BlobKey& key) const {
 }
 
 void CheckpointReader::read(const CheckpointBlob& blob, std::span<std::byte> out) const {
-  if (out.size() != blob.place.size)
-    throw std::invalid_argument("a blob of " + std::to_string(blob.place.size)
-                                + " bytes is read into a buffer of " + std::to_string(out.size())
-                                + "; it must have exactly the blob's size");
   segments_.at(blob.segment)->read(blob.place, out);
 }
 

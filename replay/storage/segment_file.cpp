@@ -219,8 +219,12 @@ void SegmentFile::read_at(std::uint64_t offset, std::span<std::byte> out) const 
 }
 
 void SegmentFile::read(const BlobPlace& place, std::span<std::byte> out) const {
-  read_at(place.offset, out.first(place.size));
-  if (replay::checksum_of(out.first(place.size)) != place.checksum)
+  if (out.size() != place.size)
+    throw std::invalid_argument("a blob of " + std::to_string(place.size)
+                                + " bytes is read into a buffer of " + std::to_string(out.size())
+                                + "; it must have exactly the blob's size");
+  read_at(place.offset, out);
+  if (replay::checksum_of(out) != place.checksum)
     damaged("differs from what was written in the " + std::to_string(place.size) + " bytes"
             + at_byte(place.offset));
 }

@@ -62,7 +62,8 @@ public:
   /// Waits until all appended bytes are on the disk.
   void flush();
 
-  /// Reads the blob's place.size bytes into `out` and verifies their checksum.
+  /// Reads a blob into `out` and verifies its checksum. Throws std::invalid_argument unless `out`
+  /// has exactly place.size bytes.
   void read(const BlobPlace& place, std::span<std::byte> out) const;
 
   /// Reads and verifies every byte; calls `record` for each record in order.

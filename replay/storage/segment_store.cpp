@@ -76,10 +76,6 @@ BlobRef SegmentStore::append(std::span<const std::byte> blob) {
 }
 
 void SegmentStore::read(const BlobRef& ref, std::span<std::byte> out) const {
-  if (out.size() != ref.size())
-    throw std::invalid_argument("a blob of " + std::to_string(ref.size())
-                                + " bytes is read into a buffer of " + std::to_string(out.size())
-                                + "; it must have exactly the blob's size");
   std::shared_ptr<const SegmentFile> file;
   {
     const std::lock_guard lock(mutex_);

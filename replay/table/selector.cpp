@@ -327,6 +327,12 @@ void check_priority(double priority, const std::string& whose) {
   throw std::invalid_argument(text.str());
 }
 
+void check_counts(std::size_t keys, std::size_t priorities) {
+  if (keys != priorities)
+    throw std::invalid_argument(std::to_string(keys) + " keys and " + std::to_string(priorities)
+                                + " priorities: there must be one for each key");
+}
+
 void Selector::update(std::span<const Place> places, std::span<const double> priorities) {
   for (std::size_t i = 0; i < places.size(); ++i)
     update(places[i], priorities[i]);

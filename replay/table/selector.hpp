@@ -36,6 +36,8 @@ inline bool valid_priority(double priority) { // false for NaN
 }
 /// Throws std::invalid_argument: "the priority of <whose> is nan but must be 0 to 1e12 …".
 void check_priority(double priority, const std::string& whose);
+/// Throws std::invalid_argument unless there is one priority for each key.
+void check_counts(std::size_t keys, std::size_t priorities);
 
 /// A chosen place and the probability of choosing it.
 struct Selected {

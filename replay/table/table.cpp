@@ -188,10 +188,7 @@ void Table::sample(std::int64_t count, std::vector<Item>& out) {
 
 void Table::update_priorities(std::span<const std::uint64_t> keys,
                               std::span<const double> priorities) {
-  if (keys.size() != priorities.size())
-    throw std::invalid_argument(std::to_string(keys.size()) + " keys and "
-                                + std::to_string(priorities.size())
-                                + " priorities: there must be one for each key");
+  check_counts(keys.size(), priorities.size());
   for (std::size_t i = 0; i < keys.size(); ++i)
     if (!valid_priority(priorities[i]))
       check_priority(priorities[i], "item " + std::to_string(keys[i]));
