@@ -112,7 +112,6 @@ bool CheckpointWriter::keep(const BlobKey& key) {
 
 void CheckpointWriter::add(const BlobKey& key, std::span<const std::byte> blob) {
   added_.push_back(append(key, blob));
-  ++cost_.blobs_added;
 }
 
 CheckpointWriter::Added CheckpointWriter::append(const BlobKey& key,
@@ -121,15 +120,12 @@ CheckpointWriter::Added CheckpointWriter::append(const BlobKey& key,
   if (new_.empty() || new_.back()->size() + record > config_.segment_bytes) {
     const std::uint64_t id = first_id_ + new_.size();
     new_.push_back(SegmentFile::create(partial_ / segment_name(id), id));
-    cost_.bytes_written += SegmentFile::kHeadBytes;
   }
   const BlobPlace place = new_.back()->append(blob);
-  cost_.bytes_written += record;
   return {key, first_id_ + new_.size() - 1, place};
 }
 
-CheckpointCost CheckpointWriter::commit(std::span<const std::byte> header) {
-  cost_.blobs_kept = static_cast<std::uint64_t>(std::count(kept_.begin(), kept_.end(), true));
+void CheckpointWriter::commit(std::span<const std::byte> header) {
   if (previous_)
     take_over();
   for (const std::shared_ptr<SegmentFile>& segment : new_)
@@ -146,7 +142,6 @@ CheckpointCost CheckpointWriter::commit(std::span<const std::byte> header) {
                                   folder_.string()
                                       + " is written but may not survive a power failure");
   }
-  return cost_;
 }
 
 /// Links the segments that are kept, and copies the needed blobs of the others to new segments.
@@ -170,7 +165,6 @@ void CheckpointWriter::take_over() {
     buffer.resize(blobs[i].place.size);
     previous_->read(blobs[i], buffer);
     added_.push_back(append(blobs[i].key, buffer));
-    cost_.bytes_moved += buffer.size();
     kept_[i] = false;
   }
 }
@@ -183,7 +177,6 @@ bool CheckpointWriter::link(const CheckpointSegment& former) {
   if (error)
     return false;
   linked_.push_back(former);
-  cost_.bytes_linked += former.bytes;
   return true;
 }
 
@@ -233,7 +226,6 @@ void CheckpointWriter::write_manifest(const CheckpointManifest& manifest) {
   } catch (const std::system_error& error) {
     throw StorageError::of_system(error.code().value(), "cannot write " + path.string());
   }
-  cost_.bytes_written += bytes.size();
 }
 
 } // namespace troupe::replay

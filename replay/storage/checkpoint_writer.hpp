@@ -25,14 +25,6 @@ struct CheckpointConfig {
   std::uint64_t max_moved_bytes = std::uint64_t{256} << 20;
 };
 
-/// The cost of a checkpoint.
-struct CheckpointCost {
-  std::uint64_t blobs_added = 0, blobs_kept = 0;
-  std::uint64_t bytes_written = 0; // new blobs, moved blobs, headers and the manifest
-  std::uint64_t bytes_moved = 0;   // blobs moved out of former segments
-  std::uint64_t bytes_linked = 0;  // former segments, linked at no cost
-};
-
 /// Writes a checkpoint: a complete folder that never changes. Blobs of the previous checkpoint are
 /// hard-linked (or, where links are not possible, read, verified and written again), so only new
 /// blobs cost time and space. Any checkpoint may be removed with `rm -r` at any time, the previous
@@ -63,7 +55,7 @@ public:
   void add(const BlobKey& key, std::span<const std::byte> blob);
 
   /// Flushes all files and renames the folder. After that the checkpoint survives a power failure.
-  CheckpointCost commit(std::span<const std::byte> header);
+  void commit(std::span<const std::byte> header);
 
 private:
   struct Added {
@@ -87,7 +79,6 @@ private:
   std::vector<std::shared_ptr<SegmentFile>> new_; // the last one is open for appending
   std::vector<CheckpointSegment> linked_;
   std::uint64_t first_id_ = 1; // id of new_[0]
-  CheckpointCost cost_;
   bool committed_ = false;
 };
 

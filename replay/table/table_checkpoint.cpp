@@ -7,8 +7,8 @@ namespace troupe::replay {
 
 namespace {
 
-CheckpointCost write(const TableSnapshot& snapshot, const std::filesystem::path& folder,
-                     const std::filesystem::path& previous) {
+void write(const TableSnapshot& snapshot, const std::filesystem::path& folder,
+           const std::filesystem::path& previous) {
   CheckpointWriter writer(folder, previous);
   // Files are always compressed: the disk is slower than the encoder.
   ChunkEncoder encoder(snapshot.compression == Compression::none ? Compression::zstd
@@ -26,13 +26,13 @@ CheckpointCost write(const TableSnapshot& snapshot, const std::filesystem::path&
   header.raw(&kTableVersion, sizeof kTableVersion);
   for (const std::vector<std::byte>& block : snapshot.header)
     header.block(block);
-  return writer.commit(header.bytes());
+  writer.commit(header.bytes());
 }
 
 } // namespace
 
-CheckpointCost write_checkpoint(const TableSnapshot& snapshot, const std::filesystem::path& folder,
-                                const std::filesystem::path& previous) {
+void write_checkpoint(const TableSnapshot& snapshot, const std::filesystem::path& folder,
+                      const std::filesystem::path& previous) {
   try {
     return write(snapshot, folder, previous);
   } catch (const StorageError& error) {

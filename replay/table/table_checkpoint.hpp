@@ -30,8 +30,8 @@ constexpr std::uint64_t kWholeCheckpointPeriod = 16;
 /// linked instead of written. `previous` must be a checkpoint written from the same table, or the
 /// one that the table was loaded from; if it is damaged or missing, everything is written. May be
 /// called on any thread and waits for the disk. Throws StorageError.
-CheckpointCost write_checkpoint(const TableSnapshot& snapshot, const std::filesystem::path& folder,
-                                const std::filesystem::path& previous = {});
+void write_checkpoint(const TableSnapshot& snapshot, const std::filesystem::path& folder,
+                      const std::filesystem::path& previous = {});
 
 constexpr char kTableMagic[8] = {'T', 'R', 'P', 'T', 'A', 'B', 'L', 'E'}; // precedes the header
 constexpr std::uint64_t kTableVersion = 4;

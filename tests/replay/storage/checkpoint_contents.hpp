@@ -16,14 +16,14 @@ using Contents = std::map<BlobKey, Bytes>;
 
 inline const Bytes kHeader = blob_of(5, 33);
 
-inline CheckpointCost write_contents(const std::filesystem::path& folder,
-                                     const std::filesystem::path& previous,
-                                     const Contents& contents, CheckpointConfig config = {}) {
+inline void write_contents(const std::filesystem::path& folder,
+                           const std::filesystem::path& previous, const Contents& contents,
+                           CheckpointConfig config = {}) {
   CheckpointWriter writer(folder, previous, config);
   for (const auto& [key, bytes] : contents)
     if (!writer.keep(key))
       writer.add(key, bytes);
-  return writer.commit(kHeader);
+  writer.commit(kHeader);
 }
 
 inline Contents contents_of(const CheckpointReader& reader) {

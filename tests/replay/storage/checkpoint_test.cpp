@@ -50,9 +50,7 @@ TEST_CASE("A checkpoint returns its header and every blob, and nothing else") {
 TEST_CASE("A checkpoint writes only what is new and the manifest") {
   const StorageFolder folder;
   Contents contents = some(0, 50, 20'000);
-  const CheckpointCost first = write_contents(folder.path / "1", {}, contents);
-  CHECK_EQ(first.blobs_added, 50);
-  CHECK_EQ(first.bytes_written, own_bytes(folder.path / "1"));
+  write_contents(folder.path / "1", {}, contents);
   std::uint64_t fresh = SegmentFile::kHeadBytes;
   for (const auto& [key, bytes] : some(50, 5, 20'000)) {
     contents[key] = bytes;
@@ -60,12 +58,8 @@ TEST_CASE("A checkpoint writes only what is new and the manifest") {
   }
   for (const auto& [key, bytes] : some(0, 5, 1))
     contents.erase(key);
-  const CheckpointCost second = write_contents(folder.path / "2", folder.path / "1", contents);
-  CHECK_EQ(second.blobs_added, 5);
-  CHECK_EQ(second.blobs_kept, 45);
-  CHECK_EQ(second.bytes_moved, 0);
-  CHECK_EQ(second.bytes_written, own_bytes(folder.path / "2"));
-  CHECK_EQ(second.bytes_written, fresh + fs::file_size(folder.path / "2" / "manifest"));
+  write_contents(folder.path / "2", folder.path / "1", contents);
+  CHECK_EQ(own_bytes(folder.path / "2"), fresh + fs::file_size(folder.path / "2" / "manifest"));
   CHECK_EQ(inode(folder.path / "1" / "segment-1"), inode(folder.path / "2" / "segment-1"));
   CHECK(contents_of(CheckpointReader(folder.path / "2")) == contents);
 }
@@ -95,8 +89,8 @@ TEST_CASE("Each checkpoint of a moving window is self-contained and stays small"
       window.erase(victim);
     }
     const fs::path now = folder.path / std::to_string(step);
-    written += write_contents(now, previous, window, config).bytes_written
-               - fs::file_size(now / "manifest");
+    write_contents(now, previous, window, config);
+    written += own_bytes(now) - fs::file_size(now / "manifest");
     kept[step] = window;
     previous = now;
     while (kept.size() > 3) { // remove any but the newest
@@ -132,9 +126,7 @@ TEST_CASE("Blobs are written again and checked where hard links are not possible
     for (const auto& [key, bytes] : contents)
       REQUIRE(writer.keep(key));
     fs::remove_all(folder.path / "1");
-    const CheckpointCost cost = writer.commit(kHeader);
-    CHECK_EQ(cost.bytes_linked, 0);
-    CHECK_EQ(cost.bytes_moved, 10 * 500 + 45);
+    writer.commit(kHeader);
     CHECK(contents_of(CheckpointReader(folder.path / "2")) == contents);
     CHECK_EQ(damage_of(folder.path / "2"), "");
   }
@@ -146,7 +138,7 @@ TEST_CASE("Blobs are written again and checked where hard links are not possible
       MESSAGE("skipped: " << kMemoryFolder << " is no other file system");
     } else {
       const TemporaryFolder other(kMemoryFolder);
-      CHECK_EQ(write_contents(other / "2", folder.path / "1", contents).bytes_linked, 0);
+      write_contents(other / "2", folder.path / "1", contents);
       CHECK(contents_of(CheckpointReader(other / "2")) == contents);
     }
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -11,10 +13,19 @@
 namespace troupe::replay {
 
 /// Writes a checkpoint of the table to `folder` and replaces what is there.
-inline CheckpointCost save(const Table& table, const std::filesystem::path& folder,
-                           const std::filesystem::path& previous = {}) {
+inline void save(const Table& table, const std::filesystem::path& folder,
+                 const std::filesystem::path& previous = {}) {
   std::filesystem::remove_all(folder);
-  return write_checkpoint(table.snapshot(), folder, previous);
+  write_checkpoint(table.snapshot(), folder, previous);
+}
+
+/// Number of blobs in segments that are not shared with another checkpoint.
+inline std::int64_t own_blobs(const std::filesystem::path& folder) {
+  const CheckpointReader reader(folder);
+  return std::count_if(
+      reader.blobs().begin(), reader.blobs().end(), [&](const CheckpointBlob& blob) {
+        return std::filesystem::hard_link_count(reader.segments()[blob.segment]->path()) == 1;
+      });
 }
 
 /// Contents of all files below the folder, by name.
