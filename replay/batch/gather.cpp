@@ -23,15 +23,6 @@ void put(std::span<Value> column, std::size_t row, Value value) {
     column[row] = value;
 }
 
-/// Copies frames [newest - stack + 1, newest] of the window. Frames before the window are replaced
-/// by its first one.
-void stack_frames(const WindowReader& window, std::int64_t newest, int stack,
-                  std::size_t frame_bytes, std::byte* out) {
-  for (std::int64_t k = newest - stack + 1; k <= newest; ++k, out += frame_bytes)
-    std::memcpy(out, window.row(static_cast<std::uint32_t>(std::max<std::int64_t>(0, k))),
-                frame_bytes);
-}
-
 } // namespace
 
 void check(const TransitionSpec& spec, const BatchView& batch, std::int64_t first_row,
@@ -75,38 +66,6 @@ void check(const TransitionSpec& spec, const BatchView& batch, std::int64_t firs
   if_given("table_items", batch.table_items.size());
 }
 
-namespace {
-
-/// Sums the terms of a return in order, beginning with the first step.
-class Return {
-public:
-  explicit Return(double discount) : discount_(discount) {}
-  void add(const std::byte* reward, const std::byte* discount) {
-    float r = 0;
-    float d = 0;
-    std::memcpy(&r, reward, sizeof r);
-    std::memcpy(&d, discount, sizeof d);
-    reward_ += weight_ * static_cast<double>(r);
-    weight_ *= discount_ * static_cast<double>(d);
-  }
-  NStep sums() const { return {static_cast<float>(reward_), static_cast<float>(weight_)}; }
-
-private:
-  double discount_;
-  double reward_ = 0;
-  double weight_ = 1;
-};
-
-} // namespace
-
-NStep n_step(const TransitionSpec& spec, std::uint32_t steps, const std::byte* reward,
-             const std::byte* discount) {
-  Return sum(spec.discount);
-  for (std::uint32_t k = 0; k < steps; ++k)
-    sum.add(reward + k * sizeof(float), discount + k * sizeof(float));
-  return sum.sums();
-}
-
 ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint32_t stack,
                            std::size_t vectors) {
   const Slice after{history + 1, steps};
@@ -134,15 +93,6 @@ std::optional<int> hindsight_lane(const TransitionSpec& spec, const ItemShape* s
       return {};
   }
   return lane;
-}
-
-void put_goal(const TransitionSpec& spec, const BatchView& batch, std::size_t row,
-              const std::byte* goal) {
-  const std::size_t place =
-      row * spec.frame.bytes() + static_cast<std::size_t>(spec.hindsight.desired) * sizeof(float);
-  const std::size_t bytes = static_cast<std::size_t>(spec.hindsight.size) * sizeof(float);
-  std::memcpy(batch.observation.data() + place, goal, bytes);
-  std::memcpy(batch.next_observation.data() + place, goal, bytes);
 }
 
 namespace {
@@ -187,18 +137,6 @@ void gather(const TransitionSpec& spec, std::span<const Item> items, const Batch
   WindowReader own;
   WindowReader& window = reader != nullptr ? *reader : own;
   const RowLayout& layout = items[0].chunks[0]->layout();
-  const std::size_t frame_bytes = layout.columns[kFrame].bytes;
-  const RowLayout::Column action = layout.of(kAction);
-  const auto put_vectors = [&](const std::vector<std::span<std::byte>>& to, std::size_t row,
-                               std::uint32_t newest) {
-    for (std::size_t v = 0; v < to.size(); ++v) {
-      const RowLayout::Column& column = layout.columns[kVectors + v];
-      std::memcpy(to[v].data() + row * column.bytes, window.row(newest) + column.offset,
-                  column.bytes);
-    }
-  };
-  const auto action_size = static_cast<std::size_t>(spec.action_size);
-  const std::size_t observation_bytes = frame_bytes * static_cast<std::size_t>(spec.stack);
   const std::size_t window_bytes =
       layout.row_bytes * static_cast<std::size_t>(spec.stack + spec.n_step);
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -214,33 +152,15 @@ void gather(const TransitionSpec& spec, std::span<const Item> items, const Batch
     window.open(item);
     batch.key[row] = item.key;
     put_choice(batch, row, item);
-    if (spec.is_sequence()) {
-      put_sequence(spec, item.history, batch, row, [&](std::uint32_t k, std::size_t column) {
-        return window.row(k) + layout.columns[column].offset;
-      });
-      continue;
-    }
-    stack_frames(window, item.history, spec.stack, frame_bytes,
-                 batch.observation.data() + row * observation_bytes);
-    std::memcpy(batch.action.data() + row * action_size,
-                window.row(item.history + 1) + action.offset, action.bytes);
-    const HindsightColumns columns =
-        hindsight_columns(spec.has_hindsight() ? *hindsight_lane(spec, item.shape.get()) : -1);
-    Return sum(spec.discount);
-    for (std::uint32_t k = item.history + 1; k < item.rows; ++k)
-      sum.add(window.row(k) + layout.columns[columns.reward + spec.vectors.size()].offset,
-              window.row(k) + layout.columns[columns.discount + spec.vectors.size()].offset);
-    const NStep sums = sum.sums();
-    batch.reward[row] = sums.reward;
-    batch.discount[row] = sums.discount;
-    stack_frames(window, std::int64_t{item.rows} - 1, spec.stack, frame_bytes,
-                 batch.next_observation.data() + row * observation_bytes);
-    if (!spec.vectors.empty()) {
-      put_vectors(batch.vectors, row, item.history);
-      put_vectors(batch.next_vectors, row, item.rows - 1);
-    }
-    if (spec.has_hindsight())
-      put_goal(spec, batch, row, window.row(1) + layout.columns[columns.goal].offset);
+    const auto at = [&](std::uint32_t k, std::size_t column) {
+      return window.row(k) + layout.columns[column].offset;
+    };
+    if (spec.is_sequence())
+      put_sequence(spec, item.history, batch, row, at);
+    else
+      put_transition(spec, layout, item.history, item.rows,
+                     spec.has_hindsight() ? *hindsight_lane(spec, item.shape.get()) : -1, batch,
+                     row, at);
   }
 }
 

@@ -19,16 +19,6 @@ namespace troupe::replay {
 void check(const TransitionSpec& spec, const BatchView& batch, std::int64_t first_row,
            std::int64_t count);
 
-struct NStep {
-  float reward = 0;   // sum_{k<m} discount^k (prod_{j<k} d_j) r_k
-  float discount = 0; // prod_{k<m} discount * d_k
-};
-
-/// Returns the n-step return of `steps` consecutive float rewards and discounts, computed in double
-/// precision.
-NStep n_step(const TransitionSpec& spec, std::uint32_t steps, const std::byte* reward,
-             const std::byte* discount);
-
 /// Returns the shape of a transition with more steps than `stack`. It shows the frames of both
 /// observations, one action, the rewards and discounts of all steps, and, for the `vectors` vector
 /// columns, the newest row of each observation.
@@ -38,10 +28,6 @@ ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint
 /// Returns the lane of a relabelled transition, -1 for an original one; empty if the shape belongs
 /// to neither.
 std::optional<int> hindsight_lane(const TransitionSpec& spec, const ItemShape* shape);
-
-/// Replaces the desired goal in both observations of row `row` of the batch.
-void put_goal(const TransitionSpec& spec, const BatchView& batch, std::size_t row,
-              const std::byte* goal);
 
 /// Writes those optional columns of BatchView (priority to table_items) that have a buffer.
 void put_choice(const BatchView& batch, std::size_t row, const Item& item);
@@ -89,6 +75,55 @@ void put_sequence(const TransitionSpec& spec, std::uint32_t history, const Batch
     for (std::size_t i = 0; i < spec.extras.size(); ++i)
       copy(batch.extras[i].data(), step, kExtras + vectors + i, spec.extras[i].bytes());
   }
+}
+
+/// Writes a transition to row `row` of the batch. `at(k, column)` returns a column of row k of the
+/// window, which has `rows` rows. `lane` is the lane of a relabelled transition, otherwise -1. The
+/// return is summed in double precision, beginning with the first step.
+template <class At>
+void put_transition(const TransitionSpec& spec, const RowLayout& layout, std::uint32_t history,
+                    std::uint32_t rows, int lane, const BatchView& batch, std::size_t row,
+                    const At& at) {
+  const std::size_t frame_bytes = layout.columns[kFrame].bytes;
+  // Frames before the window are replaced by its first one.
+  const auto stack_frames = [&](std::uint32_t newest, std::byte* out) {
+    for (auto k = std::int64_t{newest} - spec.stack + 1; k <= newest; ++k, out += frame_bytes)
+      std::memcpy(out, at(static_cast<std::uint32_t>(std::max<std::int64_t>(0, k)), kFrame),
+                  frame_bytes);
+  };
+  const std::size_t observation = row * static_cast<std::size_t>(spec.stack) * frame_bytes;
+  stack_frames(history, batch.observation.data() + observation);
+  stack_frames(rows - 1, batch.next_observation.data() + observation);
+  const std::size_t vectors = spec.vectors.size();
+  for (std::size_t column = kVectors; column < kVectors + vectors; ++column) {
+    const std::size_t bytes = layout.columns[column].bytes;
+    const std::size_t i = column - kVectors;
+    std::memcpy(batch.vectors[i].data() + row * bytes, at(history, column), bytes);
+    std::memcpy(batch.next_vectors[i].data() + row * bytes, at(rows - 1, column), bytes);
+  }
+  const std::size_t action_bytes = layout.columns[kAction + vectors].bytes;
+  std::memcpy(std::as_writable_bytes(batch.action).data() + row * action_bytes,
+              at(history + 1, kAction + vectors), action_bytes);
+  const HindsightColumns own = hindsight_columns(lane);
+  double reward = 0;
+  double discount = 1;
+  for (std::uint32_t k = history + 1; k < rows; ++k) {
+    float r = 0;
+    float d = 0;
+    std::memcpy(&r, at(k, own.reward + vectors), sizeof r);
+    std::memcpy(&d, at(k, own.discount + vectors), sizeof d);
+    reward += discount * static_cast<double>(r);
+    discount *= spec.discount * static_cast<double>(d);
+  }
+  batch.reward[row] = static_cast<float>(reward);
+  batch.discount[row] = static_cast<float>(discount);
+  if (!spec.has_hindsight())
+    return;
+  const std::byte* goal = at(rows - 1, own.goal); // replaces the desired one in both observations
+  const std::size_t place =
+      observation + static_cast<std::size_t>(spec.hindsight.desired) * sizeof(float);
+  std::memcpy(batch.observation.data() + place, goal, layout.columns[own.goal].bytes);
+  std::memcpy(batch.next_observation.data() + place, goal, layout.columns[own.goal].bytes);
 }
 
 /// Writes `items` to rows [first_row, first_row + items.size()) of the batch: for transitions

@@ -110,7 +110,7 @@ std::optional<std::int64_t> ShardClient::sample(std::int64_t count, const BatchV
   const auto done = [&] {
     for (; written < my.pieces.size(); ++written) {
       const Impl::SamplePiece& piece = my.pieces[written];
-      if (!decode_sample(*my.spec, piece.header, piece.frames, batch,
+      if (!decode_sample(*my.spec, *my.layout, piece.header, piece.frames, batch,
                          first_row + piece.header.first())) {
         my.end_sample();
         my.fail("sent a damaged batch");

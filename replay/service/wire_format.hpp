@@ -94,11 +94,11 @@ env::wire::Message encode_sample(const RowLayout& layout, std::uint64_t signatur
                                  std::span<const Item> items, const FrameMaker& frame);
 
 /// Writes the transitions of a part to rows [first_row, first_row + header.count()) of the batch,
-/// which must exist. Returns false if the message is not such a part; some rows may have been
-/// written then.
-bool decode_sample(const TransitionSpec& spec, const wire::SamplePart& header,
-                   std::span<const env::wire::Frame> frames, const BatchView& batch,
-                   std::int64_t first_row);
+/// which must exist. `layout` is that of `spec`. Returns false if the message is not such a part;
+/// some rows may have been written then.
+bool decode_sample(const TransitionSpec& spec, const RowLayout& layout,
+                   const wire::SamplePart& header, std::span<const env::wire::Frame> frames,
+                   const BatchView& batch, std::int64_t first_row);
 
 /// Decodes the items of a part with any windows; their columns stay in the frames. Returns false if
 /// the message is not such a part; the state of `part` is undefined then.

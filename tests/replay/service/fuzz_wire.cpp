@@ -147,7 +147,8 @@ void expect_sampled(const TransitionSpec& spec, const Insertion& insertion) {
   Batch direct(spec), sent(spec);
   gather(spec, items, direct.view, 0);
   const Message message = sample_of(spec, items);
-  if (!decode_sample(spec, head_of(message).sample_part(), message.frames, sent.view, 0)
+  if (!decode_sample(spec, RowLayout(spec), head_of(message).sample_part(), message.frames,
+                     sent.view, 0)
       || !std::ranges::equal(bytes_of(direct.view), bytes_of(sent.view)))
     __builtin_trap();
 }
@@ -160,7 +161,7 @@ bool decode_part(const Signature& signature, const TransitionSpec* spec,
   if (spec != nullptr) {
     Batch batch(*spec);
     accepted = header.count() <= static_cast<std::int64_t>(kRows)
-               && decode_sample(*spec, header, frames, batch.view, 0);
+               && decode_sample(*spec, RowLayout(signature), header, frames, batch.view, 0);
   }
   ColumnPart part;
   if (!decode_columns(RowLayout(signature), header, std::move(frames), part))

@@ -114,8 +114,8 @@ TEST_CASE("Sampled batches arrive as gather() would write them") {
                           items.subspan(first, count), new_frame);
         const wire::Envelope head = head_of(message);
         REQUIRE(head.has_sample_part());
-        REQUIRE(decode_sample(spec, head.sample_part(), message.frames, sent.view(),
-                              head.sample_part().first()));
+        REQUIRE(decode_sample(spec, RowLayout(spec), head.sample_part(), message.frames,
+                              sent.view(), head.sample_part().first()));
         first += count;
       }
       CHECK(sent == direct);
@@ -221,9 +221,10 @@ TEST_CASE("Transitions with hindsight arrive as gather() would write them or are
   gather(spec, made->items, direct.view(), 0);
   const Message message = encode_sample(RowLayout(spec), kSpec, 8, 0, made->items, new_frame);
   const wire::Envelope head = head_of(message);
-  REQUIRE(decode_sample(spec, head.sample_part(), message.frames, sent.view(), 0));
+  REQUIRE(decode_sample(spec, RowLayout(spec), head.sample_part(), message.frames, sent.view(), 0));
   CHECK(sent == direct);
-  CHECK_FALSE(decode_sample(goal_spec(2), head.sample_part(), message.frames, sent.view(), 0));
+  CHECK_FALSE(decode_sample(goal_spec(2), RowLayout(goal_spec(2)), head.sample_part(),
+                            message.frames, sent.view(), 0));
 }
 
 TEST_CASE("A writer above the limit replaces the one silent for longest, and oversized chunks are "
