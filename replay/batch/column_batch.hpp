@@ -46,13 +46,6 @@ struct ColumnPart {
 /// A sampled batch: its parts in order, one for each message.
 struct ColumnBatch {
   std::vector<ColumnPart> parts;
-
-  std::int64_t items() const {
-    std::int64_t count = 0;
-    for (const ColumnPart& part : parts)
-      count += static_cast<std::int64_t>(part.items.size());
-    return count;
-  }
 };
 
 } // namespace troupe::replay

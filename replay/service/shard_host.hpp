@@ -39,10 +39,6 @@ public:
 
   HostedShard& shard(std::size_t table = 0) const { return *shards_.at(table); }
   TableStats stats(std::size_t table = 0) const { return shard(table).report().stats; }
-  std::string why_waiting(std::size_t table = 0) const { return shard(table).report().why_waiting; }
-  void set_limiter(const RateLimiterConfig& limiter, std::size_t table = 0) {
-    shard(table).set_limiter(limiter);
-  }
   void with_table(const std::function<void(Table&)>& use, std::size_t table = 0) {
     shard(table).with_table(use);
   }

@@ -34,7 +34,6 @@ public:
   }
   // One more than the greatest number used so far.
   std::size_t numbers() const { return entries_.size(); }
-  std::size_t size() const { return numbers_.size(); } // shapes in use
   std::int64_t bytes() const { return bytes_; }
 
   /// Fills an empty object with the shapes of a checkpoint, under the same numbers and without

@@ -66,7 +66,6 @@ public:
   /// Replaces the configuration and starts at drift 0, counting `held` items as inserted.
   void reconfigure(const RateLimiterConfig& config, std::int64_t held);
 
-  const RateLimiterConfig& config() const { return config_; }
   /// Returns the number of inserted items that counts for the ratio.
   std::int64_t inserted() const { return inserted_; }
   std::int64_t sampled() const { return sampled_; }

@@ -68,7 +68,8 @@ TEST_CASE("An item of a gigabyte is inserted and sampled if the limits allow it"
   CHECK_GT(host.stats().bytes, 1'000'000'000);
   const auto batch = client.sample(1, soon());
   REQUIRE(batch.has_value());
-  REQUIRE_EQ(batch->items(), 1);
+  REQUIRE_EQ(batch->parts.size(), 1);
+  REQUIRE_EQ(batch->parts[0].items.size(), 1);
   const std::span<const std::byte> all = batch->parts[0].rows(0, 0);
   REQUIRE_EQ(std::ssize(all), kRows * kFloats * 4);
   for (std::size_t row = 0; row < kRows; ++row)

@@ -74,15 +74,15 @@ TEST_CASE(
   Batch batch(spec, 4);
   CHECK_EQ(client.sample(4, batch.view(), 0, Clock::now() + milliseconds(60)), std::nullopt);
   client.stats(soon()); // answered after the request for a sample has arrived
-  CHECK_NE(host.why_waiting().find("samples of 4 wait"), std::string::npos);
+  CHECK_NE(host.shard().report().why_waiting.find("samples of 4 wait"), std::string::npos);
   host.with_table([](Table& table) { table.set_limiter({.minimum_items = 2}); });
-  CHECK_EQ(host.why_waiting(), "");
+  CHECK_EQ(host.shard().report().why_waiting, "");
   CHECK_EQ(host.stats().sampled, 4);
   CHECK_EQ(client.stats(soon()).sampling_weight, static_cast<double>(host.stats().items));
   REQUIRE_EQ(client.sample(4, batch.view(), 0, soon()), 4);
   for (std::size_t row = 0; row < 4; ++row)
     source.player.check_row(batch, row);
-  CHECK_THROWS_WITH_AS(host.set_limiter({.minimum_items = -1}),
+  CHECK_THROWS_WITH_AS(host.shard().set_limiter({.minimum_items = -1}),
                        doctest::Contains("minimum_items is -1"), std::invalid_argument);
 }
 

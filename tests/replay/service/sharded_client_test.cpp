@@ -436,7 +436,7 @@ TEST_CASE("A late batch is continued by the next call without repeating its requ
     CHECK_EQ(client.sample(100, (i % 2 == 0 ? batch : other).view(), 0, in(milliseconds(20))),
              std::nullopt);
   for (std::size_t s = 0; s < 2; ++s)
-    hosts.hosts[s]->set_limiter({.kind = RateLimiterKind::minimum_size});
+    hosts.hosts[s]->shard().set_limiter({.kind = RateLimiterKind::minimum_size});
   REQUIRE_EQ(client.sample(100, batch.view(), 0, in(seconds(20))), 100);
   for (std::size_t row = 0; row < 100; ++row)
     source.player.check_row(batch, row);

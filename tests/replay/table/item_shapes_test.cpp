@@ -103,7 +103,7 @@ TEST_CASE("Equal shapes share a number, and a new shape gets the lowest free num
   CHECK_EQ(shapes.use(shape(5)), 1);
   CHECK_EQ(shapes.use(shape(6)), 2);
   CHECK_EQ(shapes.use(shape(5)), 1);
-  CHECK_EQ(shapes.size(), 2);
+  CHECK_EQ(shapes.numbers(), 3);
   shapes.release(1);
   CHECK(shapes[1]);
   shapes.release(1);
