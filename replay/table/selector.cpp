@@ -294,24 +294,20 @@ void check(const SelectorConfig& config, const std::string& key) {
     throw std::invalid_argument(key + " is of kind " + std::to_string(static_cast<int>(config.kind))
                                 + " but must be one of uniform, prioritized, fifo, lifo, "
                                   "min_heap and max_heap");
-  if (!(config.exponent >= 0 && config.exponent <= kMaxExponent)) {
+  const auto must_be = [&key](const char* what, double value, double least, double most,
+                              const char* hint) {
+    if (value >= least && value <= most)
+      return;
     std::ostringstream text;
-    text << key << "'s priority exponent is " << config.exponent << " but must be 0 to "
-         << kMaxExponent << "; 0 makes all positive priorities equal, 1 uses them unchanged";
+    text << key << "'s " << what << " is " << value << " but must be " << least << " to " << most
+         << hint;
     throw std::invalid_argument(text.str());
-  }
-  if (!(config.fade >= kLeastFade && config.fade <= 1)) {
-    std::ostringstream text;
-    text << key << "'s priority fade is " << config.fade << " but must be " << kLeastFade
-         << " to 1, the factor for each item inserted since; 1: items do not fade";
-    throw std::invalid_argument(text.str());
-  }
-  if (!(config.least_fade >= kLeastFloor && config.least_fade <= 1)) {
-    std::ostringstream text;
-    text << key << "'s least fade is " << config.least_fade << " but must be " << kLeastFloor
-         << " to 1";
-    throw std::invalid_argument(text.str());
-  }
+  };
+  must_be("priority exponent", config.exponent, 0, kMaxExponent,
+          "; 0 makes all positive priorities equal, 1 uses them unchanged");
+  must_be("priority fade", config.fade, kLeastFade, 1,
+          ", the factor for each item inserted since; 1: items do not fade");
+  must_be("least fade", config.least_fade, kLeastFloor, 1, "");
   if (config.fade < 1 && config.kind != SelectorKind::prioritized)
     throw std::invalid_argument(key + " is " + selector_name(config.kind)
                                 + " but must be prioritized where priorities fade");
