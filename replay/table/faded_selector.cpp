@@ -44,7 +44,7 @@ void FadedSelector::retire() {
 void FadedSelector::compact() {
   young_.erase(young_.begin(), young_.begin() + static_cast<std::ptrdiff_t>(first_));
   first_ = 0;
-  young_tree_.clear();
+  young_tree_ = {};
   for (std::size_t i = 0; i < young_.size(); ++i) {
     where_[young_[i].place].position = static_cast<std::uint32_t>(i);
     young_tree_.push_back(young_[i].weight * growth(i));
@@ -99,15 +99,6 @@ Selected FadedSelector::select(Random& random) const {
 double FadedSelector::total() const {
   const double sum = young_tree_.total() * young_scale() + old_tree_.total() * config_.least_fade;
   return sum > 0 ? sum : kNoWeight * static_cast<double>(size());
-}
-
-void FadedSelector::clear() {
-  young_.clear();
-  old_.clear();
-  young_tree_.clear();
-  old_tree_.clear();
-  where_.clear();
-  first_ = 0;
 }
 
 void FadedSelector::order(std::vector<Place>& out) const {

@@ -31,7 +31,6 @@ public:
   Selected select(Random& random) const override;
   std::size_t size() const override { return young_.size() - first_ + old_.size(); }
   double total() const override;
-  void clear() override;
   void order(std::vector<std::uint32_t>& out) const override;
 
 private:

@@ -53,10 +53,6 @@ public:
   const Place* address(std::size_t position) const { return &places_[position]; }
   std::size_t size() const { return places_.size(); }
   const std::vector<Place>& places() const { return places_; }
-  void clear() {
-    places_.clear();
-    position_.clear();
-  }
 
 private:
   std::vector<Place> places_;
@@ -71,7 +67,6 @@ public:
     return {set_.at(random.below(set_.size())), 1.0 / static_cast<double>(set_.size())};
   }
   std::size_t size() const override { return set_.size(); }
-  void clear() override { set_.clear(); }
   void order(std::vector<Place>& out) const override { out = set_.places(); }
 
 private:
@@ -138,10 +133,6 @@ public:
   double total() const override {
     return tree_.total() > 0 ? tree_.total() : kNoWeight * static_cast<double>(size());
   }
-  void clear() override {
-    set_.clear();
-    tree_.clear();
-  }
   void order(std::vector<Place>& out) const override { out = set_.places(); }
 
 private:
@@ -170,11 +161,6 @@ public:
   }
   Selected select(Random&) const override { return {newest_ ? last_ : first_, 1}; }
   std::size_t size() const override { return size_; }
-  void clear() override {
-    links_.clear();
-    first_ = last_ = kNone;
-    size_ = 0;
-  }
   void order(std::vector<Place>& out) const override {
     out.clear();
     for (Place place = first_; place != kNone; place = links_[place].next)
@@ -220,11 +206,6 @@ public:
   }
   Selected select(Random&) const override { return {heap_.front().place, 1}; }
   std::size_t size() const override { return heap_.size(); }
-  void clear() override {
-    heap_.clear();
-    position_.clear();
-    serial_ = 0;
-  }
   void order(std::vector<Place>& out) const override {
     std::vector<Entry> sorted = heap_;
     std::sort(sorted.begin(), sorted.end(),

@@ -77,7 +77,6 @@ public:
   /// Returns the sum of the weights in proportion to which places are chosen; without weights, the
   /// number of places.
   virtual double total() const { return static_cast<double>(size()); }
-  virtual void clear() = 0;
 
   /// Writes all places to `out` in an order for checkpoints: an empty selector of the same kind
   /// into which they are inserted in this order, with their priorities, makes the same choices from

@@ -66,11 +66,6 @@ void SumTree::set(std::span<std::uint32_t> positions, std::span<const double> we
   }
 }
 
-void SumTree::clear() {
-  levels_.clear();
-  size_ = 0;
-}
-
 /// Returns the child whose part contains the value, and subtracts the children before it from the
 /// value.
 std::size_t SumTree::descend(const Node& node, double& value) {

@@ -24,7 +24,6 @@ public:
   /// Sets many weights at once, which recomputes a shared ancestor only once or a few times. If a
   /// position occurs more than once, its last weight counts. Overwrites `positions`.
   void set(std::span<std::uint32_t> positions, std::span<const double> weights);
-  void clear();
 
   /// Returns the position whose part of [0, total()) contains `value`; never one with weight 0. The
   /// total must be above 0.

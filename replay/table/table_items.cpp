@@ -11,7 +11,8 @@ constexpr std::size_t kFirstPlaces = 1024; // initial size of a ring
 } // namespace
 
 TableItems::TableItems(const TableConfig& config)
-    : keeps_priorities_(uses_priorities(config.sampler.kind)
+    : sampling_(config.sampler),
+      keeps_priorities_(uses_priorities(config.sampler.kind)
                         || uses_priorities(config.remover.kind)) {
   const bool ring = config.remover.kind == SelectorKind::fifo && config.max_times_sampled == 0;
   if (!ring)
@@ -80,7 +81,7 @@ void TableItems::grow_ring() {
     spread(priorities_);
   if (!sampler_)
     return;
-  sampler_->clear();
+  sampler_ = make_selector(sampling_);
   for (const Place place : order)
     sampler_->insert(place, priority(place));
 }

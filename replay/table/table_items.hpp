@@ -100,6 +100,7 @@ private:
   Place new_place(std::uint64_t key);
   void grow_ring();
 
+  SelectorConfig sampling_;
   std::unique_ptr<Selector> sampler_; // null: uniform over a ring
   std::unique_ptr<Selector> remover_; // null: a ring
   bool keeps_priorities_;
