@@ -27,14 +27,9 @@ std::vector<std::byte> header_of(const RecordingSpec& spec,
   wire::SavedRecording saved;
   saved.set_version(spec.log_probability ? kVersionWithProbability : kVersion);
   saved.set_log_probability(spec.log_probability);
-  wire::Signature frame;
-  put(Signature{.columns = {spec.frame}, .items = {}}, frame);
-  *saved.mutable_frame() = frame.columns(0);
-  if (!spec.vectors.empty()) {
-    wire::Signature vectors;
-    put(Signature{.columns = spec.vectors, .items = {}}, vectors);
-    *saved.mutable_vectors() = vectors.columns();
-  }
+  put(spec.frame, *saved.mutable_frame());
+  for (const env::ArraySpec& vector : spec.vectors)
+    put(vector, *saved.add_vectors());
   saved.set_stack(spec.stack);
   saved.set_action_size(spec.action_size);
   saved.mutable_action_choices()->Assign(spec.action_choices.begin(), spec.action_choices.end());
@@ -119,19 +114,16 @@ parse_recording_header(std::span<const std::byte> header, const std::string& sou
   if (saved.log_probability() != (saved.version() == kVersionWithProbability))
     fail(StorageError::Kind::damaged,
          "is damaged: its version contradicts its list of columns; record it again");
-  wire::Signature frame;
-  *frame.add_columns() = saved.frame();
-  wire::Signature vectors;
-  *vectors.mutable_columns() = saved.vectors();
   RecordingSpec spec{
-      .frame = signature_of(frame).columns.at(0),
-      .vectors = signature_of(vectors).columns,
+      .frame = column_of(saved.frame()),
       .stack = saved.stack(),
       .action_size = saved.action_size(),
       .action_choices = {saved.action_choices().begin(), saved.action_choices().end()},
       .action_minimum = {saved.action_minimum().begin(), saved.action_minimum().end()},
       .action_maximum = {saved.action_maximum().begin(), saved.action_maximum().end()},
       .log_probability = saved.log_probability()};
+  for (const wire::Column& vector : saved.vectors())
+    spec.vectors.push_back(column_of(vector));
   const auto bounds = static_cast<int>(spec.action_minimum.size());
   if (spec.action_maximum.size() != spec.action_minimum.size()
       || (bounds != 0 && bounds != spec.action_size))

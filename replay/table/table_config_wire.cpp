@@ -5,25 +5,29 @@
 
 namespace troupe::replay {
 
+env::ArraySpec column_of(const wire::Column& from) {
+  return {from.name(),
+          static_cast<env::ElementType>(std::min<std::uint32_t>(from.type(), 255)),
+          {from.shape().begin(), from.shape().end()}};
+}
+
+void put(const env::ArraySpec& column, wire::Column& to) {
+  to.set_name(column.name);
+  to.set_type(static_cast<std::uint32_t>(column.type));
+  to.mutable_shape()->Assign(column.shape.begin(), column.shape.end());
+}
+
 Signature signature_of(const wire::Signature& from) {
   Signature signature;
   for (const wire::Column& column : from.columns())
-    signature.columns.push_back(
-        {column.name(),
-         static_cast<env::ElementType>(std::min<std::uint32_t>(column.type(), 255)),
-         {column.shape().begin(), column.shape().end()}});
+    signature.columns.push_back(column_of(column));
   signature.items = from.items();
   return signature;
 }
 
 void put(const Signature& signature, wire::Signature& to) {
-  for (const env::ArraySpec& column : signature.columns) {
-    wire::Column& made = *to.add_columns();
-    made.set_name(column.name);
-    made.set_type(static_cast<std::uint32_t>(column.type));
-    for (const std::int64_t n : column.shape)
-      made.add_shape(n);
-  }
+  for (const env::ArraySpec& column : signature.columns)
+    put(column, *to.add_columns());
   to.set_items(signature.items);
 }
 

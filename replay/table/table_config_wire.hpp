@@ -9,6 +9,9 @@
 /// Nothing that is read is checked here: the constructor of Table does that.
 namespace troupe::replay {
 
+env::ArraySpec column_of(const wire::Column& from); // not checked
+void put(const env::ArraySpec& column, wire::Column& to);
+
 Signature signature_of(const wire::Signature& from); // not checked
 void put(const Signature& signature, wire::Signature& to);
 
