@@ -7,7 +7,6 @@
 #include "replay/chunks/remembered.hpp"
 #include "replay/service/wire_format.hpp"
 #include "replay/table/selector.hpp"
-#include "replay/table/table_config_wire.hpp"
 
 namespace troupe::replay {
 
@@ -28,13 +27,9 @@ struct InsertionDecoder::Plan {
     std::uint32_t high = 0;
     bool named = false; // the message contains rows of it
   };
-  struct Shown {
-    ShapePtr shape;
-    std::uint32_t window = 1; // the smallest window that it fits
-  };
 
   std::unordered_map<std::uint64_t, Planned> chunks; // by id
-  std::vector<Shown> shapes{Shown{}};
+  std::vector<ReceivedShape> shapes;
   std::vector<ItemRecord> records;
   std::size_t longest = 0; // chunks of the longest item
   std::size_t opened = 0;  // bytes of new chunks
@@ -123,8 +118,13 @@ InsertionDecoder::Result InsertionDecoder::decode(const wire::Insert& header,
     if (plan.starts_over)
       plan.chunks.clear();
   }
-  if (!plan_rows(header, frames, plan, why) || !plan_shapes(header, plan, why))
+  if (!plan_rows(header, frames, plan, why))
     return Result::garbage;
+  plan.shapes = decode_shapes(*layout_, header.shapes());
+  if (plan.shapes.empty()) {
+    why = "items of a shape that the columns do not have";
+    return Result::garbage;
+  }
   if (const Result found = plan_items(header, frames[0], plan, why); found != Result::insertion)
     return found;
   Writer& from = remember(writers_, header.writer(), limits_.max_writers, ++used_);
@@ -171,20 +171,6 @@ bool InsertionDecoder::plan_rows(const wire::Insert& header, std::span<const Fra
   why = "an insertion that opens chunks of " + std::to_string(plan.opened) + " bytes, at most "
         + std::to_string(limits_.max_bytes) + " are allowed";
   return false;
-}
-
-bool InsertionDecoder::plan_shapes(const wire::Insert& header, Plan& plan, std::string& why) const {
-  for (const wire::Shape& shape : header.shapes()) {
-    Plan::Shown& shown = plan.shapes.emplace_back(shape_of(shape));
-    if (!fits(*shown.shape, layout_->columns.size(), kMostWindow)) {
-      why = "items of a shape that the columns do not have";
-      return false;
-    }
-    for (const std::vector<Slice>& slices : shown.shape->columns)
-      for (const Slice& slice : slices)
-        shown.window = std::max(shown.window, slice.first + slice.count);
-  }
-  return true;
 }
 
 InsertionDecoder::Result InsertionDecoder::plan_items(const wire::Insert& header,

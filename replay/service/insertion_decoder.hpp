@@ -59,7 +59,6 @@ private:
 
   bool plan_rows(const wire::Insert& header, std::span<const env::wire::Frame> frames, Plan& plan,
                  std::string& why) const;
-  bool plan_shapes(const wire::Insert& header, Plan& plan, std::string& why) const;
   Result plan_items(const wire::Insert& header, const env::wire::Frame& records, Plan& plan,
                     std::string& why) const;
   InsertionPtr apply(Writer& from, const wire::Insert& header,

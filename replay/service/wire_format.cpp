@@ -89,6 +89,22 @@ std::uint32_t ShapePlaces::of(const Item& item,
   return at->second;
 }
 
+std::vector<ReceivedShape>
+decode_shapes(const RowLayout& layout,
+              const google::protobuf::RepeatedPtrField<wire::Shape>& shapes) {
+  std::vector<ReceivedShape> made(1);
+  for (const wire::Shape& shape : shapes) {
+    ReceivedShape& received = made.emplace_back();
+    received.shape = shape_of(shape);
+    if (!fits(*received.shape, layout.columns.size(), kMostWindow))
+      return {};
+    for (const std::vector<Slice>& slices : received.shape->columns)
+      for (const Slice& slice : slices)
+        received.window = std::max(received.window, slice.first + slice.count);
+  }
+  return made;
+}
+
 wire::Envelope envelope(std::uint64_t signature, const std::string& table) {
   wire::Envelope made;
   made.set_protocol(kProtocol);

@@ -67,6 +67,19 @@ private:
   std::map<const ItemShape*, std::uint32_t> places_;
 };
 
+/// A received shape and the smallest window that it fits, which is computed once, because many
+/// items share a shape.
+struct ReceivedShape {
+  ShapePtr shape; // null: all rows
+  std::uint32_t window = 1;
+};
+
+/// Returns the shapes of a message by their numbers; number 0 is a null shape. Empty if one of them
+/// does not fit the columns of `layout`.
+std::vector<ReceivedShape>
+decode_shapes(const RowLayout& layout,
+              const google::protobuf::RepeatedPtrField<wire::Shape>& shapes);
+
 /// Returns the message of an insertion. If `complete`, it contains every row that the items need,
 /// including rows of earlier insertions. Large frames refer to their chunks without a copy. Throws
 /// std::invalid_argument if there are more items, chunks, shapes or bytes (`most_bytes` of rows)

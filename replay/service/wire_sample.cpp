@@ -20,7 +20,7 @@ using env::wire::Message;
 
 /// The shape of received items, and the window that it is known to fit, because many items share
 /// it.
-struct ReceivedShape {
+struct ExaminedShape {
   ShapePtr shape;
   std::uint32_t rows = 0; // 0: not examined yet
   std::uint32_t history = 0;
@@ -138,7 +138,7 @@ bool decode_sample(const TransitionSpec& spec, const RowLayout& layout,
       || frames[0].size() / sizeof(SampleRecord) != count
       || frames[0].size() % sizeof(SampleRecord) != 0)
     return false;
-  std::vector<ReceivedShape> shapes(1); // the first one means all rows
+  std::vector<ExaminedShape> shapes(1); // the first one means all rows
   for (const wire::Shape& shape : header.shapes())
     shapes.push_back({shape_of(shape)});
   std::vector<std::span<const std::byte>> left; // of each column
@@ -153,7 +153,7 @@ bool decode_sample(const TransitionSpec& spec, const RowLayout& layout,
     if (!valid_priority(record.priority) || !(record.probability >= 0 && record.probability <= 1)
         || record.shape >= shapes.size() || record.rows == 0)
       return false;
-    ReceivedShape& shape = shapes[record.shape];
+    ExaminedShape& shape = shapes[record.shape];
     item.rows = record.rows;
     item.history = record.history;
     item.priority = record.priority;
