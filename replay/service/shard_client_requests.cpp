@@ -12,9 +12,8 @@ namespace {
 using env::wire::Message;
 using env::wire::Socket;
 
-constexpr std::size_t kMostInFlight = 64;   // a table detects duplicates among this many sequences
-constexpr int kMostRequestedSamples = 4096; // sequences in one ping
-constexpr int kMostIntervals = 10;          // ping intervals between unanswered pings
+constexpr std::size_t kMostInFlight = 64; // a table detects duplicates among this many sequences
+constexpr int kMostIntervals = 10;        // ping intervals between unanswered pings
 
 } // namespace
 
@@ -210,8 +209,6 @@ void ShardClient::Impl::put_asked(wire::Ping& ping) {
     return flying.first.table == options.table;
   });
   for (const auto& [key, insertion] : in_flight) {
-    if (ping.writers_size() == kMostRequestedSamples)
-      break;
     ping.add_writers(key.writer);
     ping.add_sequences(key.sequence);
     asked.push_back(key);
