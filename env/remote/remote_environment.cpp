@@ -57,9 +57,9 @@ struct RemoteEnvironments::Impl {
 
   void connect();
   void check_turns(std::span<const Turn> turns, std::span<const double> actions) const;
+  void check_results(const RemoteResults& results) const;
   void send(std::span<const Turn> turns, std::span<const double> actions);
   std::size_t receive(const RemoteResults& results);
-  void check_results(const RemoteResults& results) const;
   void must_save(const char* verb) const;
 
   /// Runs `work`. A failure disconnects the peer.
@@ -71,7 +71,6 @@ struct RemoteEnvironments::Impl {
       lost = error.what();
       exchange.reset();
       asked.clear();
-      in_flight = false;
       throw std::runtime_error("remote environments at " + options.endpoint + ": " + lost);
     }
   }
@@ -81,8 +80,7 @@ struct RemoteEnvironments::Impl {
   std::optional<remote::Exchange> exchange;
   std::optional<remote::Invitation> invitation; // the spec of the first one is kept
   std::string lost;                             // the reason, while there is no connection
-  std::vector<remote::Asked> asked;             // rows of the turn in flight
-  bool in_flight = false;
+  std::vector<remote::Asked> asked;             // rows of the present turn
   remote::Results results_;
   std::vector<std::string> failures;
 };
@@ -147,10 +145,6 @@ void RemoteEnvironments::Impl::check_turns(std::span<const Turn> turns,
 }
 
 void RemoteEnvironments::Impl::send(std::span<const Turn> turns, std::span<const double> actions) {
-  if (in_flight)
-    throw std::invalid_argument("remote environments at " + options.endpoint
-                                + ": send() again before receive()");
-  check_turns(turns, actions);
   if (!exchange) {
     if (!std::all_of(turns.begin(), turns.end(),
                      [](const Turn& turn) { return turn.kind == Turn::Kind::reset; }))
@@ -179,7 +173,6 @@ void RemoteEnvironments::Impl::send(std::span<const Turn> turns, std::span<const
       rows.push_back(
           reset ? 0.0 : std::clamp(actions[i * size + k], bounds.minimum[k], bounds.maximum[k]));
   }
-  in_flight = true;
   if (asked.empty())
     return; // nothing to ask the peer
   if (asked.size() < turns.size())
@@ -192,23 +185,17 @@ void RemoteEnvironments::Impl::send(std::span<const Turn> turns, std::span<const
 }
 
 void RemoteEnvironments::Impl::check_results(const RemoteResults& results) const {
-  const std::size_t needed = invitation->spec.observation_bytes();
-  const std::size_t row = results.row_bytes == 0 ? needed : results.row_bytes;
-  if (results.steps.size() != options.environments || row < needed
-      || results.observations.size() < row * (options.environments - 1) + needed)
+  const std::size_t row = invitation->spec.observation_bytes();
+  if (results.steps.size() != options.environments
+      || results.observations.size() != row * options.environments)
     throw std::invalid_argument("remote environments at " + options.endpoint + ": results for "
                                 + std::to_string(results.steps.size()) + " steps and "
                                 + std::to_string(results.observations.size())
-                                + " bytes of observations in rows of " + std::to_string(row) + "; "
-                                + std::to_string(options.environments) + " environments of "
-                                + std::to_string(needed) + " bytes need more");
+                                + " bytes of observations; " + std::to_string(options.environments)
+                                + " environments of " + std::to_string(row) + " bytes are needed");
 }
 
 std::size_t RemoteEnvironments::Impl::receive(const RemoteResults& results) {
-  if (!in_flight)
-    throw std::invalid_argument("remote environments at " + options.endpoint
-                                + ": receive() without send()");
-  check_results(results);
   if (!asked.empty()) {
     const auto what = "a turn of " + std::to_string(asked.size()) + " environments";
     guarded([&] {
@@ -218,7 +205,6 @@ std::size_t RemoteEnvironments::Impl::receive(const RemoteResults& results) {
                             results_);
       const std::size_t size = invitation->spec.observation_bytes();
       const std::size_t from = remote::row_bytes(invitation->spec);
-      const std::size_t to = results.row_bytes == 0 ? size : results.row_bytes;
       for (std::size_t row = 0; row < asked.size(); ++row) {
         const std::size_t i = asked[row].environment;
         failures[i] = results_.failures[row];
@@ -230,12 +216,11 @@ std::size_t RemoteEnvironments::Impl::receive(const RemoteResults& results) {
         results.steps[i] = {.step_type = static_cast<StepType>(result.step_type),
                             .reward = result.reward,
                             .discount = result.discount};
-        std::memcpy(results.observations.data() + i * to, results_.observations.data() + row * from,
-                    size);
+        std::memcpy(results.observations.data() + i * size,
+                    results_.observations.data() + row * from, size);
       }
     });
   }
-  in_flight = false;
   std::size_t failed = 0;
   for (const remote::Asked& row : asked)
     failed += failures[row.environment].empty() ? 0 : 1;
@@ -248,9 +233,9 @@ void RemoteEnvironments::Impl::must_save(const char* verb) const {
                              + verb + " the state of '" + invitation->spec.name
                              + "' (Python environments have none to save; a server of troupe has "
                                "--can-save): a run that is resumed begins a new episode");
-  if (!exchange || in_flight)
+  if (!exchange)
     throw std::runtime_error("remote environments at " + options.endpoint + ": no state to " + verb
-                             + (in_flight ? std::string(" before receive()") : ": " + lost));
+                             + ": " + lost);
 }
 
 RemoteEnvironments::RemoteEnvironments(const RemoteOptions& options)
@@ -276,34 +261,11 @@ std::size_t RemoteEnvironments::step(std::span<const double> actions,
   return play(turns, actions, results);
 }
 
-std::size_t RemoteEnvironments::reset(std::span<const std::size_t> which,
-                                      std::span<const std::uint64_t> seeds,
-                                      const RemoteResults& results) {
-  std::vector<Turn> turns(size(), Turn{.kind = Turn::Kind::keep});
-  if (which.size() != seeds.size())
-    throw std::invalid_argument("remote environments: " + std::to_string(which.size())
-                                + " to reset with " + std::to_string(seeds.size()) + " seeds");
-  for (std::size_t i = 0; i < which.size(); ++i) {
-    if (which[i] >= size())
-      throw std::invalid_argument("remote environment " + std::to_string(which[i])
-                                  + " cannot be reset; there are " + std::to_string(size()));
-    turns[which[i]] = {.kind = Turn::Kind::reset, .seed = seeds[i]};
-  }
-  return play(turns, {}, results);
-}
-
 std::size_t RemoteEnvironments::play(std::span<const Turn> turns, std::span<const double> actions,
                                      const RemoteResults& results) {
-  impl_->check_results(results); // before anything is sent
+  impl_->check_results(results);
+  impl_->check_turns(turns, actions);
   impl_->send(turns, actions);
-  return impl_->receive(results);
-}
-
-void RemoteEnvironments::send(std::span<const Turn> turns, std::span<const double> actions) {
-  impl_->send(turns, actions);
-}
-
-std::size_t RemoteEnvironments::receive(const RemoteResults& results) {
   return impl_->receive(results);
 }
 

@@ -45,8 +45,7 @@ struct Turn {
 /// The caller's memory for results; row i is for environment i.
 struct RemoteResults {
   std::span<TimeStep> steps;         // [environments]
-  std::span<std::byte> observations; // [environments, row_bytes]
-  std::size_t row_bytes = 0;         // at least spec().observation_bytes(); 0: exactly that
+  std::span<std::byte> observations; // [environments, spec().observation_bytes()]
 };
 
 /// A batch of equal environments at one endpoint, in another process or language. A step of all
@@ -78,18 +77,10 @@ public:
   /// StepType::last and discount 1, and their observations are unchanged.
   std::size_t step(std::span<const double> actions, const RemoteResults& results);
 
-  /// Begins episodes of the environments `which`, with `seeds[i]` for `which[i]`. Other rows are
-  /// unchanged.
-  std::size_t reset(std::span<const std::size_t> which, std::span<const std::uint64_t> seeds,
-                    const RemoteResults& results);
-
   /// The general form, in one message: turn i is for environment i. Actions of environments that do
-  /// not step are ignored. A caller with work to do in between calls the two halves, send() and
-  /// receive().
+  /// not step are ignored. Rows of environments without a turn are unchanged.
   std::size_t play(std::span<const Turn> turns, std::span<const double> actions,
                    const RemoteResults& results);
-  void send(std::span<const Turn> turns, std::span<const double> actions);
-  std::size_t receive(const RemoteResults& results);
 
   /// Why environment i failed in its last turn; "" if it did not.
   const std::string& failure(std::size_t environment) const;

@@ -83,22 +83,17 @@ TEST_CASE("One message steps some environments of a batch and resets others, ove
   }
 }
 
-TEST_CASE("Results are written to rows with the caller's row_bytes") {
+TEST_CASE("A turn leaves the rows of other environments unchanged and refuses a small buffer") {
   const EnvironmentServer server(context(), make_toy, {.environments = 2});
   RemoteEnvironments remote(options_for(server, 2));
-  std::vector<TimeStep> steps(2);
-  std::vector<std::byte> bytes(2 * 40, std::byte{0xee});
-  const std::vector<std::size_t> which{1};
-  const std::vector<std::uint64_t> seeds{9};
-  remote.reset(which, seeds, {.steps = steps, .observations = bytes, .row_bytes = 40});
-  CHECK(bytes[0] == std::byte{0xee});
-  float x = 0;
-  std::memcpy(&x, bytes.data() + 40, sizeof x);
-  CHECK(x == 9);
-  CHECK(bytes[56] == std::byte{0xee}); // beyond the observation
-  bytes.resize(31);
-  CHECK_THROWS_AS(remote.step(std::vector<double>(4), {.steps = steps, .observations = bytes}),
-                  std::invalid_argument);
+  Batch batch(remote);
+  batch.bytes[0] = std::byte{0xee};
+  const std::vector<Turn> turns{{.kind = Turn::Kind::keep}, {.kind = Turn::Kind::reset, .seed = 9}};
+  CHECK(remote.play(turns, {}, batch.results()) == 0);
+  CHECK(batch.bytes[0] == std::byte{0xee});
+  CHECK(batch.x(1) == 9);
+  batch.bytes.pop_back();
+  CHECK_THROWS_AS(remote.step(std::vector<double>(4), batch.results()), std::invalid_argument);
 }
 
 TEST_CASE("An environment that throws fails alone and continues after its reset") {
@@ -114,9 +109,10 @@ TEST_CASE("An environment that throws fails alone and continues after its reset"
   CHECK(remote.step(std::vector<double>(6, .1), batch.results()) == 1);
   CHECK(remote.failure(1).find("reset first") != std::string::npos);
   CHECK(batch.count(2) == 2);
-  const std::vector<std::size_t> which{1};
-  const std::vector<std::uint64_t> seeds{50};
-  CHECK(remote.reset(which, seeds, batch.results()) == 0);
+  const std::vector<Turn> second{{.kind = Turn::Kind::keep},
+                                 {.kind = Turn::Kind::reset, .seed = 50},
+                                 {.kind = Turn::Kind::keep}};
+  CHECK(remote.play(second, {}, batch.results()) == 0);
   CHECK(remote.failure(1).empty());
   CHECK(batch.x(1) == 50);
   CHECK(server.counters().failures == 2);
