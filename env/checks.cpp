@@ -1,9 +1,33 @@
 #include "env/checks.hpp"
 
 #include <cmath>
+#include <cstring>
 #include <stdexcept>
 
 namespace troupe::env {
+
+namespace {
+
+template <typename T>
+std::optional<std::size_t> first_not_finite_of(std::span<const std::byte> numbers) {
+  const std::size_t count = numbers.size() / sizeof(T);
+  const auto value = [&](std::size_t i) {
+    T number;
+    std::memcpy(&number, numbers.data() + i * sizeof(T), sizeof(T));
+    return number;
+  };
+  T sum = 0; // 0 * x is NaN for NaN and infinity, so one pass without branches suffices
+  for (std::size_t i = 0; i < count; ++i)
+    sum += 0 * value(i);
+  if (sum == 0)
+    return {};
+  std::size_t i = 0;
+  while (std::isfinite(value(i)))
+    ++i;
+  return i;
+}
+
+} // namespace
 
 void check_action(const EnvironmentSpec& spec, std::span<const double> action) {
   if (action.size() != spec.action.size())
@@ -31,6 +55,15 @@ void check_observation_buffer(const EnvironmentSpec& spec, std::span<const std::
     throw std::invalid_argument("environment " + spec.name + ": the observation buffer has "
                                 + std::to_string(observation.size()) + " bytes; it needs "
                                 + std::to_string(spec.observation_bytes()));
+}
+
+std::optional<std::size_t> first_not_finite(const ArraySpec& array,
+                                            std::span<const std::byte> numbers) {
+  if (array.type == ElementType::float32)
+    return first_not_finite_of<float>(numbers);
+  if (array.type == ElementType::float64)
+    return first_not_finite_of<double>(numbers);
+  return {};
 }
 
 } // namespace troupe::env

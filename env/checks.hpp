@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "env/spec.hpp"
@@ -12,5 +13,10 @@ namespace troupe::env {
 /// numbers; check_observation_buffer() if the buffer has the wrong size.
 void check_action(const EnvironmentSpec& spec, std::span<const double> action);
 void check_observation_buffer(const EnvironmentSpec& spec, std::span<const std::byte> observation);
+
+/// The index of the first number of an array that is not finite; empty if all are finite or
+/// integers. `numbers` has array.bytes() bytes and need not be aligned.
+std::optional<std::size_t> first_not_finite(const ArraySpec& array,
+                                            std::span<const std::byte> numbers);
 
 } // namespace troupe::env

@@ -1,14 +1,13 @@
 #include "env/plugin/check_environment.hpp"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <set>
 #include <stdexcept>
 
+#include "env/checks.hpp"
 #include "env/plugin/own_environments.hpp"
 #include "env/plugin/rollout.hpp"
-#include "env/wrappers/narrow.hpp"
 
 namespace troupe::env {
 
@@ -107,27 +106,15 @@ private:
           "the discount" + at + " is 0 and the episode continues; 0 means that it is terminated";
     std::size_t offset = 0;
     for (const ArraySpec& array : spec_.observations) {
-      const std::byte* numbers = rollout.observations[i].data() + offset;
-      for (std::size_t k = 0; is_floating(array.type) && k < array.elements(); ++k)
-        if (!std::isfinite(number_at(array, numbers, k)))
-          problem =
-              "observation '" + array.name + "'[" + std::to_string(k) + "]" + at + " is not finite";
+      const auto numbers = std::span(rollout.observations[i]).subspan(offset, array.bytes());
+      if (const auto bad = first_not_finite(array, numbers))
+        problem = "observation '" + array.name + "'[" + std::to_string(*bad) + "]" + at
+                  + " is not finite";
       offset += array.bytes();
     }
     if (!problem.empty())
       error("values", problem);
     reported_values_ = !problem.empty();
-  }
-
-  static double number_at(const ArraySpec& array, const std::byte* numbers, std::size_t k) {
-    if (array.type == ElementType::float64) {
-      double value = 0;
-      std::memcpy(&value, numbers + k * sizeof value, sizeof value);
-      return value;
-    }
-    float value = 0;
-    std::memcpy(&value, numbers + k * sizeof value, sizeof value);
-    return static_cast<double>(value);
   }
 
   void check_determinism() {

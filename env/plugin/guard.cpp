@@ -1,12 +1,10 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "env/checks.hpp"
 #include "env/plugin/own_environments.hpp"
 #include "env/state_bytes.hpp"
-#include "env/wrappers/narrow.hpp"
 #include "env/wrappers/wrapper.hpp"
 
 namespace troupe::env {
@@ -15,17 +13,6 @@ namespace {
 
 constexpr std::size_t kLargestObservation = std::size_t{1} << 30; // bytes
 constexpr std::size_t kMostActions = 1 << 20;
-
-template <typename T>
-bool all_finite(const std::byte* numbers, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    T value = 0;
-    std::memcpy(&value, numbers + i * sizeof(T), sizeof value);
-    if (!std::isfinite(value))
-      return false;
-  }
-  return true;
-}
 
 class Guard final : public Wrapper {
 private:
@@ -106,9 +93,7 @@ private:
   void check_observation(const char* call, std::span<const std::byte> observation) const {
     for (std::size_t i = 0; i < spec_.observations.size(); ++i) {
       const ArraySpec& array = spec_.observations[i];
-      const std::byte* numbers = observation.data() + spec_.observation_offset(i);
-      if ((array.type == ElementType::float64 && !all_finite<double>(numbers, array.elements()))
-          || (array.type == ElementType::float32 && !all_finite<float>(numbers, array.elements())))
+      if (first_not_finite(array, observation.subspan(spec_.observation_offset(i), array.bytes())))
         fail(std::string(call) + " returned an observation '" + array.name
              + "' that is not finite");
     }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "env/checks.hpp"
+
 namespace troupe::env::remote {
 
 static_assert(std::endian::native == std::endian::little, "data frames are little-endian");
@@ -16,26 +18,6 @@ constexpr std::int64_t kMaxSilenceMilliseconds = 86'400'000;
   throw ProtocolError(text);
 }
 
-/// Returns the index of the first number in `bytes` that is not finite, or the count of numbers.
-template <typename T>
-std::size_t first_not_finite(std::span<const std::byte> bytes) {
-  const std::size_t count = bytes.size() / sizeof(T);
-  const auto value = [&](std::size_t i) {
-    T number; // copied, because frames need not be aligned
-    std::memcpy(&number, bytes.data() + i * sizeof(T), sizeof(T));
-    return number;
-  };
-  T sum = 0; // 0 * x is NaN for NaN and infinity, so one pass without branches suffices
-  for (std::size_t i = 0; i < count; ++i)
-    sum += 0 * value(i);
-  if (sum == 0)
-    return count;
-  for (std::size_t i = 0; i < count; ++i)
-    if (!std::isfinite(value(i)))
-      return i;
-  return count;
-}
-
 /// Describes the fault in the numbers of one row, or returns "".
 std::string complaint(const EnvironmentSpec& spec, const ResultRow& row,
                       std::span<const std::byte> observation) {
@@ -45,14 +27,9 @@ std::string complaint(const EnvironmentSpec& spec, const ResultRow& row,
     return "its discount is " + std::to_string(row.discount) + "; it must be between 0 and 1";
   std::size_t offset = 0;
   for (const ArraySpec& array : spec.observations) {
-    const auto bytes = observation.subspan(offset, array.bytes());
-    std::size_t bad = array.elements();
-    if (array.type == ElementType::float32)
-      bad = first_not_finite<float>(bytes);
-    else if (array.type == ElementType::float64)
-      bad = first_not_finite<double>(bytes);
-    if (bad < array.elements())
-      return "its observation '" + array.name + "' is not finite at element " + std::to_string(bad);
+    if (const auto bad = first_not_finite(array, observation.subspan(offset, array.bytes())))
+      return "its observation '" + array.name + "' is not finite at element "
+             + std::to_string(*bad);
     offset += (array.bytes() + 7) / 8 * 8;
   }
   return "";
