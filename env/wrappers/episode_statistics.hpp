@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <optional>
 
 #include "env/wrappers/wrapper.hpp"
 
@@ -24,22 +23,16 @@ using EpisodeFunction = std::function<void(const EpisodeSummary&)>;
 /// running sums are part of the saved state.
 class EpisodeStatistics final : public Wrapper {
 public:
-  explicit EpisodeStatistics(std::unique_ptr<Environment> inner, EpisodeFunction on_end = {});
+  EpisodeStatistics(std::unique_ptr<Environment> inner, EpisodeFunction on_end);
 
   TimeStep reset(std::uint64_t seed, std::span<std::byte> observation) override;
   TimeStep step(std::span<const double> action, std::span<std::byte> observation) override;
   void save_state(std::vector<std::byte>& out) const override;
   std::span<const std::byte> load_state(std::span<const std::byte> in) override;
 
-  const EpisodeSummary& running() const { return running_; } // the latest, even after its end
-  const std::optional<EpisodeSummary>& last() const { return last_; } // the last one that ended
-  std::int64_t episodes() const { return episodes_; }                 // number that ended
-
 private:
   EpisodeFunction on_end_;
-  EpisodeSummary running_;
-  std::optional<EpisodeSummary> last_;
-  std::int64_t episodes_ = 0;
+  EpisodeSummary episode_; // the present one
 };
 
 /// Returns a function that appends one line of JSON per episode to `path`. Each line is one write,
