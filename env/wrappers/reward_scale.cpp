@@ -6,19 +6,18 @@
 
 namespace troupe::env {
 
-RewardScale::RewardScale(std::unique_ptr<Environment> wrapped, double scale, double shift)
-    : Wrapper(std::move(wrapped)), scale_(scale), shift_(shift) {
-  if (!std::isfinite(scale) || scale == 0 || !std::isfinite(shift))
-    throw std::invalid_argument(
-        "reward_scale: " + std::to_string(scale) + " with shift " + std::to_string(shift)
-        + " preserves nothing of the rewards; give a finite scale that is not "
-          "0 and a finite shift");
+RewardScale::RewardScale(std::unique_ptr<Environment> wrapped, double scale)
+    : Wrapper(std::move(wrapped)), scale_(scale) {
+  if (!std::isfinite(scale) || scale == 0)
+    throw std::invalid_argument("reward_scale: " + std::to_string(scale)
+                                + " preserves nothing of the rewards; give a finite scale that is "
+                                  "not 0");
   spec_.goal = {};
 }
 
 TimeStep RewardScale::step(std::span<const double> action, std::span<std::byte> observation) {
   TimeStep result = inner().step(action, observation);
-  result.reward = result.reward * scale_ + shift_;
+  result.reward *= scale_;
   return result;
 }
 

@@ -4,17 +4,15 @@
 
 namespace troupe::env {
 
-/// Changes rewards to reward * scale + shift. Throws std::invalid_argument unless both are finite
-/// and scale is not 0.
+/// Multiplies rewards by `scale`. Throws std::invalid_argument unless it is finite and not 0.
 class RewardScale final : public Wrapper {
 public:
-  explicit RewardScale(std::unique_ptr<Environment> inner, double scale, double shift = 0);
+  RewardScale(std::unique_ptr<Environment> inner, double scale);
 
   TimeStep step(std::span<const double> action, std::span<std::byte> observation) override;
 
 private:
   double scale_;
-  double shift_;
 };
 
 /// Clips rewards to [minimum, maximum]. Throws std::invalid_argument unless minimum < maximum.
