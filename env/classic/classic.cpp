@@ -1,10 +1,9 @@
 #include "env/classic/classic.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "env/classic/classic_task.hpp"
-#include "env/nearest_names.hpp"
+#include "env/gym/task_table.hpp"
 
 namespace troupe::env {
 
@@ -25,13 +24,7 @@ const std::vector<ClassicTask>& all_classic_tasks() {
 }
 
 const ClassicTask& find_classic_task(const std::string& name) {
-  for (const ClassicTask& task : all_classic_tasks())
-    if (task.name == name)
-      return task;
-  std::string message = "there is no classic task '" + name.substr(0, 80) + "'; nearest:";
-  for (const std::string& near : nearest_names(name, classic_names()))
-    message += " '" + near + "'";
-  throw std::invalid_argument(message);
+  return gym::find_in(all_classic_tasks(), name, "classic");
 }
 
 } // namespace
@@ -43,17 +36,11 @@ std::unique_ptr<Environment> make_classic(const std::string& name,
 }
 
 std::vector<std::string> classic_names() {
-  std::vector<std::string> names;
-  for (const ClassicTask& task : all_classic_tasks())
-    names.push_back(task.name);
-  return names;
+  return gym::names_in(all_classic_tasks());
 }
 
 std::vector<GymOption> classic_options(const std::string& name) {
-  std::vector<GymOption> options;
-  for (const gym::GymOptionRule& rule : find_classic_task(name).options)
-    options.push_back({rule.name, rule.default_value, rule_text(rule), rule.help});
-  return options;
+  return gym::describe(find_classic_task(name).options);
 }
 
 } // namespace troupe::env

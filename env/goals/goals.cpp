@@ -30,10 +30,7 @@ std::vector<std::string> goal_task_names() {
 
 std::vector<GymOption> goal_task_options(const std::string& name) {
   require(name);
-  std::vector<GymOption> options;
-  for (const gym::GymOptionRule& rule : goals::bit_flipping_options())
-    options.push_back({rule.name, rule.default_value, rule_text(rule), rule.help});
-  return options;
+  return gym::describe(goals::bit_flipping_options());
 }
 
 } // namespace troupe::env

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "env/gym/gym_environment.hpp"
-#include "env/nearest_names.hpp"
+#include "env/gym/task_table.hpp"
 
 namespace troupe::env {
 
@@ -25,21 +25,14 @@ const std::vector<GymTaskInfo>& all_gym_tasks() {
                                    reacher_v5(),
                                    swimmer_v5(),
                                    walker2d_v5()};
-    std::sort(tasks.begin(), tasks.end(),
-              [](const GymTaskInfo& a, const GymTaskInfo& b) { return a.name < b.name; });
+    std::ranges::sort(tasks, {}, &GymTaskInfo::name);
     return tasks;
   }();
   return table;
 }
 
 const GymTaskInfo& find_gym_task(const std::string& name) {
-  for (const GymTaskInfo& task : all_gym_tasks())
-    if (task.name == name)
-      return task;
-  std::string message = "there is no Gym task '" + name.substr(0, 80) + "'; nearest:";
-  for (const std::string& near : nearest_names(name, gym_names()))
-    message += " '" + near + "'";
-  throw std::invalid_argument(message);
+  return find_in(all_gym_tasks(), name, "Gym");
 }
 
 } // namespace
@@ -49,17 +42,11 @@ std::unique_ptr<Environment> make_gym(const std::string& name, const GymOptions&
 }
 
 std::vector<std::string> gym_names() {
-  std::vector<std::string> names;
-  for (const GymTaskInfo& task : all_gym_tasks())
-    names.push_back(task.name);
-  return names;
+  return names_in(all_gym_tasks());
 }
 
 std::vector<GymOption> gym_options(const std::string& name) {
-  std::vector<GymOption> options;
-  for (const GymOptionRule& rule : find_gym_task(name).options)
-    options.push_back({rule.name, rule.default_value, rule_text(rule), rule.help});
-  return options;
+  return describe(find_gym_task(name).options);
 }
 
 std::span<const RewardPart> gym_reward_parts(const Environment& environment) {

@@ -100,19 +100,6 @@ std::string shown(const std::string& value) {
   return value.size() <= 80 ? value : value.substr(0, 80) + "…";
 }
 
-} // namespace
-
-std::string unknown_option_text(const std::string& task, const std::vector<std::string>& names,
-                                const std::string& name) {
-  std::string message = task + ": there is no option '" + shown(name) + "'";
-  if (std::find(std::begin(kDrawing), std::end(kDrawing), name) != std::end(kDrawing))
-    return message + "; the environment's pixel options set the size and camera of pictures";
-  message += "; nearest:";
-  for (const std::string& near : nearest_names(name, names))
-    message += " '" + near + "'";
-  return message;
-}
-
 std::string rule_text(const GymOptionRule& rule) {
   switch (rule.kind) {
   case GymOptionKind::number:
@@ -141,6 +128,26 @@ std::string rule_text(const GymOptionRule& rule) {
     return "text of 1 to 4096 characters";
   }
   return "";
+}
+
+} // namespace
+
+std::string unknown_option_text(const std::string& task, const std::vector<std::string>& names,
+                                const std::string& name) {
+  std::string message = task + ": there is no option '" + shown(name) + "'";
+  if (std::find(std::begin(kDrawing), std::end(kDrawing), name) != std::end(kDrawing))
+    return message + "; the environment's pixel options set the size and camera of pictures";
+  message += "; nearest:";
+  for (const std::string& near : nearest_names(name, names))
+    message += " '" + near + "'";
+  return message;
+}
+
+std::vector<GymOption> describe(const std::vector<GymOptionRule>& rules) {
+  std::vector<GymOption> options;
+  for (const GymOptionRule& rule : rules)
+    options.push_back({rule.name, rule.default_value, rule_text(rule), rule.help});
+  return options;
 }
 
 GymOptionValues::GymOptionValues(const std::string& task, const std::vector<GymOptionRule>& rules,

@@ -36,7 +36,8 @@ struct GymOptionRule {
   int most = 1000;
 };
 
-std::string rule_text(const GymOptionRule& rule); // such as "a finite number"
+/// The documentation of the options, in the order of their rules.
+std::vector<GymOption> describe(const std::vector<GymOptionRule>& rules);
 
 /// The complaint about an option `name` that is not among the `names` of the task's options, with
 /// the nearest of them.

@@ -1,10 +1,9 @@
 #include "env/minatar/minatar.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 
+#include "env/gym/task_table.hpp"
 #include "env/minatar/minatar_task.hpp"
-#include "env/nearest_names.hpp"
 
 namespace troupe::env {
 
@@ -34,13 +33,7 @@ const std::vector<MinAtarTask>& all_minatar_tasks() {
 }
 
 const MinAtarTask& find_minatar_task(const std::string& name) {
-  for (const MinAtarTask& task : all_minatar_tasks())
-    if (task.name == name)
-      return task;
-  std::string message = "there is no MinAtar task '" + name.substr(0, 80) + "'; nearest:";
-  for (const std::string& near : nearest_names(name, minatar_names()))
-    message += " '" + near + "'";
-  throw std::invalid_argument(message);
+  return gym::find_in(all_minatar_tasks(), name, "MinAtar");
 }
 
 } // namespace
@@ -53,18 +46,12 @@ std::unique_ptr<Environment> make_minatar(const std::string& name,
 }
 
 std::vector<std::string> minatar_names() {
-  std::vector<std::string> names;
-  for (const MinAtarTask& task : all_minatar_tasks())
-    names.push_back(task.name);
-  return names;
+  return gym::names_in(all_minatar_tasks());
 }
 
 std::vector<GymOption> minatar_options(const std::string& name) {
   find_minatar_task(name); // throws if there is no such task
-  std::vector<GymOption> options;
-  for (const gym::GymOptionRule& rule : minatar_option_rules())
-    options.push_back({rule.name, rule.default_value, rule_text(rule), rule.help});
-  return options;
+  return gym::describe(minatar_option_rules());
 }
 
 } // namespace troupe::env
