@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "env/golden/golden_frames.hpp"
+#include "env/golden/golden_index.hpp"
 #include "env/golden/golden_replay.hpp"
 #include "env/golden/gym_golden.hpp"
 #include "env/render/likeness.hpp"
@@ -98,62 +97,37 @@ void check_probes(GoldenReplay& replay, GoldenReport& report) {
   report.probes = static_cast<int>(qpos.rows);
 }
 
-nlohmann::json read_json(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in)
-    throw std::runtime_error(path
-                             + " cannot be opened; name a folder of recordings made by"
-                               " golden/make.py");
-  try {
-    return nlohmann::json::parse(in);
-  } catch (const nlohmann::json::exception& error) {
-    throw std::runtime_error(path + " is not an index of recordings: " + error.what());
-  }
-}
-
-std::string index_path(const std::string& folder) {
-  return (std::filesystem::path(folder) / "index.json").string();
-}
-
 /// Compares the task's entry in the index with our spec.
-void check_spec(const std::string& folder, const EnvironmentSpec& spec, GoldenReport& report) {
-  if (!std::filesystem::exists(index_path(folder)))
-    return; // single recordings can be replayed, too
+void check_spec(const nlohmann::json& entry, const EnvironmentSpec& spec, GoldenReport& report) {
   const auto judge_equal = [&](const char* what, const auto& ours, const auto& theirs) {
     if (ours != theirs)
       report.failures.push_back(std::string(what) + " differ: ours " + nlohmann::json(ours).dump()
                                 + ", dm_control's " + nlohmann::json(theirs).dump());
   };
-  try {
-    const nlohmann::json entry = read_json(index_path(folder)).at("tasks").at(report.task);
-    const auto& limit = entry.at("episode_steps");
-    judge_equal("episode limits", spec.episode_steps,
-                limit.is_null() ? 0 : limit.get<std::int64_t>());
-    const double seconds = entry.at("control_timestep").get<double>();
-    if (std::abs(spec.control_timestep_seconds - seconds) > kGoldenTolerance * seconds)
-      judge_equal("control time steps", spec.control_timestep_seconds, seconds);
-    const auto& action = entry.at("action_spec");
-    const auto bounds = [&](const char* which) { // dm_control writes mjMAXVAL for "no bound"
-      auto values = action.at(which).get<std::vector<double>>();
-      for (double& value : values)
-        if (std::abs(value) == mjMAXVAL)
-          value = std::copysign(kInfinity, value);
-      return values;
-    };
-    judge_equal("lower action bounds", spec.action.minimum, bounds("minimum"));
-    judge_equal("upper action bounds", spec.action.maximum, bounds("maximum"));
-    using Named = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
-    Named ours;
-    Named theirs;
-    for (const ArraySpec& array : spec.observations)
-      ours.emplace_back(array.name, array.shape);
-    for (const auto& array : entry.at("observation"))
-      theirs.emplace_back(array.at("key"), array.at("shape").get<std::vector<std::int64_t>>());
-    judge_equal("observations", ours, theirs);
-  } catch (const nlohmann::json::exception& error) {
-    throw std::runtime_error(index_path(folder) + " does not describe " + report.task + ": "
-                             + error.what());
-  }
+  const auto& limit = entry.at("episode_steps");
+  judge_equal("episode limits", spec.episode_steps,
+              limit.is_null() ? 0 : limit.get<std::int64_t>());
+  const double seconds = entry.at("control_timestep").get<double>();
+  if (std::abs(spec.control_timestep_seconds - seconds) > kGoldenTolerance * seconds)
+    judge_equal("control time steps", spec.control_timestep_seconds, seconds);
+  const auto& action = entry.at("action_spec");
+  const auto bounds = [&](const char* which) { // dm_control writes mjMAXVAL for "no bound"
+    auto values = action.at(which).get<std::vector<double>>();
+    for (double& value : values)
+      if (std::abs(value) == mjMAXVAL)
+        value = std::copysign(kInfinity, value);
+    return values;
+  };
+  judge_equal("lower action bounds", spec.action.minimum, bounds("minimum"));
+  judge_equal("upper action bounds", spec.action.maximum, bounds("maximum"));
+  using Named = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
+  Named ours;
+  Named theirs;
+  for (const ArraySpec& array : spec.observations)
+    ours.emplace_back(array.name, array.shape);
+  for (const auto& array : entry.at("observation"))
+    theirs.emplace_back(array.at("key"), array.at("shape").get<std::vector<std::int64_t>>());
+  judge_equal("observations", ours, theirs);
 }
 
 } // namespace
@@ -180,20 +154,14 @@ void judge(GoldenReport& report, const std::string& what, double error, double l
 }
 
 GoldenIndex read_golden_index(const std::string& folder) {
-  const std::string path = index_path(folder);
-  const nlohmann::json json = read_json(path);
+  const nlohmann::json entries = golden_entries(folder);
   GoldenIndex index;
-  try {
-    const std::vector<std::string> ours = task_names();
-    for (const auto& entry : json.at("tasks").items())
-      (is_gym_recording(entry.key())
-               || std::find(ours.begin(), ours.end(), entry.key()) != ours.end()
-           ? index.tasks
-           : index.not_built)
-          .push_back(entry.key());
-  } catch (const nlohmann::json::exception& error) {
-    throw std::runtime_error(path + " is not an index of recordings: " + error.what());
-  }
+  const std::vector<std::string> ours = task_names();
+  for (const auto& entry : entries.items())
+    (is_gym_recording(entry.key()) || std::find(ours.begin(), ours.end(), entry.key()) != ours.end()
+         ? index.tasks
+         : index.not_built)
+        .push_back(entry.key());
   return index;
 }
 
@@ -218,7 +186,10 @@ GoldenReport check_golden(const std::string& folder, const std::string& task,
   if (report.other_step_types > 0)
     report.failures.push_back("step types differ in " + std::to_string(report.other_step_types)
                               + " of " + std::to_string(report.steps) + " steps");
-  check_spec(folder, replay.spec(), report);
+  if (std::filesystem::exists(golden_index_path(folder))) // single recordings have none
+    read_golden_entry(folder, task, [&](const nlohmann::json& entry) {
+      check_spec(entry, replay.spec(), report);
+    });
   judge(report, "probes", report.probe_error, kGoldenProbeTolerance);
   judge(report, "frames (grey levels)", report.frame_error, kGoldenFrameTolerance);
   return report;

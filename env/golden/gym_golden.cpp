@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "env/golden/golden_index.hpp"
+#include "env/golden/golden_replay.hpp"
 #include "env/gym/gym_environment.hpp"
-#include "env/npz.hpp"
 
 namespace troupe::env {
 
@@ -20,15 +19,6 @@ namespace {
 // it by chance once in 20 million comparisons (2 exp(-2 x²)).
 constexpr double kResetStatistic = 3;
 
-struct Rows {
-  std::vector<double> values;
-  std::size_t columns = 1;
-  std::size_t count = 0;
-  std::span<const double> operator[](std::size_t i) const {
-    return std::span(values).subspan(i * columns, columns);
-  }
-};
-
 std::string task_of(const std::string& recording) {
   return recording.substr(0, recording.find('.'));
 }
@@ -36,22 +26,10 @@ std::string task_of(const std::string& recording) {
 /// Reads the options of a recording from the index.
 GymOptions read_options(const std::string& folder, const std::string& recording,
                         const std::string& models) {
-  const std::string path = (std::filesystem::path(folder) / "index.json").string();
-  std::ifstream in(path, std::ios::binary);
-  if (!in)
-    throw std::runtime_error(path
-                             + " cannot be opened; name a folder of recordings made by"
-                               " make_gym.py");
-  GymOptions options;
-  options.models = models;
-  try {
-    const nlohmann::json entry = nlohmann::json::parse(in).at("tasks").at(recording);
-    options.values = entry.at("options").get<std::map<std::string, std::string>>();
-  } catch (const nlohmann::json::exception& error) {
-    throw std::runtime_error(path + " does not describe the recording '" + recording
-                             + "': " + error.what());
-  }
-  return options;
+  return read_golden_entry(folder, recording, [&](const nlohmann::json& entry) {
+    return GymOptions{.values = entry.at("options").get<std::map<std::string, std::string>>(),
+                      .models = models};
+  });
 }
 
 /// Compares our environment with one recording.
@@ -74,23 +52,17 @@ public:
   bool has(const std::string& name) const { return arrays_.contains(name); }
 
   /// `count` is the required number of rows; 0 allows any.
-  Rows rows(const std::string& name, std::size_t columns, std::size_t count = 0) const {
-    const auto found = arrays_.find(name);
-    if (found == arrays_.end())
-      throw std::runtime_error(source_ + " has no array '" + name + "'");
-    Rows result{found->second.as_doubles(), columns, 0};
-    result.count = result.values.size() / columns;
-    if (result.values.size() % columns != 0 || (count != 0 && result.count != count))
-      throw std::runtime_error(source_ + ": array '" + name + "' has "
-                               + std::to_string(result.values.size()) + " numbers; needed are "
-                               + (count != 0 ? std::to_string(count) : "some") + " rows of "
-                               + std::to_string(columns));
-    return result;
+  RecordedTable get(const std::string& name, std::size_t columns, std::size_t count = 0) const {
+    RecordedTable table = recorded_table(arrays_, name, columns, source_);
+    if (count != 0 && table.rows != count)
+      throw std::runtime_error(source_ + ": array '" + name + "' has " + std::to_string(table.rows)
+                               + " rows; it needs " + std::to_string(count));
+    return table;
   }
 
 private:
   std::string source_;
-  std::map<std::string, NpyArray> arrays_;
+  RecordedArrays arrays_;
   std::unique_ptr<Environment> made_;
   GymEnvironment& environment_;
   std::vector<double> observation_;
@@ -110,68 +82,69 @@ void judge_end(GoldenReport& report, const std::string& where, const TimeStep& o
 
 void check_episodes(GymReplay& replay, GoldenReport& report) {
   const std::size_t size = replay.observation().size();
-  const Rows actions = replay.rows("action", replay.nu());
-  const Rows observations = replay.rows("obs", size, actions.count);
-  const Rows rewards = replay.rows("reward", 1, actions.count);
-  const Rows terminated = replay.rows("terminated", 1, actions.count);
-  const Rows truncated = replay.rows("truncated", 1, actions.count);
-  const Rows qpos = replay.rows("qpos", replay.nq(), actions.count);
-  const Rows qvel = replay.rows("qvel", replay.nv(), actions.count);
-  const Rows starts = replay.rows("reset_step", 1);
-  const Rows start_qpos = replay.rows("reset_qpos", replay.nq(), starts.count);
-  const Rows start_qvel = replay.rows("reset_qvel", replay.nv(), starts.count);
-  const Rows start_observations = replay.rows("reset_obs", size, starts.count);
-  std::map<std::string, Rows> parts;
+  const RecordedTable actions = replay.get("action", replay.nu());
+  const RecordedTable observations = replay.get("obs", size, actions.rows);
+  const RecordedTable rewards = replay.get("reward", 1, actions.rows);
+  const RecordedTable terminated = replay.get("terminated", 1, actions.rows);
+  const RecordedTable truncated = replay.get("truncated", 1, actions.rows);
+  const RecordedTable qpos = replay.get("qpos", replay.nq(), actions.rows);
+  const RecordedTable qvel = replay.get("qvel", replay.nv(), actions.rows);
+  const RecordedTable starts = replay.get("reset_step", 1);
+  const RecordedTable start_qpos = replay.get("reset_qpos", replay.nq(), starts.rows);
+  const RecordedTable start_qvel = replay.get("reset_qvel", replay.nv(), starts.rows);
+  const RecordedTable start_observations = replay.get("reset_obs", size, starts.rows);
+  std::map<std::string, RecordedTable> parts;
   for (const RewardPart& part : replay.environment().reward_parts())
-    parts[part.name] = replay.rows(std::string("part/") + part.name, 1, actions.count);
+    parts[part.name] = replay.get(std::string("part/") + part.name, 1, actions.rows);
   GymEnvironment& environment = replay.environment();
   std::size_t episode = 0;
-  for (std::size_t i = 0; i < actions.count; ++i) {
-    if (episode < starts.count && starts.values[episode] == static_cast<double>(i)) {
-      environment.reset_to(start_qpos[episode], start_qvel[episode], replay.buffer());
+  for (std::size_t i = 0; i < actions.rows; ++i) {
+    if (episode < starts.rows && starts.values[episode] == static_cast<double>(i)) {
+      environment.reset_to(start_qpos.row(episode), start_qvel.row(episode), replay.buffer());
       report.observation_error =
           std::max(report.observation_error,
-                   relative_error(replay.observation(), start_observations[episode]));
+                   relative_error(replay.observation(), start_observations.row(episode)));
       ++episode;
     }
-    const TimeStep step = environment.step(actions[i], replay.buffer());
-    report.observation_error =
-        std::max({report.observation_error, relative_error(replay.observation(), observations[i]),
-                  relative_error(positions(*environment.physics()), qpos[i]),
-                  relative_error(velocities(*environment.physics()), qvel[i])});
+    const TimeStep step = environment.step(actions.row(i), replay.buffer());
+    report.observation_error = std::max(
+        {report.observation_error, relative_error(replay.observation(), observations.row(i)),
+         relative_error(positions(*environment.physics()), qpos.row(i)),
+         relative_error(velocities(*environment.physics()), qvel.row(i))});
     report.reward_error =
-        std::max(report.reward_error, relative_error({&step.reward, 1}, rewards[i]));
+        std::max(report.reward_error, relative_error({&step.reward, 1}, rewards.row(i)));
     for (const RewardPart& part : environment.reward_parts())
       report.reward_error =
-          std::max(report.reward_error, relative_error({&part.value, 1}, parts[part.name][i]));
+          std::max(report.reward_error, relative_error({&part.value, 1}, parts[part.name].row(i)));
     judge_end(report, "step " + std::to_string(i), step, terminated.values[i] != 0,
               truncated.values[i] != 0);
     if (!report.failures.empty())
       return; // our episode ended before theirs and cannot be stepped further
   }
-  if (episode != starts.count)
+  if (episode != starts.rows)
     report.failures.push_back("the recording begins episodes after its last step");
-  report.steps = static_cast<int>(actions.count);
+  report.steps = static_cast<int>(actions.rows);
 }
 
 void check_probes(GymReplay& replay, GoldenReport& report) {
-  const Rows qpos = replay.rows("probe_qpos", replay.nq());
-  const Rows qvel = replay.rows("probe_qvel", replay.nv(), qpos.count);
-  const Rows actions = replay.rows("probe_action", replay.nu(), qpos.count);
-  const Rows observations = replay.rows("probe_obs", replay.observation().size(), qpos.count);
-  const Rows rewards = replay.rows("probe_reward", 1, qpos.count);
-  const Rows terminated = replay.rows("probe_terminated", 1, qpos.count);
-  for (std::size_t i = 0; i < qpos.count; ++i) {
-    replay.environment().reset_to(qpos[i], qvel[i], replay.buffer());
-    const TimeStep step = replay.environment().step(actions[i], replay.buffer());
+  const RecordedTable qpos = replay.get("probe_qpos", replay.nq());
+  const RecordedTable qvel = replay.get("probe_qvel", replay.nv(), qpos.rows);
+  const RecordedTable actions = replay.get("probe_action", replay.nu(), qpos.rows);
+  const RecordedTable observations =
+      replay.get("probe_obs", replay.observation().size(), qpos.rows);
+  const RecordedTable rewards = replay.get("probe_reward", 1, qpos.rows);
+  const RecordedTable terminated = replay.get("probe_terminated", 1, qpos.rows);
+  for (std::size_t i = 0; i < qpos.rows; ++i) {
+    replay.environment().reset_to(qpos.row(i), qvel.row(i), replay.buffer());
+    const TimeStep step = replay.environment().step(actions.row(i), replay.buffer());
     report.probe_error =
-        std::max({report.probe_error, relative_error(replay.observation(), observations[i]),
-                  relative_error({&step.reward, 1}, rewards[i])});
+        std::max({report.probe_error, relative_error(replay.observation(), observations.row(i)),
+                  relative_error({&step.reward, 1}, rewards.row(i))});
     if ((step.discount == 0) != (terminated.values[i] != 0))
       report.failures.push_back("probe " + std::to_string(i)
                                 + ": termination differs from Gymnasium's");
   }
-  report.probes = static_cast<int>(qpos.count);
+  report.probes = static_cast<int>(qpos.rows);
 }
 
 /// sqrt(n m / (n + m)) times the largest distance between the two empirical distributions.
@@ -193,14 +166,14 @@ double kolmogorov_smirnov(std::vector<double> a, std::vector<double> b) {
 }
 
 void compare_starts(const std::string& what, const std::vector<std::vector<double>>& ours,
-                    const Rows& theirs, GoldenReport& report) {
+                    const RecordedTable& theirs, GoldenReport& report) {
   for (std::size_t k = 0; k < theirs.columns; ++k) {
     std::vector<double> a;
     std::vector<double> b;
     for (const auto& start : ours)
       a.push_back(start[k]);
-    for (std::size_t i = 0; i < theirs.count; ++i)
-      b.push_back(theirs[i][k]);
+    for (std::size_t i = 0; i < theirs.rows; ++i)
+      b.push_back(theirs.row(i)[k]);
     const double statistic = kolmogorov_smirnov(std::move(a), std::move(b));
     if (!(statistic <= kResetStatistic))
       report.failures.push_back(
@@ -212,9 +185,9 @@ void compare_starts(const std::string& what, const std::vector<std::vector<doubl
 void check_resets(GymReplay& replay, GoldenReport& report) {
   if (!replay.has("resets_qpos"))
     return;
-  const Rows qpos = replay.rows("resets_qpos", replay.nq());
-  const Rows qvel = replay.rows("resets_qvel", replay.nv(), qpos.count);
-  if (qpos.count == 0)
+  const RecordedTable qpos = replay.get("resets_qpos", replay.nq());
+  const RecordedTable qvel = replay.get("resets_qvel", replay.nv(), qpos.rows);
+  if (qpos.rows == 0)
     return;
   std::vector<std::vector<double>> our_qpos;
   std::vector<std::vector<double>> our_qvel;
