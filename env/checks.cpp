@@ -1,5 +1,6 @@
 #include "env/checks.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -55,6 +56,22 @@ void check_observation_buffer(const EnvironmentSpec& spec, std::span<const std::
     throw std::invalid_argument("environment " + spec.name + ": the observation buffer has "
                                 + std::to_string(observation.size()) + " bytes; it needs "
                                 + std::to_string(spec.observation_bytes()));
+}
+
+void clip_action(const EnvironmentSpec& spec, std::span<const double> action,
+                 std::span<double> clipped) {
+  check_action(spec, action);
+  for (std::size_t i = 0; i < action.size(); ++i)
+    clipped[i] = std::clamp(action[i], spec.action.minimum[i], spec.action.maximum[i]);
+}
+
+void check_step(const EnvironmentSpec& spec, bool running, std::span<const double> action,
+                std::span<const std::byte> observation, std::span<double> clipped) {
+  check_observation_buffer(spec, observation);
+  clip_action(spec, action, clipped);
+  if (!running)
+    throw std::invalid_argument("environment " + spec.name
+                                + ": step() outside an episode; call reset() first");
 }
 
 std::optional<std::size_t> first_not_finite(const ArraySpec& array,

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -53,13 +52,7 @@ public:
   }
 
   TimeStep step(std::span<const double> action, std::span<std::byte> observation) override {
-    check_observation_buffer(spec_, observation);
-    check_action(spec_, action);
-    if (!running_)
-      throw std::invalid_argument("environment " + spec_.name
-                                  + ": step() outside an episode; call reset() first");
-    for (std::size_t i = 0; i < action.size(); ++i)
-      action_[i] = std::clamp(action[i], spec_.action.minimum[i], spec_.action.maximum[i]);
+    check_step(spec_, running_, action, observation, action_);
     const GameStep made = game_.step(state_, action_, random_);
     game_.observe(state_, observation);
     const bool truncated = ++steps_ == spec_.episode_steps;

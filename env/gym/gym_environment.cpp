@@ -138,14 +138,8 @@ TimeStep GymEnvironment::reset_to(std::span<const double> qpos, std::span<const 
 }
 
 TimeStep GymEnvironment::step(std::span<const double> action, std::span<std::byte> observation) {
-  check_observation_buffer(spec_, observation);
-  check_action(spec_, action);
-  if (!running_)
-    throw std::invalid_argument("environment " + spec_.name
-                                + ": step() outside an episode; call reset() first");
+  check_step(spec_, running_, action, observation, action_);
   running_ = false; // until this step has succeeded
-  for (std::size_t i = 0; i < action.size(); ++i)
-    action_[i] = std::clamp(action[i], spec_.action.minimum[i], spec_.action.maximum[i]);
   const double before = task_->position(physics_);
   std::copy(action_.begin(), action_.end(), physics_.data().ctrl);
   ++steps_;

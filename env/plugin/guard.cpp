@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -53,13 +52,8 @@ public:
   }
 
   TimeStep step(std::span<const double> action, std::span<std::byte> observation) override {
-    check_observation_buffer(spec_, observation);
-    check_action(spec_, action);
-    if (!running_)
-      throw std::invalid_argument(origin_ + ": step() outside an episode; call reset() first");
+    check_step(spec_, running_, action, observation, action_);
     running_ = false; // until this step has succeeded
-    for (std::size_t i = 0; i < action.size(); ++i)
-      action_[i] = std::clamp(action[i], spec_.action.minimum[i], spec_.action.maximum[i]);
     const TimeStep result = protect("step()", [&] { return inner().step(action_, observation); });
     if (result.step_type != StepType::mid && result.step_type != StepType::last)
       fail("step() returned a step that is neither mid nor last");

@@ -1,6 +1,5 @@
 #include "env/suite/suite_environment.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -75,14 +74,8 @@ TimeStep SuiteEnvironment::reset(std::uint64_t seed, std::span<std::byte> observ
 }
 
 TimeStep SuiteEnvironment::step(std::span<const double> action, std::span<std::byte> observation) {
-  check_observation_buffer(spec_, observation);
-  check_action(spec_, action);
-  if (!running_)
-    throw std::invalid_argument("environment " + spec_.name
-                                + ": step() outside an episode; call reset() first");
+  check_step(spec_, running_, action, observation, action_);
   running_ = false; // until this step has succeeded
-  for (std::size_t i = 0; i < action.size(); ++i)
-    action_[i] = std::clamp(action[i], spec_.action.minimum[i], spec_.action.maximum[i]);
   task_->before_step(physics_, action_);
   physics_.step(physics_steps_);
   task_->after_step(physics_);

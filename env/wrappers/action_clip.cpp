@@ -27,9 +27,7 @@ ActionClip::ActionClip(std::unique_ptr<Environment> wrapped, double minimum, dou
 }
 
 TimeStep ActionClip::step(std::span<const double> action, std::span<std::byte> observation) {
-  check_action(spec_, action);
-  for (std::size_t i = 0; i < action.size(); ++i)
-    clipped_[i] = std::clamp(action[i], spec_.action.minimum[i], spec_.action.maximum[i]);
+  clip_action(spec_, action, clipped_);
   return inner().step(clipped_, observation);
 }
 
