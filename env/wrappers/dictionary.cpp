@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "env/checks.hpp"
 #include "env/nearest_names.hpp"
 #include "env/wrappers/narrow.hpp"
 #include "env/wrappers/pixels.hpp"
@@ -20,7 +19,7 @@ const std::string kPixels = "pixels";
 
 Dictionary::Dictionary(std::unique_ptr<Environment> wrapped, const std::vector<std::string>& names,
                        const PixelOptions& options)
-    : Wrapper(std::move(wrapped)), inner_observation_(spec_.observation_bytes()) {
+    : ObservationWrapper(std::move(wrapped)) {
   if (names.empty())
     throw std::invalid_argument("environment " + spec_.name
                                 + ": a dictionary needs at least one name, e.g. \"state\"");
@@ -128,7 +127,7 @@ Dictionary::Part Dictionary::make_chosen(const std::string& name, std::size_t br
 void Dictionary::write_arrays(const Part& part, std::byte* out) const {
   for (const std::size_t i : part.arrays) {
     const ArraySpec& array = inner_spec().observations[i];
-    const std::byte* in = inner_observation_.data() + inner_spec().observation_offset(i);
+    const std::byte* in = inner_array(i);
     if (is_floating(array.type)) {
       narrow_to_float32(spec_.name, array, in, out);
       out += array.elements() * sizeof(float);
@@ -164,20 +163,6 @@ void Dictionary::write(std::span<std::byte> observation) {
       out += bytes;
     }
   }
-}
-
-TimeStep Dictionary::reset(std::uint64_t seed, std::span<std::byte> observation) {
-  check_observation_buffer(spec_, observation);
-  const TimeStep result = inner().reset(seed, inner_observation_);
-  write(observation);
-  return result;
-}
-
-TimeStep Dictionary::step(std::span<const double> action, std::span<std::byte> observation) {
-  check_observation_buffer(spec_, observation);
-  const TimeStep result = inner().step(action, inner_observation_);
-  write(observation);
-  return result;
 }
 
 } // namespace troupe::env

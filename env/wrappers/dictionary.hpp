@@ -1,7 +1,7 @@
 #pragma once
 
 #include "env/render/renderer.hpp"
-#include "env/wrappers/wrapper.hpp"
+#include "env/wrappers/observation_wrapper.hpp"
 
 namespace troupe::env {
 
@@ -18,13 +18,10 @@ namespace troupe::env {
 /// std::invalid_argument if there are no names, a name is given twice or unknown (with the nearest
 /// names), or pictures are requested from an environment without physics. For the arrays that
 /// agents accept, see learner::transition_spec().
-class Dictionary final : public Wrapper {
+class Dictionary final : public ObservationWrapper {
 public:
   Dictionary(std::unique_ptr<Environment> inner, const std::vector<std::string>& names,
              const PixelOptions& options = {});
-
-  TimeStep reset(std::uint64_t seed, std::span<std::byte> observation) override;
-  TimeStep step(std::span<const double> action, std::span<std::byte> observation) override;
 
 private:
   struct Part {
@@ -37,10 +34,9 @@ private:
                    ArraySpec& array);
   void write_arrays(const Part& part, std::byte* out) const;
   Part make_part(const std::string& name, const PixelOptions& options, ArraySpec& array);
-  void write(std::span<std::byte> observation);
+  void write(std::span<std::byte> observation) override;
 
   std::vector<Part> parts_;
-  std::vector<std::byte> inner_observation_;
   std::vector<float> whole_;                         // all numbers of a part that shows only some
   std::vector<std::unique_ptr<Renderer>> renderers_; // made on the thread of the first reset()
 };

@@ -2,8 +2,6 @@
 
 #include <stdexcept>
 
-#include "env/checks.hpp"
-
 namespace troupe::env {
 
 namespace {
@@ -36,9 +34,7 @@ void check_can_be_drawn(Environment& environment, const PixelOptions& options) {
 }
 
 Pixels::Pixels(std::unique_ptr<Environment> wrapped, const PixelOptions& options)
-    : Wrapper(std::move(wrapped)),
-      options_(per_camera(options)),
-      inner_observation_(spec_.observation_bytes()) {
+    : ObservationWrapper(std::move(wrapped)), options_(per_camera(options)) {
   for (const PixelOptions& one : options_)
     check_can_be_drawn(*this, one);
   const auto channels = static_cast<std::int64_t>(options_.size()) * (options.grey ? 1 : 3);
@@ -46,7 +42,7 @@ Pixels::Pixels(std::unique_ptr<Environment> wrapped, const PixelOptions& options
   spec_.observations = {{"pixels", ElementType::uint8, {channels, options.height, options.width}}};
 }
 
-void Pixels::draw(std::span<std::byte> observation) {
+void Pixels::write(std::span<std::byte> observation) {
   while (renderers_.size() < options_.size())
     renderers_.push_back(make_renderer(*physics(), options_[renderers_.size()]));
   auto* out = reinterpret_cast<std::uint8_t*>(observation.data());
@@ -54,20 +50,6 @@ void Pixels::draw(std::span<std::byte> observation) {
     renderer->draw({out, renderer->bytes()});
     out += renderer->bytes();
   }
-}
-
-TimeStep Pixels::reset(std::uint64_t seed, std::span<std::byte> observation) {
-  check_observation_buffer(spec_, observation);
-  const TimeStep result = inner().reset(seed, inner_observation_);
-  draw(observation);
-  return result;
-}
-
-TimeStep Pixels::step(std::span<const double> action, std::span<std::byte> observation) {
-  check_observation_buffer(spec_, observation);
-  const TimeStep result = inner().step(action, inner_observation_);
-  draw(observation);
-  return result;
 }
 
 } // namespace troupe::env

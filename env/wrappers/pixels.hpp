@@ -1,7 +1,7 @@
 #pragma once
 
 #include "env/render/renderer.hpp"
-#include "env/wrappers/wrapper.hpp"
+#include "env/wrappers/observation_wrapper.hpp"
 
 namespace troupe::env {
 
@@ -9,20 +9,16 @@ namespace troupe::env {
 /// the cameras in the order of the options. They are drawn once per step, directly into the
 /// caller's buffer. The constructor checks sizes, cameras and whether the renderer works in this
 /// process; the renderers themselves are made on the thread of the first reset().
-class Pixels final : public Wrapper {
+class Pixels final : public ObservationWrapper {
 public:
   /// Throws std::invalid_argument (size, camera, no physics behind `inner`) or std::runtime_error
   /// (OpenGL is needed and not available).
   Pixels(std::unique_ptr<Environment> inner, const PixelOptions& options);
 
-  TimeStep reset(std::uint64_t seed, std::span<std::byte> observation) override;
-  TimeStep step(std::span<const double> action, std::span<std::byte> observation) override;
-
 private:
-  void draw(std::span<std::byte> observation);
+  void write(std::span<std::byte> observation) override;
 
   std::vector<PixelOptions> options_; // one per camera
-  std::vector<std::byte> inner_observation_;
   std::vector<std::unique_ptr<Renderer>> renderers_;
 };
 
