@@ -26,13 +26,6 @@ void check(const mjModel& model, const CastOptions& options) {
     throw std::invalid_argument(
         "camera: " + std::to_string(options.camera) + " is not a camera of the model; it has "
         + std::to_string(model.ncam) + ", numbered from 0, and -1, the free camera");
-  const auto pixel = static_cast<std::size_t>(
-      options.layout == PixelLayout::channels_last && !options.grey ? 3 : 1);
-  const std::size_t row = static_cast<std::size_t>(options.width) * pixel;
-  if (options.row_stride != 0 && options.row_stride < row)
-    throw std::invalid_argument("row_stride: " + std::to_string(options.row_stride)
-                                + " bytes is less than a row's " + std::to_string(row)
-                                + "; give at least that, or 0 for dense rows");
 }
 
 } // namespace
@@ -74,29 +67,23 @@ struct RayCaster::Impl {
   std::size_t pixels() const {
     return static_cast<std::size_t>(options.height) * static_cast<std::size_t>(options.width);
   }
-  std::size_t row_bytes() const {
-    if (options.row_stride != 0)
-      return options.row_stride;
-    const bool interleaved = options.layout == PixelLayout::channels_last && !options.grey;
-    return static_cast<std::size_t>(options.width) * (interleaved ? 3 : 1);
-  }
 
   void write(std::uint8_t* out) const {
-    const std::size_t row = row_bytes();
-    const std::size_t plane = row * static_cast<std::size_t>(options.height);
+    const bool interleaved = options.layout == PixelLayout::channels_last && !options.grey;
+    const std::size_t row = static_cast<std::size_t>(options.width) * (interleaved ? 3 : 1);
     for (int y = 0; y < options.height; ++y) {
       const std::int32_t* from = picture.smooth.data() + picture.at(0, y);
       std::uint8_t* to = out + static_cast<std::size_t>(y) * row;
       if (options.grey)
         caster::write_bytes(from, options.width, 0, true, to);
-      else if (options.layout == PixelLayout::channels_last)
+      else if (interleaved)
         for (int x = 0; x < options.width; ++x)
           for (int c = 0; c < 3; ++c)
             to[3 * x + c] = static_cast<std::uint8_t>(from[x] >> (8 * c) & 255);
       else
         for (int c = 0; c < 3; ++c)
           caster::write_bytes(from, options.width, 8 * c, false,
-                              to + static_cast<std::size_t>(c) * plane);
+                              to + static_cast<std::size_t>(c) * pixels());
     }
   }
 
@@ -125,9 +112,7 @@ const CastOptions& RayCaster::options() const {
 }
 
 std::size_t RayCaster::bytes() const {
-  const std::size_t planes =
-      options().grey || options().layout == PixelLayout::channels_last ? 1 : 3;
-  return impl_->row_bytes() * static_cast<std::size_t>(options().height) * planes;
+  return static_cast<std::size_t>(channels()) * impl_->pixels();
 }
 
 void RayCaster::look_through(const mjvCamera& camera) {

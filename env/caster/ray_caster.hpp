@@ -27,9 +27,6 @@ struct CastOptions {
   bool fog = false;    // the model's fog (visual/map, visual/rgba); off by default, as in MuJoCo
   bool grey = false;   // one channel of Rec. 601 luma instead of three of RGB
   PixelLayout layout = PixelLayout::channels_first;
-  /// Bytes from one row to the next; 0 means dense. With channels_first this applies to each plane,
-  /// which then has `height * row_stride` bytes.
-  std::size_t row_stride = 0;
 };
 
 /// Draws a state as MuJoCo's renderer does, but on the processor and without OpenGL: everything
@@ -45,7 +42,7 @@ struct CastOptions {
 /// must be the compiled model's.
 class RayCaster {
 public:
-  /// Throws std::invalid_argument if the size, camera or row stride is invalid.
+  /// Throws std::invalid_argument if the size or camera is invalid.
   RayCaster(std::shared_ptr<const CasterModel> model, const CastOptions& options);
   ~RayCaster();
   RayCaster(RayCaster&&) noexcept;
@@ -53,7 +50,7 @@ public:
 
   const CastOptions& options() const;
   int channels() const { return options().grey ? 1 : 3; }
-  std::size_t bytes() const; // size of one picture, including the gaps between rows
+  std::size_t bytes() const; // of one picture
 
   /// Switches to `camera`, starting with the next picture. It may be free or track a body. Throws
   /// std::invalid_argument if the model does not have the camera or the body.

@@ -16,8 +16,8 @@ namespace troupe::env {
 class BatchCaster {
 public:
   /// Draws on CUDA device `device`. `threads` threads prepare the frames; with 1, the calling
-  /// thread does. Throws std::invalid_argument if the environments, threads or options are invalid
-  /// (row_stride must be 0), and std::runtime_error with the text of unavailable().
+  /// thread does. Throws std::invalid_argument if the environments, threads or options are invalid,
+  /// and std::runtime_error with the text of unavailable().
   BatchCaster(std::shared_ptr<const CasterModel> model, int environments,
               const CastOptions& options, int threads = 1, int device = 0);
   ~BatchCaster();

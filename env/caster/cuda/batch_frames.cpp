@@ -157,9 +157,6 @@ BatchFrames::BatchFrames(std::shared_ptr<const CasterModel> model, int environme
   if (environments < 1)
     throw std::invalid_argument("environments: " + std::to_string(environments)
                                 + " is out of range; a batch needs at least 1");
-  if (options.row_stride != 0)
-    throw std::invalid_argument("row_stride: " + std::to_string(options.row_stride)
-                                + " is set; pictures of a batch are dense: leave it at 0");
   format_ = {.height = options.height,
              .width = options.width,
              .grey = options.grey,

@@ -17,9 +17,9 @@ namespace troupe::env::caster {
 /// environments. Allocates only if a state shows more than any earlier one.
 class BatchFrames {
 public:
-  /// Throws std::invalid_argument if there are no environments, row_stride is not 0 or RayCaster
-  /// would reject the options. `memory` must outlive this object. It is called from any thread, but
-  /// only from one at a time.
+  /// Throws std::invalid_argument if there are no environments or RayCaster would reject the
+  /// options. `memory` must outlive this object. It is called from any thread, but only from one at
+  /// a time.
   BatchFrames(std::shared_ptr<const CasterModel> model, int environments,
               const CastOptions& options, SceneMemory& memory);
   ~BatchFrames();

@@ -214,8 +214,6 @@ TEST_CASE("A batch refuses invalid arguments, and the error names the reason") {
   CHECK_THROWS_WITH_AS(make(0, {}), doctest::Contains("environments: 0"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(make(1, {}, 0), doctest::Contains("threads: 0"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(make(1, {.height = 0}), doctest::Contains("height"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(make(1, {.row_stride = 300}), doctest::Contains("row_stride"),
-                       std::invalid_argument);
   caster::BatchDrawing drawing(simulations.caster_model(), 2, {}, 1, device);
   CHECK_THROWS_AS(drawing.draw(simulations.models(), simulations.states(), {}),
                   std::invalid_argument);
