@@ -13,13 +13,8 @@ namespace troupe::env {
 AppendedFile::AppendedFile(std::filesystem::path path)
     : path_(std::move(path)),
       file_(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) {
-  if (file_ < 0)
+  if (!file_)
     throw std::runtime_error(path_.string() + ": cannot be written: " + std::strerror(errno));
-}
-
-AppendedFile::~AppendedFile() {
-  if (file_ >= 0)
-    ::close(file_);
 }
 
 bool AppendedFile::append(std::string record) {
@@ -41,7 +36,7 @@ const std::string& AppendedFile::flush() {
   problem_.clear();
   while (!waiting_.empty() && problem_.empty()) {
     std::string& first = waiting_.front();
-    const ::ssize_t written = ::write(file_, first.data(), first.size());
+    const ::ssize_t written = ::write(file_.number(), first.data(), first.size());
     if (written <= 0) {
       if (written == 0 || errno != EINTR)
         problem_ =

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "env/sockets/descriptor.hpp"
+
 namespace troupe::env {
 
 /// A file to which whole records are appended. While the disk is full, records wait in memory; they
@@ -19,9 +21,6 @@ public:
 
   /// Opens or creates the file. Throws std::runtime_error naming the path and the reason.
   explicit AppendedFile(std::filesystem::path path);
-  ~AppendedFile();
-  AppendedFile(const AppendedFile&) = delete;
-  AppendedFile& operator=(const AppendedFile&) = delete;
 
   /// Writes the record or lets it wait. Returns false if it was dropped.
   bool append(std::string record);
@@ -37,7 +36,7 @@ public:
 
 private:
   std::filesystem::path path_;
-  int file_;
+  wire::Descriptor file_;
   std::deque<std::string> waiting_; // of the first record, only the part not yet written
   std::size_t bytes_ = 0;           // in waiting_
   std::string problem_;

@@ -8,8 +8,6 @@
 #include <unistd.h>
 #include <utility>
 
-#include "env/sockets/descriptor.hpp"
-
 namespace troupe::env {
 
 namespace fs = std::filesystem;
@@ -20,10 +18,11 @@ namespace {
   throw std::system_error(errno, std::generic_category(), what + " " + path.string());
 }
 
-void write_all(int descriptor, const void* data, std::size_t size, const fs::path& path) {
+void write_all(const wire::Descriptor& file, const void* data, std::size_t size,
+               const fs::path& path) {
   const char* at = static_cast<const char*>(data);
   while (size > 0) {
-    const ssize_t written = ::write(descriptor, at, size);
+    const ssize_t written = ::write(file.number(), at, size);
     if (written < 0 && errno == EINTR)
       continue;
     if (written <= 0)
@@ -36,59 +35,49 @@ void write_all(int descriptor, const void* data, std::size_t size, const fs::pat
 } // namespace
 
 void write_folder_to_disk(const fs::path& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0)
+  const wire::Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened)
     complain("cannot open the folder", folder);
-  const int status = ::fsync(descriptor);
-  ::close(descriptor);
-  if (status != 0)
+  if (::fsync(opened.number()) != 0)
     complain("cannot flush the folder", folder);
 }
 
 WholeFileWriter::WholeFileWriter(fs::path path)
     : path_(std::move(path)),
       partial_(path_.string() + ".partial"),
-      descriptor_(::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
-  if (descriptor_ < 0)
+      file_(::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+  if (!file_)
     complain("cannot create", partial_);
 }
 
 WholeFileWriter::~WholeFileWriter() {
-  if (descriptor_ < 0)
-    return;
-  ::close(descriptor_);
-  ::unlink(partial_.c_str());
+  if (file_)
+    ::unlink(partial_.c_str());
 }
 
 void WholeFileWriter::write(const void* data, std::size_t size) {
-  write_all(descriptor_, data, size, partial_);
+  write_all(file_, data, size, partial_);
 }
 
 void WholeFileWriter::commit() {
-  if (::fsync(descriptor_) != 0)
+  if (::fsync(file_.number()) != 0)
     complain("cannot write", partial_);
   if (::rename(partial_.c_str(), path_.c_str()) != 0)
     complain("cannot rename " + partial_.string() + " to", path_);
-  ::close(descriptor_);
-  descriptor_ = -1;
+  file_ = {};
   write_folder_to_disk(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
 }
 
 FileAppender::FileAppender(fs::path path)
     : path_(std::move(path)),
-      descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
-  if (descriptor_ < 0)
+      file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
+  if (!file_)
     complain("cannot create", path_);
 }
 
-FileAppender::~FileAppender() {
-  if (descriptor_ >= 0)
-    ::close(descriptor_);
-}
-
 void FileAppender::append(const void* data, std::size_t size) {
-  write_all(descriptor_, data, size, path_);
-  if (::fdatasync(descriptor_) != 0)
+  write_all(file_, data, size, path_);
+  if (::fdatasync(file_.number()) != 0)
     complain("cannot write to disk", path_);
 }
 
@@ -96,27 +85,21 @@ void overwrite_file(const fs::path& path, std::span<const std::byte> bytes) {
   const wire::Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!file)
     complain("cannot write", path);
-  write_all(file.number(), bytes.data(), bytes.size(), path);
+  write_all(file, bytes.data(), bytes.size(), path);
   if (::fdatasync(file.number()) != 0)
     complain("cannot write to disk", path);
 }
 
 FileReader::FileReader(fs::path path)
-    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
   struct stat status {};
-  if (descriptor_ < 0)
+  if (!file_ || ::fstat(file_.number(), &status) != 0)
     complain("cannot read", path_);
-  if (::fstat(descriptor_, &status) != 0 || S_ISDIR(status.st_mode)) {
-    errno = S_ISDIR(status.st_mode) ? EISDIR : errno;
-    ::close(descriptor_);
+  if (S_ISDIR(status.st_mode)) {
+    errno = EISDIR;
     complain("cannot read", path_);
   }
   left_ = static_cast<std::uint64_t>(status.st_size);
-}
-
-FileReader::~FileReader() {
-  if (descriptor_ >= 0)
-    ::close(descriptor_);
 }
 
 bool FileReader::read(void* data, std::uint64_t size) {
@@ -124,7 +107,7 @@ bool FileReader::read(void* data, std::uint64_t size) {
     return false;
   char* at = static_cast<char*>(data);
   while (size > 0) {
-    const ssize_t got = ::read(descriptor_, at, size);
+    const ssize_t got = ::read(file_.number(), at, size);
     if (got < 0 && errno == EINTR)
       continue;
     if (got < 0)

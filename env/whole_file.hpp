@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <span>
 
+#include "env/sockets/descriptor.hpp"
+
 namespace troupe::env {
 
 /// Writes a file completely or not at all. The bytes go to `<path>.partial`. commit() synchronises
@@ -27,7 +29,7 @@ public:
 private:
   std::filesystem::path path_;
   std::filesystem::path partial_;
-  int descriptor_ = -1;
+  wire::Descriptor file_; // none after commit()
 };
 
 /// Appends to a file, which is created if it does not exist. Throws std::system_error naming the
@@ -35,16 +37,13 @@ private:
 class FileAppender {
 public:
   explicit FileAppender(std::filesystem::path path);
-  ~FileAppender();
-  FileAppender(const FileAppender&) = delete;
-  FileAppender& operator=(const FileAppender&) = delete;
 
   /// When this returns, the bytes are on the disk.
   void append(const void* data, std::size_t size);
 
 private:
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  wire::Descriptor file_;
 };
 
 /// Overwrites an existing file from its beginning. When this returns, the bytes are on the disk.
@@ -61,9 +60,6 @@ void write_folder_to_disk(const std::filesystem::path& folder);
 class FileReader {
 public:
   explicit FileReader(std::filesystem::path path);
-  ~FileReader();
-  FileReader(const FileReader&) = delete;
-  FileReader& operator=(const FileReader&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
 
@@ -76,7 +72,7 @@ public:
 
 private:
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  wire::Descriptor file_;
   std::uint64_t left_ = 0;
 };
 
