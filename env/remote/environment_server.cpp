@@ -10,6 +10,7 @@
 #include "env/remote/heartbeat.hpp"
 #include "env/remote/leases.hpp"
 #include "env/remote/served.hpp"
+#include "env/sockets/bell.hpp"
 
 namespace troupe::env {
 
@@ -94,7 +95,7 @@ struct EnvironmentServer::Impl {
   wire::Socket socket;
   std::string endpoint;
   remote::HeartbeatAnswers heartbeats;
-  remote::Wake wake;
+  wire::Bell wake;
   std::jthread thread; // last: it uses all of the above
 };
 

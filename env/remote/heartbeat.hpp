@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "env/remote/wake.hpp"
+#include "env/sockets/bell.hpp"
 #include "env/wire/socket.hpp"
 
 namespace troupe::env::remote {
@@ -42,7 +42,7 @@ private:
   wire::Socket socket_;
   std::uint64_t session_;
   std::atomic<Clock::rep> last_pong_;
-  Wake wake_;
+  wire::Bell wake_;
   std::jthread thread_; // last: it uses all of the above
 };
 
@@ -64,7 +64,7 @@ private:
   wire::Socket socket_;
   std::string endpoint_;
   std::function<bool(std::uint64_t session)> seen_;
-  Wake wake_;
+  wire::Bell wake_;
   std::jthread thread_;
 };
 

@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include "env/wire/plain_port_impl.hpp"
@@ -19,12 +18,6 @@ namespace {
 constexpr std::size_t kMostPieces = 64; // per system call
 constexpr char kPeerPrefix = '\1';      // names made by libzmq begin with a zero byte
 constexpr std::size_t kPeerBytes = 1 + sizeof(std::uint64_t);
-
-Descriptor checked(int number, const char* what) {
-  if (number < 0)
-    throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
-  return Descriptor(number);
-}
 
 std::string name_of(std::uint64_t number) {
   std::string name(kPeerBytes, kPeerPrefix);
@@ -42,21 +35,18 @@ std::uint64_t number_of(const std::string& peer) {
 
 PlainPort::Impl::Impl(const PortOptions& o)
     : options(o),
-      epoll(checked(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
-      wake(checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")),
-      ready(checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")),
+      epoll(::epoll_create1(EPOLL_CLOEXEC)),
       next_number(kFirstPeer),
       buffer(kBufferBytes) {
   epoll_event event{.events = EPOLLIN, .data = {.u64 = kWake}};
-  if (::epoll_ctl(epoll.number(), EPOLL_CTL_ADD, wake.number(), &event) != 0)
-    throw std::runtime_error(std::string("epoll_ctl: ") + std::strerror(errno));
+  if (!epoll || ::epoll_ctl(epoll.number(), EPOLL_CTL_ADD, wake.descriptor(), &event) != 0)
+    throw std::runtime_error(std::string("epoll: ") + std::strerror(errno));
   thread = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
 PlainPort::Impl::~Impl() {
   thread.request_stop();
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(wake.number(), &one, sizeof one);
+  wake.ring();
   thread.join();
 }
 
@@ -231,15 +221,13 @@ std::optional<PlainPort::Received> PlainPort::try_receive() {
   if (!peer->received.empty())
     impl_->turns.push_back(peer);
   impl_->read_again(peer, before);
-  if (impl_->turns.empty()) {
-    std::uint64_t count = 0;
-    [[maybe_unused]] const auto got = ::read(impl_->ready.number(), &count, sizeof count);
-  }
+  if (impl_->turns.empty())
+    impl_->ready.silence();
   return taken;
 }
 
 int PlainPort::descriptor() const {
-  return impl_->ready.number();
+  return impl_->ready.descriptor();
 }
 
 bool PlainPort::is_peer(const std::string& peer) const {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "env/sockets/bell.hpp"
 #include "env/sockets/listen.hpp"
 #include "env/wire/plain_port.hpp"
 #include "env/wire/port_peer.hpp"
@@ -67,8 +68,8 @@ struct PlainPort::Impl {
 
   const PortOptions options;
   Descriptor epoll;
-  Descriptor wake;  // wakes the thread
-  Descriptor ready; // signals the owner
+  Bell wake;  // wakes the thread
+  Bell ready; // signals the owner
   std::atomic<std::int64_t> disconnected = 0;
 
   mutable std::mutex mutex;

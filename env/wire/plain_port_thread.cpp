@@ -235,10 +235,8 @@ bool PlainPort::Impl::deliver(const Peer& peer, ZmtpMessage message) {
     return true;
   }
   const std::size_t cost = cost_of(message);
-  if (turns.empty()) {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(ready.number(), &one, sizeof one);
-  }
+  if (turns.empty())
+    ready.ring();
   if (peer->received.empty())
     turns.push_back(peer);
   peer->received.push_back(std::move(message));

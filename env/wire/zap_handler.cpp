@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include <sys/eventfd.h>
 #include <zmq.h>
 
 namespace troupe::env::wire {
@@ -53,10 +52,8 @@ std::string key_text(const std::string& credentials) {
 } // namespace
 
 ZapHandler::ZapHandler(void* zeromq_context)
-    : context_(zeromq_context),
-      questions_(zmq_socket(zeromq_context, ZMQ_REP)),
-      bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (questions_ == nullptr || !bell_ || zmq_bind(questions_, kQuestions) != 0) {
+    : context_(zeromq_context), questions_(zmq_socket(zeromq_context, ZMQ_REP)) {
+  if (questions_ == nullptr || zmq_bind(questions_, kQuestions) != 0) {
     const int cause = zmq_errno();
     if (questions_ != nullptr)
       zmq_close(questions_);
@@ -70,16 +67,11 @@ ZapHandler::ZapHandler(void* zeromq_context)
 
 ZapHandler::~ZapHandler() {
   thread_.request_stop();
-  ring();
+  bell_.ring();
   thread_.join();
   zmq_close(questions_);
   for (const Watched& watched : arrived_)
     zmq_close(watched.events);
-}
-
-void ZapHandler::ring() const {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(bell_.number(), &one, sizeof one);
 }
 
 std::shared_ptr<Admission> ZapHandler::guard(void* socket, std::set<std::string> allowed,
@@ -104,7 +96,7 @@ std::shared_ptr<Admission> ZapHandler::guard(void* socket, std::set<std::string>
   std::erase_if(by_domain_, [](const auto& entry) { return entry.second.expired(); });
   by_domain_[admission->domain] = admission;
   arrived_.push_back({pair, admission});
-  ring();
+  bell_.ring();
   return admission;
 }
 
@@ -174,14 +166,13 @@ void ZapHandler::run(const std::stop_token& stop) {
       watched.insert(watched.end(), arrived_.begin(), arrived_.end());
       arrived_.clear();
     }
-    items = {{questions_, 0, ZMQ_POLLIN, 0}, {nullptr, bell_.number(), ZMQ_POLLIN, 0}};
+    items = {{questions_, 0, ZMQ_POLLIN, 0}, {nullptr, bell_.descriptor(), ZMQ_POLLIN, 0}};
     for (const Watched& one : watched)
       items.push_back({one.events, 0, ZMQ_POLLIN, 0});
     if (zmq_poll(items.data(), static_cast<int>(items.size()), kNap) < 0)
       continue;
-    std::uint64_t rung = 0;
-    if (items[1].revents != 0 && ::read(bell_.number(), &rung, sizeof rung) < 0)
-      continue;
+    if (items[1].revents != 0)
+      bell_.silence();
     if (items[0].revents != 0)
       answer_question();
     for (std::size_t i = watched.size(); i-- > 0;)

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "env/sockets/descriptor.hpp"
+#include "env/sockets/bell.hpp"
 
 namespace troupe::env::wire {
 
@@ -54,13 +54,12 @@ private:
     std::shared_ptr<Admission> admission;
   };
   void run(const std::stop_token& stop);
-  void ring() const;
   void answer_question();
   bool take_event(const Watched& watched); // returns false once the guarded socket is closed
 
   void* context_;
+  Bell bell_; // wakes the thread
   void* questions_ = nullptr;
-  Descriptor bell_;
   std::mutex mutex_; // guards all members below
   std::map<std::string, std::weak_ptr<Admission>> by_domain_;
   std::vector<Watched> arrived_; // not yet watched by the thread
