@@ -2,6 +2,7 @@
 
 #include "env/remote/protocol.hpp"
 #include "env/text/number_in.hpp"
+#include "env/wire/deployment_keys.hpp"
 
 namespace troupe::env::remote {
 
@@ -22,23 +23,6 @@ std::optional<Tcp> parse_tcp(const std::string& endpoint) {
   return Tcp{endpoint.substr(kPrefix.size(), colon - kPrefix.size()), endpoint.substr(colon + 1)};
 }
 
-/// The check is strict, because "127.evil.example" is the name of another host.
-bool is_loopback(const std::string& host) {
-  if (host == "localhost" || host == "[::1]")
-    return true;
-  std::size_t parts = 0;
-  std::size_t begin = 0;
-  for (;; ++parts) {
-    const auto dot = host.find('.', begin);
-    const auto part = number_in<std::uint8_t>(std::string_view(host).substr(begin, dot - begin));
-    if (!part || (parts == 0 && *part != 127))
-      return false;
-    if (dot == std::string::npos)
-      return parts == 3;
-    begin = dot + 1;
-  }
-}
-
 } // namespace
 
 void check_endpoint(const std::string& endpoint, bool allow_other_hosts, bool port_may_be_any) {
@@ -57,7 +41,7 @@ void check_endpoint(const std::string& endpoint, bool allow_other_hosts, bool po
     throw std::invalid_argument(what
                                 + " must be ipc://<path> or tcp://<host>:<port>, for example "
                                   "ipc:///tmp/environments or tcp://127.0.0.1:5555");
-  if (!allow_other_hosts && !is_loopback(tcp->host))
+  if (!allow_other_hosts && !wire::is_loopback(endpoint))
     throw std::invalid_argument(what
                                 + " is not on this host's loopback interface, and nothing is "
                                   "encrypted; give keys, use 127.0.0.1 or an ssh tunnel, or set "
