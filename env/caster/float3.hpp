@@ -47,7 +47,8 @@ inline Float3 inward(const Float9& m, const Float3& a) {
           m[2] * a[0] + m[5] * a[1] + m[8] * a[2]};
 }
 
-inline bool all_finite(const float* values, int count) {
+template <typename T>
+bool all_finite(const T* values, int count) {
   for (int i = 0; i < count; ++i)
     if (!std::isfinite(values[i]))
       return false;

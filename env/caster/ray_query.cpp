@@ -7,6 +7,7 @@
 
 #include "env/caster/caster_model.hpp"
 #include "env/caster/float3.hpp"
+#include "env/caster/shape_builder.hpp"
 
 namespace troupe::env {
 namespace {
@@ -50,42 +51,6 @@ void set_formula(const mjtNum* given, Solid& solid) {
                                                       : caster::length(size);
 }
 
-bool set_kind(int type, Solid& solid) {
-  switch (type) {
-  case mjGEOM_PLANE:
-    solid.kind = ShapeKind::plane;
-    return true;
-  case mjGEOM_HFIELD:
-    solid.kind = ShapeKind::height_field;
-    return true;
-  case mjGEOM_SPHERE:
-    solid.kind = ShapeKind::sphere;
-    return true;
-  case mjGEOM_CAPSULE:
-    solid.kind = ShapeKind::capsule;
-    return true;
-  case mjGEOM_ELLIPSOID:
-    solid.kind = ShapeKind::ellipsoid;
-    return true;
-  case mjGEOM_CYLINDER:
-    solid.kind = ShapeKind::cylinder;
-    return true;
-  case mjGEOM_BOX:
-    solid.kind = ShapeKind::box;
-    return true;
-  case mjGEOM_MESH:
-  case mjGEOM_SDF:
-    solid.kind = ShapeKind::mesh;
-    return true;
-  default:
-    return false;
-  }
-}
-
-bool all_finite(const mjtNum* values, int count) {
-  return std::all_of(values, values + count, [](mjtNum value) { return std::isfinite(value); });
-}
-
 } // namespace
 
 RayQuery::RayQuery(std::shared_ptr<const CasterModel> model) : shared_(std::move(model)) {
@@ -110,10 +75,12 @@ void RayQuery::update(const mjModel& model, const mjData& data, const RayQueryOp
   for (int geom = 0; geom < model.ngeom; ++geom) {
     const mjtNum* position = data.geom_xpos + 3 * geom;
     const mjtNum* rotation = data.geom_xmat + 9 * geom;
-    Solid solid;
-    if (!set_kind(model.geom_type[geom], solid) || eliminated(model, geom, options)
-        || !all_finite(position, 3) || !all_finite(rotation, 9))
+    const std::optional<ShapeKind> kind = caster::shape_kind(model.geom_type[geom]);
+    if (!kind || eliminated(model, geom, options) || !caster::all_finite(position, 3)
+        || !caster::all_finite(rotation, 9))
       continue;
+    Solid solid;
+    solid.kind = *kind;
     solid.geom = geom;
     std::copy_n(rotation, 9, solid.rotation.begin());
     std::copy_n(position, 3, solid.place.begin());
@@ -152,7 +119,7 @@ void RayQuery::cast(std::span<const double> origins, std::span<const double> dir
         + " geoms; each ray needs 3, 3, 1 and 1, or all rays share one origin of 3");
   // Coordinates are relative to the first origin, so that single precision is finest near a sensor.
   std::array<double, 3> begin{};
-  if (count > 0 && all_finite(origins.data(), 3))
+  if (count > 0 && caster::all_finite(origins.data(), 3))
     std::copy_n(origins.begin(), 3, begin.begin());
   const caster::SolidSet set = solids_from(begin);
   // A few packets at a time, so that their data stays in the first-level cache.

@@ -12,42 +12,6 @@ namespace {
 
 constexpr float kFromBehind = .3F; // a plane seen from behind has this fraction of its alpha
 
-bool set_kind(const mjvGeom& geom, Shape& shape) {
-  switch (geom.type) {
-  case mjGEOM_PLANE:
-    shape.kind = ShapeKind::plane;
-    return true;
-  case mjGEOM_SPHERE:
-    shape.kind = ShapeKind::sphere;
-    return true;
-  case mjGEOM_CAPSULE:
-    shape.kind = ShapeKind::capsule;
-    return true;
-  case mjGEOM_ELLIPSOID:
-    shape.kind = ShapeKind::ellipsoid;
-    return true;
-  case mjGEOM_CYLINDER:
-    shape.kind = ShapeKind::cylinder;
-    return true;
-  case mjGEOM_BOX:
-    shape.kind = ShapeKind::box;
-    return true;
-  case mjGEOM_MESH:
-  case mjGEOM_SDF:
-    shape.kind = ShapeKind::mesh;
-    return true;
-  case mjGEOM_HFIELD:
-    shape.kind = ShapeKind::height_field;
-    return true;
-  case mjGEOM_SKIN:
-  case mjGEOM_FLEX:
-    shape.kind = ShapeKind::skin;
-    return true;
-  default:
-    return false;
-  }
-}
-
 bool has_formula(ShapeKind kind) {
   return kind <= ShapeKind::box;
 }
@@ -199,12 +163,41 @@ float transparent_distance(const mjvGeom& geom, const Float3& eye) {
 
 } // namespace
 
+std::optional<ShapeKind> shape_kind(int geom_type) {
+  switch (geom_type) {
+  case mjGEOM_PLANE:
+    return ShapeKind::plane;
+  case mjGEOM_SPHERE:
+    return ShapeKind::sphere;
+  case mjGEOM_CAPSULE:
+    return ShapeKind::capsule;
+  case mjGEOM_ELLIPSOID:
+    return ShapeKind::ellipsoid;
+  case mjGEOM_CYLINDER:
+    return ShapeKind::cylinder;
+  case mjGEOM_BOX:
+    return ShapeKind::box;
+  case mjGEOM_MESH:
+  case mjGEOM_SDF:
+    return ShapeKind::mesh;
+  case mjGEOM_HFIELD:
+    return ShapeKind::height_field;
+  case mjGEOM_SKIN:
+  case mjGEOM_FLEX:
+    return ShapeKind::skin;
+  default:
+    return {};
+  }
+}
+
 bool build_shape(const mjvGeom& geom, const CasterModel& shared, const MovingParts& parts,
                  const Camera& camera, Shape& shape) {
   shape = Shape{};
-  if (!set_kind(geom, shape) || !all_finite(geom.pos, 3) || !all_finite(geom.mat, 9)
-      || !all_finite(geom.size, 3) || !all_finite(geom.rgba, 4) || !(geom.rgba[3] > 0))
+  const std::optional<ShapeKind> kind = shape_kind(geom.type);
+  if (!kind || !all_finite(geom.pos, 3) || !all_finite(geom.mat, 9) || !all_finite(geom.size, 3)
+      || !all_finite(geom.rgba, 4) || !(geom.rgba[3] > 0))
     return false;
+  shape.kind = *kind;
   shape.object_type = geom.objtype;
   shape.object_id = geom.objid;
   shape.casts_shadow = geom.category != mjCAT_DECOR;

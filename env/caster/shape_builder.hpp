@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "env/caster/flex.hpp"
 #include "env/caster/frame.hpp"
 #include "env/caster/height_field.hpp"
@@ -24,6 +26,9 @@ struct MovingParts {
   /// Reads the state in `data`, for which MuJoCo has made `scene`.
   void update(const mjModel& model, const mjData& data, const mjvScene& scene);
 };
+
+/// The kind of shape that draws geoms of this type (mjtGeom); empty if they are not drawn.
+std::optional<ShapeKind> shape_kind(int geom_type);
 
 /// Builds the shape of a geom in the world frame, without rays and lights. Returns false if the
 /// geom is not drawn or not finite.
