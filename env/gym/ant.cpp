@@ -32,18 +32,15 @@ public:
         force_range_(options.range("contact_force_range")),
         noise_(options.number("reset_noise_scale")),
         skipped_(options.flag("exclude_current_positions_from_observation") ? 2 : 0),
-        shows_forces_(options.flag("include_cfrc_ext_in_observation")),
-        positions_(static_cast<std::size_t>(physics.model().nq)),
-        velocities_(static_cast<std::size_t>(physics.model().nv)),
-        forces_(6 * static_cast<std::size_t>(physics.model().nbody)) {
+        shows_forces_(options.flag("include_cfrc_ext_in_observation")) {
     require_sizes(physics, 3, 0);
   }
 
-  std::vector<ArraySpec> observations() const override {
-    std::vector<ArraySpec> arrays{gym_array("qpos", positions_ - skipped_),
-                                  gym_array("qvel", velocities_)};
-    if (shows_forces_)
-      arrays.push_back(gym_array("cfrc_ext", forces_ - 6)); // without the world body's
+  std::vector<ArraySpec> observations(const Physics& physics) const override {
+    std::vector<ArraySpec> arrays{gym_array("qpos", positions(physics).size() - skipped_),
+                                  gym_array("qvel", velocities(physics).size())};
+    if (shows_forces_) // without the world body's
+      arrays.push_back(gym_array("cfrc_ext", contact_forces(physics).size() - 6));
     return arrays;
   }
 
@@ -97,8 +94,8 @@ public:
   }
 
 private:
-  std::span<const double> contact_forces(const Physics& physics) const {
-    return {physics.data().cfrc_ext, forces_};
+  static std::span<const double> contact_forces(const Physics& physics) {
+    return {physics.data().cfrc_ext, 6 * static_cast<std::size_t>(physics.model().nbody)};
   }
 
   double forward_weight_;
@@ -112,9 +109,6 @@ private:
   double noise_;
   std::size_t skipped_;
   bool shows_forces_;
-  std::size_t positions_;
-  std::size_t velocities_;
-  std::size_t forces_;
 };
 
 } // namespace

@@ -13,7 +13,7 @@ public:
   Biped(const GymOptionValues& options, const Physics& physics,
         std::optional<GymRange> healthy_state);
 
-  std::vector<ArraySpec> observations() const override;
+  std::vector<ArraySpec> observations(const Physics& physics) const override;
   std::vector<const char*> reward_parts() const override {
     return {"reward_forward", "reward_ctrl", "reward_survive"};
   }
@@ -35,8 +35,6 @@ private:
   GymRange healthy_angle_;
   double noise_;
   std::size_t skipped_;
-  std::size_t positions_;
-  std::size_t velocities_;
 };
 
 /// Returns the common options, with the defaults that differ between the two tasks.

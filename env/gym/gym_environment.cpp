@@ -36,10 +36,11 @@ load_gym_model(const std::string& task, const std::string& xml_file, const std::
 }
 
 EnvironmentSpec make_spec(const GymTaskInfo& info, const GymOptionValues& options,
-                          const mjModel& model, const GymTask& task) {
+                          const Physics& physics, const GymTask& task) {
+  const mjModel& model = physics.model();
   EnvironmentSpec spec;
   spec.name = info.name;
-  spec.observations = task.observations();
+  spec.observations = task.observations(physics);
   std::erase_if(spec.observations, [](const ArraySpec& array) { return array.elements() == 0; });
   spec.control_timestep_seconds = model.opt.timestep * options.count("frame_skip");
   spec.episode_steps =
@@ -59,7 +60,7 @@ GymEnvironment::GymEnvironment(const GymTaskInfo& info, const GymOptions& option
     : options_(info.name, info.options, options.values),
       physics_(load_gym_model(info.name, options_.text("xml_file"), options.models)),
       task_(info.make(options_, physics_)),
-      spec_(make_spec(info, options_, physics_.model(), *task_)),
+      spec_(make_spec(info, options_, physics_, *task_)),
       frame_skip_(options_.count("frame_skip")),
       step_seconds_(spec_.control_timestep_seconds),
       kept_(static_cast<std::size_t>(mj_stateSize(&physics_.model(), kKeptState))) {

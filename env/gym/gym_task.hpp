@@ -29,7 +29,7 @@ public:
   virtual ~GymTask() = default;
 
   /// Returns the specs of float64 arrays, which are Gym's flat observation when concatenated.
-  virtual std::vector<ArraySpec> observations() const = 0;
+  virtual std::vector<ArraySpec> observations(const Physics& physics) const = 0;
 
   /// Returns the names of the parts of the reward.
   virtual std::vector<const char*> reward_parts() const = 0;

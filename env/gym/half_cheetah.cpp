@@ -8,14 +8,13 @@ Runner::Runner(const GymOptionValues& options, const Physics& physics, std::size
       control_weight_(options.number("ctrl_cost_weight")),
       noise_(options.number("reset_noise_scale")),
       velocity_noise_(noise),
-      skipped_(options.flag("exclude_current_positions_from_observation") ? hidden : 0),
-      positions_(static_cast<std::size_t>(physics.model().nq)),
-      velocities_(static_cast<std::size_t>(physics.model().nv)) {
+      skipped_(options.flag("exclude_current_positions_from_observation") ? hidden : 0) {
   require_sizes(physics, static_cast<int>(hidden), 0);
 }
 
-std::vector<ArraySpec> Runner::observations() const {
-  return {gym_array("qpos", positions_ - skipped_), gym_array("qvel", velocities_)};
+std::vector<ArraySpec> Runner::observations(const Physics& physics) const {
+  return {gym_array("qpos", positions(physics).size() - skipped_),
+          gym_array("qvel", velocities(physics).size())};
 }
 
 void Runner::initialize_episode(Physics& physics, Random& random) const {

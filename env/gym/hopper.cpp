@@ -20,14 +20,13 @@ Biped::Biped(const GymOptionValues& options, const Physics& physics,
       healthy_z_(options.range("healthy_z_range")),
       healthy_angle_(options.range("healthy_angle_range")),
       noise_(options.number("reset_noise_scale")),
-      skipped_(options.flag("exclude_current_positions_from_observation") ? 1 : 0),
-      positions_(static_cast<std::size_t>(physics.model().nq)),
-      velocities_(static_cast<std::size_t>(physics.model().nv)) {
+      skipped_(options.flag("exclude_current_positions_from_observation") ? 1 : 0) {
   require_sizes(physics, 3, 0);
 }
 
-std::vector<ArraySpec> Biped::observations() const {
-  return {gym_array("qpos", positions_ - skipped_), gym_array("qvel", velocities_)};
+std::vector<ArraySpec> Biped::observations(const Physics& physics) const {
+  return {gym_array("qpos", positions(physics).size() - skipped_),
+          gym_array("qvel", velocities(physics).size())};
 }
 
 void Biped::initialize_episode(Physics& physics, Random& random) const {

@@ -34,7 +34,9 @@ public:
         terminates_(options.flag("terminate_when_unhealthy")),
         healthy_z_(options.range("healthy_z_range")) {}
 
-  std::vector<ArraySpec> observations() const override { return body_.observations(); }
+  std::vector<ArraySpec> observations(const Physics& physics) const override {
+    return body_.observations(physics);
+  }
   std::vector<const char*> reward_parts() const override {
     return {"reward_survive", "reward_forward", "reward_ctrl", "reward_contact"};
   }
@@ -85,21 +87,19 @@ HumanoidBody::HumanoidBody(const GymOptionValues& options, const Physics& physic
       shows_velocity_(options.flag("include_cvel_in_observation")),
       shows_actuators_(options.flag("include_qfrc_actuator_in_observation")),
       shows_forces_(options.flag("include_cfrc_ext_in_observation")),
-      positions_(static_cast<std::size_t>(physics.model().nq)),
-      velocities_(static_cast<std::size_t>(physics.model().nv)),
       bodies_(static_cast<std::size_t>(physics.model().nbody) - 1) {
   require_sizes(physics, 3, kRoot);
 }
 
-std::vector<ArraySpec> HumanoidBody::observations() const {
-  std::vector<ArraySpec> arrays{gym_array("qpos", positions_ - skipped_),
-                                gym_array("qvel", velocities_)};
+std::vector<ArraySpec> HumanoidBody::observations(const Physics& physics) const {
+  std::vector<ArraySpec> arrays{gym_array("qpos", positions(physics).size() - skipped_),
+                                gym_array("qvel", velocities(physics).size())};
   if (shows_inertia_)
     arrays.push_back(gym_array("cinert", kInertia * bodies_));
   if (shows_velocity_)
     arrays.push_back(gym_array("cvel", kSpatial * bodies_));
   if (shows_actuators_)
-    arrays.push_back(gym_array("qfrc_actuator", velocities_ - kRoot));
+    arrays.push_back(gym_array("qfrc_actuator", velocities(physics).size() - kRoot));
   if (shows_forces_)
     arrays.push_back(gym_array("cfrc_ext", kSpatial * bodies_));
   return arrays;
@@ -115,7 +115,7 @@ void HumanoidBody::observe(const Physics& physics, std::span<double> out) const 
   if (shows_velocity_)
     cursor.put({data.cvel + kSpatial, kSpatial * bodies_});
   if (shows_actuators_)
-    cursor.put({data.qfrc_actuator + kRoot, velocities_ - kRoot});
+    cursor.put({data.qfrc_actuator + kRoot, velocities(physics).size() - kRoot});
   if (shows_forces_)
     cursor.put({data.cfrc_ext + kSpatial, kSpatial * bodies_});
 }

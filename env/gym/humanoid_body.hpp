@@ -10,7 +10,7 @@ class HumanoidBody {
 public:
   HumanoidBody(const GymOptionValues& options, const Physics& physics);
 
-  std::vector<ArraySpec> observations() const;
+  std::vector<ArraySpec> observations(const Physics& physics) const;
   void observe(const Physics& physics, std::span<double> out) const;
   void initialize_episode(Physics& physics, Random& random) const;
 
@@ -21,8 +21,6 @@ private:
   bool shows_velocity_;
   bool shows_actuators_;
   bool shows_forces_;
-  std::size_t positions_;
-  std::size_t velocities_;
   std::size_t bodies_; // without the world body
 };
 

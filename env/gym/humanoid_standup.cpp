@@ -12,7 +12,9 @@ public:
         impact_weight_(options.number("impact_cost_weight")),
         impact_range_(options.range("impact_cost_range")) {}
 
-  std::vector<ArraySpec> observations() const override { return body_.observations(); }
+  std::vector<ArraySpec> observations(const Physics& physics) const override {
+    return body_.observations(physics);
+  }
   std::vector<const char*> reward_parts() const override {
     return {"reward_linup", "reward_quadctrl", "reward_impact"};
   }

@@ -15,9 +15,7 @@ class InvertedDoublePendulum final : public GymTask {
 public:
   InvertedDoublePendulum(const GymOptionValues& options, const Physics& physics)
       : healthy_reward_(options.number("healthy_reward")),
-        noise_(options.number("reset_noise_scale")),
-        angles_(static_cast<std::size_t>(physics.model().nq) - 1),
-        velocities_(static_cast<std::size_t>(physics.model().nv)) {
+        noise_(options.number("reset_noise_scale")) {
     require_sizes(physics, 1, 3);
     if (physics.model().nsite < 1)
       throw std::invalid_argument("model '" + physics.name()
@@ -25,9 +23,10 @@ public:
                                     " choose another xml_file");
   }
 
-  std::vector<ArraySpec> observations() const override {
-    return {gym_array("position", 1), gym_array("sine", angles_), gym_array("cosine", angles_),
-            gym_array("qvel", velocities_), gym_array("qfrc_constraint", 1)};
+  std::vector<ArraySpec> observations(const Physics& physics) const override {
+    const std::size_t angles = positions(physics).size() - 1;
+    return {gym_array("position", 1), gym_array("sine", angles), gym_array("cosine", angles),
+            gym_array("qvel", velocities(physics).size()), gym_array("qfrc_constraint", 1)};
   }
   std::vector<const char*> reward_parts() const override {
     return {"reward_survive", "distance_penalty", "velocity_penalty"};
@@ -72,8 +71,6 @@ public:
 private:
   double healthy_reward_;
   double noise_;
-  std::size_t angles_;
-  std::size_t velocities_;
 };
 
 } // namespace

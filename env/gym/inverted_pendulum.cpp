@@ -12,14 +12,13 @@ constexpr double kLargestAngle = 0.2; // radians from upright
 class InvertedPendulum final : public GymTask {
 public:
   InvertedPendulum(const GymOptionValues& options, const Physics& physics)
-      : noise_(options.number("reset_noise_scale")),
-        positions_(static_cast<std::size_t>(physics.model().nq)),
-        velocities_(static_cast<std::size_t>(physics.model().nv)) {
+      : noise_(options.number("reset_noise_scale")) {
     require_sizes(physics, 2, 0);
   }
 
-  std::vector<ArraySpec> observations() const override {
-    return {gym_array("qpos", positions_), gym_array("qvel", velocities_)};
+  std::vector<ArraySpec> observations(const Physics& physics) const override {
+    return {gym_array("qpos", positions(physics).size()),
+            gym_array("qvel", velocities(physics).size())};
   }
   std::vector<const char*> reward_parts() const override { return {"reward_survive"}; }
 
@@ -48,8 +47,6 @@ public:
 
 private:
   double noise_;
-  std::size_t positions_;
-  std::size_t velocities_;
 };
 
 } // namespace

@@ -30,7 +30,7 @@ public:
     require_sizes(physics, kArm, kArm);
   }
 
-  std::vector<ArraySpec> observations() const override {
+  std::vector<ArraySpec> observations(const Physics&) const override {
     return {gym_array("qpos", kArm), gym_array("qvel", kArm), gym_array("tips_arm", 3),
             gym_array("object", 3), gym_array("goal", 3)};
   }

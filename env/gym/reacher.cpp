@@ -19,14 +19,14 @@ public:
       : distance_weight_(options.number("reward_dist_weight")),
         control_weight_(options.number("reward_control_weight")),
         tip_(physics.id(mjOBJ_BODY, "fingertip")),
-        target_(physics.id(mjOBJ_BODY, "target")),
-        others_(static_cast<std::size_t>(physics.model().nq) - kLinks) {
+        target_(physics.id(mjOBJ_BODY, "target")) {
     require_sizes(physics, kLinks + 2, kLinks + 2);
   }
 
-  std::vector<ArraySpec> observations() const override {
-    return {gym_array("cosine", kLinks), gym_array("sine", kLinks), gym_array("target", others_),
-            gym_array("qvel", kLinks), gym_array("target_to_fingertip", 2)};
+  std::vector<ArraySpec> observations(const Physics& physics) const override {
+    return {gym_array("cosine", kLinks), gym_array("sine", kLinks),
+            gym_array("target", positions(physics).size() - kLinks), gym_array("qvel", kLinks),
+            gym_array("target_to_fingertip", 2)};
   }
   std::vector<const char*> reward_parts() const override { return {"reward_dist", "reward_ctrl"}; }
 
@@ -77,7 +77,6 @@ private:
   double control_weight_;
   int tip_;
   int target_;
-  std::size_t others_;
 };
 
 } // namespace

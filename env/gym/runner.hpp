@@ -13,7 +13,7 @@ public:
   /// The first `hidden` positions are not observed if the options say so.
   Runner(const GymOptionValues& options, const Physics& physics, std::size_t hidden, Noise noise);
 
-  std::vector<ArraySpec> observations() const override;
+  std::vector<ArraySpec> observations(const Physics& physics) const override;
   std::vector<const char*> reward_parts() const override {
     return {"reward_forward", "reward_ctrl"};
   }
@@ -29,8 +29,6 @@ private:
   double noise_;
   Noise velocity_noise_;
   std::size_t skipped_;
-  std::size_t positions_;
-  std::size_t velocities_;
 };
 
 /// Returns the task's options. `control_weight`: default weight of the control cost. `hides`:
