@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "env/suite/model_editing.hpp"
+#include "env/suite/remove_parts.hpp"
 #include "env/suite/rewards.hpp"
 #include "env/suite/task.hpp"
 
@@ -34,9 +35,7 @@ void remove_ball(mjSpec& spec) {
                                                   {mjOBJ_GEOM, "wall_px"}, {mjOBJ_GEOM, "wall_nx"},
                                                   {mjOBJ_GEOM, "wall_py"}, {mjOBJ_GEOM, "wall_ny"}};
   for (const auto& [type, name] : parts)
-    if (mjs_delete(&spec, required_element(spec, type, name, kDogFile)) != 0)
-      throw std::runtime_error(std::string(kDogFile) + ": " + name
-                               + " cannot be removed: " + mjs_getError(&spec));
+    remove_part(spec, type, name, kDogFile);
 }
 
 /// The task to stand or, with a speed, to move forward.
