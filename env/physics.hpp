@@ -90,4 +90,21 @@ private:
   std::vector<Own> own_;
 };
 
+/// The state of the simulation (qpos, qvel) and the controls of its actuators (ctrl).
+inline std::span<const double> positions(const Physics& physics) {
+  return {physics.data().qpos, static_cast<std::size_t>(physics.model().nq)};
+}
+inline std::span<double> positions(Physics& physics) {
+  return {physics.data().qpos, static_cast<std::size_t>(physics.model().nq)};
+}
+inline std::span<const double> velocities(const Physics& physics) {
+  return {physics.data().qvel, static_cast<std::size_t>(physics.model().nv)};
+}
+inline std::span<double> velocities(Physics& physics) {
+  return {physics.data().qvel, static_cast<std::size_t>(physics.model().nv)};
+}
+inline std::span<const double> controls(const Physics& physics) {
+  return {physics.data().ctrl, static_cast<std::size_t>(physics.model().nu)};
+}
+
 } // namespace troupe::env

@@ -28,22 +28,6 @@ void require_sizes(const Physics& physics, int least_positions, int least_veloci
     refuse("velocities (nv)", static_cast<int>(physics.model().nv), least_velocities);
 }
 
-std::span<const double> positions(const Physics& physics) {
-  return {physics.data().qpos, static_cast<std::size_t>(physics.model().nq)};
-}
-
-std::span<const double> velocities(const Physics& physics) {
-  return {physics.data().qvel, static_cast<std::size_t>(physics.model().nv)};
-}
-
-std::span<double> positions(Physics& physics) {
-  return {physics.data().qpos, static_cast<std::size_t>(physics.model().nq)};
-}
-
-std::span<double> velocities(Physics& physics) {
-  return {physics.data().qvel, static_cast<std::size_t>(physics.model().nv)};
-}
-
 void add_uniform_noise(std::span<double> values, double scale, Random& random) {
   for (double& value : values)
     value += random.uniform(-scale, scale);

@@ -92,11 +92,6 @@ GymTaskInfo walker2d_v5();
 /// velocities than the task reads.
 void require_sizes(const Physics& physics, int positions, int velocities);
 
-std::span<const double> positions(const Physics& physics);  // qpos
-std::span<const double> velocities(const Physics& physics); // qvel
-std::span<double> positions(Physics& physics);
-std::span<double> velocities(Physics& physics);
-
 /// Add a random number to each value, uniform in [-scale, scale) or normally distributed.
 void add_uniform_noise(std::span<double> values, double scale, Random& random);
 void add_normal_noise(std::span<double> values, double standard_deviation, Random& random);

@@ -17,7 +17,7 @@ public:
         near_target_{
             .lower = 0, .upper = physics.model().site_size[3 * target_], .margin = margin} {}
 
-  std::vector<ArraySpec> observations() const override {
+  std::vector<ArraySpec> observations(const Physics&) const override {
     return {float64_array("orientations", {4}), float64_array("velocity", {2})};
   }
 

@@ -16,12 +16,11 @@ public:
         ball_z_(physics.model().jnt_qposadr[physics.id(mjOBJ_JOINT, "ball_z")]),
         ball_(physics.id(mjOBJ_BODY, "ball")),
         ball_geom_(physics.id(mjOBJ_GEOM, "ball")),
-        target_(physics.id(mjOBJ_SITE, "target")),
-        positions_(static_cast<int>(physics.model().nq)),
-        velocities_(static_cast<int>(physics.model().nv)) {}
+        target_(physics.id(mjOBJ_SITE, "target")) {}
 
-  std::vector<ArraySpec> observations() const override {
-    return {float64_array("position", {positions_}), float64_array("velocity", {velocities_})};
+  std::vector<ArraySpec> observations(const Physics& physics) const override {
+    return {float64_array("position", {std::ssize(positions(physics))}),
+            float64_array("velocity", {std::ssize(velocities(physics))})};
   }
 
   void initialize_episode(Physics& physics, Random& random) const override {
@@ -38,8 +37,8 @@ public:
 
   void observe(const Physics& physics, std::span<double> out) const override {
     ObservationWriter writer(out);
-    writer.put(physics.data().qpos, static_cast<std::size_t>(positions_));
-    writer.put(physics.data().qvel, static_cast<std::size_t>(velocities_));
+    writer.put(positions(physics));
+    writer.put(velocities(physics));
   }
 
   double reward(const Physics& physics) const override {
@@ -61,8 +60,6 @@ private:
   int ball_;
   int ball_geom_;
   int target_;
-  int positions_;
-  int velocities_;
 };
 
 const TaskInfo kBallInCupTasks[] = {

@@ -50,7 +50,7 @@ public:
         swing_up_(swing_up),
         sparse_(sparse) {}
 
-  std::vector<ArraySpec> observations() const override {
+  std::vector<ArraySpec> observations(const Physics&) const override {
     return {float64_array("position", {1 + 2 * (bodies_ - kFirstPole)}),
             float64_array("velocity", {dofs_})};
   }

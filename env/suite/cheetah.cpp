@@ -10,13 +10,11 @@ constexpr int kSettlingSteps = 200;     // physics steps before an episode
 
 class Cheetah final : public Task {
 public:
-  explicit Cheetah(Physics& physics)
-      : speed_(physics.id(mjOBJ_SENSOR, "torso_subtreelinvel")),
-        positions_(static_cast<int>(physics.model().nq)),
-        velocities_(static_cast<int>(physics.model().nv)) {}
+  explicit Cheetah(Physics& physics) : speed_(physics.id(mjOBJ_SENSOR, "torso_subtreelinvel")) {}
 
-  std::vector<ArraySpec> observations() const override {
-    return {float64_array("position", {positions_ - 1}), float64_array("velocity", {velocities_})};
+  std::vector<ArraySpec> observations(const Physics& physics) const override {
+    return {float64_array("position", {std::ssize(positions(physics)) - 1}),
+            float64_array("velocity", {std::ssize(velocities(physics))})};
   }
 
   void initialize_episode(Physics& physics, Random& random) const override {
@@ -31,8 +29,8 @@ public:
 
   void observe(const Physics& physics, std::span<double> out) const override {
     ObservationWriter writer(out); // the horizontal position is not observed
-    writer.put(physics.data().qpos + 1, static_cast<std::size_t>(positions_ - 1));
-    writer.put(physics.data().qvel, static_cast<std::size_t>(velocities_));
+    writer.put(positions(physics).subspan(1));
+    writer.put(velocities(physics));
   }
 
   double reward(const Physics& physics) const override {
@@ -45,8 +43,6 @@ public:
 
 private:
   int speed_;
-  int positions_;
-  int velocities_;
 };
 
 const TaskInfo kCheetahTasks[] = {

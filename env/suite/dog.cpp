@@ -66,7 +66,7 @@ public:
     actuators_ = static_cast<int>(model.nu);
   }
 
-  std::vector<ArraySpec> observations() const override {
+  std::vector<ArraySpec> observations(const Physics&) const override {
     return {float64_array("joint_angles", {std::ssize(hinges_)}),
             float64_array("joint_velocites", {std::ssize(hinges_)}), // dm_control's spelling
             float64_array("torso_pelvis_height", {2}),
@@ -124,10 +124,8 @@ protected:
     com_velocity(physics, velocity);
     writer.put(velocity, 3);
     for (const auto* sensors : {&inertial_, &forces_, &touch_})
-      for (const int id : *sensors) {
-        const auto reading = physics.sensor(id);
-        writer.put(reading.data(), reading.size());
-      }
+      for (const int id : *sensors)
+        writer.put(physics.sensor(id));
     writer.put(data.act, static_cast<std::size_t>(actuators_));
   }
 
@@ -197,8 +195,8 @@ public:
         ball_joint_(physics.id(mjOBJ_JOINT, "ball_root")),
         floor_(physics.id(mjOBJ_GEOM, "floor")) {}
 
-  std::vector<ArraySpec> observations() const override {
-    auto all = Dog::observations();
+  std::vector<ArraySpec> observations(const Physics& physics) const override {
+    auto all = Dog::observations(physics);
     all.push_back(float64_array("ball_state", {6}));
     all.push_back(float64_array("target_position", {3}));
     return all;

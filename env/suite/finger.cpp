@@ -27,7 +27,7 @@ public:
         tip_(physics.id(mjOBJ_SENSOR, "tip")),
         spinner_(physics.id(mjOBJ_SENSOR, "spinner")) {}
 
-  std::vector<ArraySpec> observations() const override {
+  std::vector<ArraySpec> observations(const Physics&) const override {
     return {float64_array("position", {4}), float64_array("velocity", {3}),
             float64_array("touch", {2})};
   }
@@ -125,8 +125,8 @@ public:
     physics.own_array("site_size");
   }
 
-  std::vector<ArraySpec> observations() const override {
-    auto all = Finger::observations();
+  std::vector<ArraySpec> observations(const Physics& physics) const override {
+    auto all = Finger::observations(physics);
     all.push_back(float64_array("target_position", {2}));
     all.push_back(float64_array("dist_to_target", {}));
     return all;

@@ -18,7 +18,6 @@ public:
         torso_(physics.id(mjOBJ_BODY, "torso")),
         mouth_(physics.id(mjOBJ_GEOM, "mouth")),
         target_(physics.id(mjOBJ_GEOM, "target")),
-        velocities_(static_cast<int>(physics.model().nv)),
         swim_(swim) {
     for (const char* joint : kJoints)
       joints_.push_back(physics.model().jnt_qposadr[physics.id(mjOBJ_JOINT, joint)]);
@@ -28,12 +27,12 @@ public:
       physics.own_float_array("geom_rgba");
   }
 
-  std::vector<ArraySpec> observations() const override {
+  std::vector<ArraySpec> observations(const Physics& physics) const override {
     std::vector<ArraySpec> all{float64_array("joint_angles", {std::ssize(joints_)}),
                                float64_array("upright", {})};
     if (swim_)
       all.push_back(float64_array("target", {3}));
-    all.push_back(float64_array("velocity", {velocities_}));
+    all.push_back(float64_array("velocity", {std::ssize(velocities(physics))}));
     return all;
   }
 
@@ -61,7 +60,7 @@ public:
       mouth_to_target(physics, target);
       writer.put(target, 3);
     }
-    writer.put(physics.data().qvel, static_cast<std::size_t>(velocities_));
+    writer.put(velocities(physics));
   }
 
   double reward(const Physics& physics) const override {
@@ -91,7 +90,6 @@ private:
   int torso_;
   int mouth_;
   int target_;
-  int velocities_;
   bool swim_;
   std::vector<int> joints_; // indices into qpos
 };

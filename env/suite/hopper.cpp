@@ -17,13 +17,11 @@ public:
         foot_(physics.id(mjOBJ_BODY, "foot")),
         velocity_(physics.id(mjOBJ_SENSOR, "torso_subtreelinvel")),
         touch_{physics.id(mjOBJ_SENSOR, "touch_toe"), physics.id(mjOBJ_SENSOR, "touch_heel")},
-        positions_(static_cast<int>(physics.model().nq)),
-        velocities_(static_cast<int>(physics.model().nv)),
-        controls_(static_cast<std::size_t>(physics.model().nu)),
         hopping_(hopping) {}
 
-  std::vector<ArraySpec> observations() const override {
-    return {float64_array("position", {positions_ - 1}), float64_array("velocity", {velocities_}),
+  std::vector<ArraySpec> observations(const Physics& physics) const override {
+    return {float64_array("position", {std::ssize(positions(physics)) - 1}),
+            float64_array("velocity", {std::ssize(velocities(physics))}),
             float64_array("touch", {2})};
   }
 
@@ -33,8 +31,8 @@ public:
 
   void observe(const Physics& physics, std::span<double> out) const override {
     ObservationWriter writer(out); // the horizontal position is not observed
-    writer.put(physics.data().qpos + 1, static_cast<std::size_t>(positions_ - 1));
-    writer.put(physics.data().qvel, static_cast<std::size_t>(velocities_));
+    writer.put(positions(physics).subspan(1));
+    writer.put(velocities(physics));
     for (const int sensor : touch_)
       writer.put(std::log1p(physics.sensor(sensor)[0]));
   }
@@ -50,9 +48,8 @@ public:
                                                         .margin = kHopSpeed / 2,
                                                         .sigmoid = Sigmoid::linear,
                                                         .value_at_margin = .5});
-    const double small_control =
-        mean_tolerance({physics.data().ctrl, controls_},
-                       {.margin = 1, .sigmoid = Sigmoid::quadratic, .value_at_margin = 0});
+    const double small_control = mean_tolerance(
+        controls(physics), {.margin = 1, .sigmoid = Sigmoid::quadratic, .value_at_margin = 0});
     return standing * (small_control + 4) / 5;
   }
 
@@ -61,9 +58,6 @@ private:
   int foot_;
   int velocity_;
   int touch_[2];
-  int positions_;
-  int velocities_;
-  std::size_t controls_;
   bool hopping_;
 };
 

@@ -19,24 +19,22 @@ public:
         head_(physics.id(mjOBJ_BODY, "head")),
         velocity_(physics.id(mjOBJ_SENSOR, options.trunk_velocity)),
         up_(9 * trunk_ + options.up_entry),
-        positions_(static_cast<int>(physics.model().nq)),
-        velocities_(static_cast<int>(physics.model().nv)),
-        controls_(static_cast<std::size_t>(physics.model().nu)),
         speed_(options.speed),
         pure_state_(options.pure_state) {
     for (std::size_t i = 0; i < limbs_.size(); ++i)
       limbs_[i] = physics.id(mjOBJ_BODY, options.limbs[i]);
   }
 
-  std::vector<ArraySpec> observations() const override {
+  std::vector<ArraySpec> observations(const Physics& physics) const override {
+    const ArraySpec velocity = float64_array("velocity", {std::ssize(velocities(physics))});
     if (pure_state_)
-      return {float64_array("position", {positions_}), float64_array("velocity", {velocities_})};
-    return {float64_array("joint_angles", {positions_ - kRootPositions}),
+      return {float64_array("position", {std::ssize(positions(physics))}), velocity};
+    return {float64_array("joint_angles", {std::ssize(positions(physics)) - kRootPositions}),
             float64_array("head_height", {}),
             float64_array("extremities", {3 * static_cast<std::int64_t>(limbs_.size())}),
             float64_array("torso_vertical", {3}),
             float64_array("com_velocity", {3}),
-            float64_array("velocity", {velocities_})};
+            velocity};
   }
 
   void initialize_episode(Physics& physics, Random& random) const override {
@@ -47,16 +45,16 @@ public:
     const mjData& data = physics.data();
     ObservationWriter writer(out);
     if (pure_state_) {
-      writer.put(data.qpos, static_cast<std::size_t>(positions_));
+      writer.put(positions(physics));
     } else {
-      writer.put(data.qpos + kRootPositions, static_cast<std::size_t>(positions_ - kRootPositions));
+      writer.put(positions(physics).subspan(kRootPositions));
       writer.put(head_height(physics));
       for (const int limb : limbs_)
         put_in_trunk_frame(data, limb, writer);
       writer.put(data.xmat + 9 * trunk_ + 6, 3);
       writer.put(physics.sensor(velocity_).data(), 3);
     }
-    writer.put(data.qvel, static_cast<std::size_t>(velocities_));
+    writer.put(velocities(physics));
   }
 
   double reward(const Physics& physics) const override {
@@ -83,7 +81,7 @@ private:
   }
 
   double small_control(const Physics& physics) const {
-    return mean_tolerance({physics.data().ctrl, controls_},
+    return mean_tolerance(controls(physics),
                           {.margin = 1, .sigmoid = Sigmoid::quadratic, .value_at_margin = 0});
   }
 
@@ -106,9 +104,6 @@ private:
   int velocity_;
   int up_; // index into mjData.xmat
   std::array<int, 4> limbs_{};
-  int positions_;
-  int velocities_;
-  std::size_t controls_;
   double speed_; // metres/second
   bool pure_state_;
 };

@@ -57,7 +57,7 @@ public:
     physics.own_array("jnt_stiffness");
   }
 
-  std::vector<ArraySpec> observations() const override {
+  std::vector<ArraySpec> observations(const Physics&) const override {
     const auto numbers = static_cast<std::int64_t>(bodies_);
     return {float64_array("position", {numbers}), float64_array("velocity", {numbers})};
   }

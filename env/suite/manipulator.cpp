@@ -56,7 +56,7 @@ public:
     }
   }
 
-  std::vector<ArraySpec> observations() const override {
+  std::vector<ArraySpec> observations(const Physics&) const override {
     std::vector<ArraySpec> all = arm_.observations();
     all.push_back(float64_array("object_pos", {4}));
     all.push_back(float64_array("object_vel", {3}));

@@ -14,7 +14,7 @@ public:
       : pole_(physics.id(mjOBJ_BODY, "pole")),
         upright_{.lower = std::cos(8 * std::numbers::pi / 180), .upper = 1} {}
 
-  std::vector<ArraySpec> observations() const override {
+  std::vector<ArraySpec> observations(const Physics&) const override {
     return {float64_array("orientation", {2}), float64_array("velocity", {1})};
   }
 

@@ -21,7 +21,7 @@ public:
       physics.own_array("wrap_prm");
   }
 
-  std::vector<ArraySpec> observations() const override {
+  std::vector<ArraySpec> observations(const Physics&) const override {
     return {float64_array("position", {2}), float64_array("velocity", {2})};
   }
 

@@ -73,7 +73,7 @@ public:
     }
   }
 
-  std::vector<ArraySpec> observations() const override {
+  std::vector<ArraySpec> observations(const Physics&) const override {
     const auto hinges = static_cast<std::int64_t>(hinges_.size());
     return {float64_array("egocentric_state", {2 * hinges + kActivations}),
             float64_array("torso_velocity", {3}), float64_array("torso_upright", {}),
@@ -179,8 +179,8 @@ public:
         ranges_.push_back(i);
   }
 
-  std::vector<ArraySpec> observations() const override {
-    std::vector<ArraySpec> all = Quadruped::observations();
+  std::vector<ArraySpec> observations(const Physics& physics) const override {
+    std::vector<ArraySpec> all = Quadruped::observations(physics);
     all.push_back(float64_array("origin", {3}));
     all.push_back(float64_array("rangefinder", {static_cast<std::int64_t>(ranges_.size())}));
     return all;
@@ -235,8 +235,8 @@ public:
     target_radius_ = model.site_size[3 * target_];
   }
 
-  std::vector<ArraySpec> observations() const override {
-    std::vector<ArraySpec> all = Quadruped::observations();
+  std::vector<ArraySpec> observations(const Physics& physics) const override {
+    std::vector<ArraySpec> all = Quadruped::observations(physics);
     all.push_back(float64_array("ball_state", {9}));
     all.push_back(float64_array("target_position", {3}));
     return all;

@@ -19,7 +19,7 @@ public:
     physics.own_array("geom_pos");
   }
 
-  std::vector<ArraySpec> observations() const override {
+  std::vector<ArraySpec> observations(const Physics&) const override {
     return {float64_array("position", {2}), float64_array("to_target", {2}),
             float64_array("velocity", {2})};
   }

@@ -40,7 +40,7 @@ public:
     }
   }
 
-  std::vector<ArraySpec> observations() const override {
+  std::vector<ArraySpec> observations(const Physics&) const override {
     const auto boxes = static_cast<std::int64_t>(boxes_.size());
     std::vector<ArraySpec> all = arm_.observations();
     all.push_back(float64_array("box_pos", {boxes, 4}));

@@ -23,11 +23,12 @@ int steps_per_control(const TaskInfo& info, double timestep) {
   return static_cast<int>(rounded);
 }
 
-EnvironmentSpec make_spec(const TaskInfo& info, const mjModel& model, const Task& task,
+EnvironmentSpec make_spec(const TaskInfo& info, const Physics& physics, const Task& task,
                           int physics_steps) {
+  const mjModel& model = physics.model();
   EnvironmentSpec spec;
   spec.name = info.name;
-  spec.observations = task.observations();
+  spec.observations = task.observations(physics);
   spec.control_timestep_seconds = model.opt.timestep * physics_steps;
   if (info.time_limit_seconds != kNoTimeLimit)
     spec.episode_steps = static_cast<std::int64_t>(
@@ -47,7 +48,7 @@ SuiteEnvironment::SuiteEnvironment(const TaskInfo& info, const std::string& mode
     : physics_(load_model(models, info.xml, info.variant, info.edit)),
       task_(info.make(physics_)),
       physics_steps_(steps_per_control(info, physics_.model().opt.timestep)) {
-  spec_ = make_spec(info, physics_.model(), *task_, physics_steps_);
+  spec_ = make_spec(info, physics_, *task_, physics_steps_);
   std::size_t numbers = 0;
   for (const ArraySpec& array : spec_.observations)
     numbers += array.elements();

@@ -85,7 +85,7 @@ public:
     physics.own_array("light_pos");
   }
 
-  std::vector<ArraySpec> observations() const override {
+  std::vector<ArraySpec> observations(const Physics&) const override {
     return {float64_array("joints", {joints_}), float64_array("to_target", {2}),
             float64_array("body_velocities", {3 * (joints_ + 1)})};
   }

@@ -22,7 +22,7 @@ public:
   virtual ~Task() = default;
 
   /// Returns the specs of float64 arrays, in dm_control's order.
-  virtual std::vector<ArraySpec> observations() const = 0;
+  virtual std::vector<ArraySpec> observations(const Physics& physics) const = 0;
 
   /// Sets the initial state of an episode. The physics has just been reset. All randomness must
   /// come from `random`.
@@ -104,9 +104,10 @@ public:
     out_.front() = value;
     out_ = out_.subspan(1);
   }
-  void put(const double* values, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i)
-      put(values[i]);
+  void put(const double* values, std::size_t count) { put(std::span(values, count)); }
+  void put(std::span<const double> values) {
+    for (const double value : values)
+      put(value);
   }
 
 private:

@@ -15,12 +15,11 @@ public:
       : torso_(physics.id(mjOBJ_BODY, "torso")),
         velocity_(physics.id(mjOBJ_SENSOR, "torso_subtreelinvel")),
         bodies_(static_cast<int>(physics.model().nbody)),
-        velocities_(static_cast<int>(physics.model().nv)),
         speed_(speed) {}
 
-  std::vector<ArraySpec> observations() const override {
+  std::vector<ArraySpec> observations(const Physics& physics) const override {
     return {float64_array("orientations", {2 * (bodies_ - 1)}), float64_array("height", {}),
-            float64_array("velocity", {velocities_})};
+            float64_array("velocity", {std::ssize(velocities(physics))})};
   }
 
   void initialize_episode(Physics& physics, Random& random) const override {
@@ -34,7 +33,7 @@ public:
       writer.put(body_axis(physics, body, kXz));
     }
     writer.put(height(physics));
-    writer.put(physics.data().qvel, static_cast<std::size_t>(velocities_));
+    writer.put(velocities(physics));
   }
 
   double reward(const Physics& physics) const override {
@@ -59,7 +58,6 @@ private:
   int torso_;
   int velocity_;
   int bodies_;
-  int velocities_;
   double speed_; // metres/second; 0: only stand
 };
 
