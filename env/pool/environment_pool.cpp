@@ -4,7 +4,6 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "env/pool/cpu_list.hpp"
 #include "env/pool/pool_engine.hpp"
 
 namespace troupe::env {
@@ -26,7 +25,6 @@ const PoolOptions& checked(const PoolOptions& options) {
   check_range("threads", options.threads, 1, std::min(options.environments, kMostThreads),
               " (its number of environments)");
   check_range("failure_budget", options.failure_budget, 0, 1'000'000, "");
-  check_cpus("cpus of the pool", options.cpus, options.threads - (options.caller_plays ? 1 : 0));
   return options;
 }
 

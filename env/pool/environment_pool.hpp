@@ -31,7 +31,6 @@ struct PoolOptions {
   int threads = 1;
   bool caller_plays = true;
   PoolThreads binding = PoolThreads::automatic;
-  std::vector<int> cpus{}; // one per started thread; empty: not pinned
 
   std::uint64_t seed = 1;
   /// Returns the seed of an episode (0, 1, …) of an environment. Empty: derived from `seed`. It

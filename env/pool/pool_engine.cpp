@@ -1,6 +1,7 @@
 #include "env/pool/pool_engine.hpp"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +9,6 @@
 #include <stdexcept>
 
 #include "env/checks.hpp"
-#include "env/pool/cpu_list.hpp"
 
 namespace troupe::env {
 
@@ -32,6 +32,14 @@ void check_alike(const EnvironmentSpec& first, const Environment* other, int num
     throw std::invalid_argument(name + " (" + other->spec().name
                                 + ") has different observations or actions from the first one ("
                                 + first.name + "); a pool needs environments that are alike");
+}
+
+/// The number of CPUs that this process may use.
+std::size_t allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<std::size_t>(CPU_COUNT(&set))
+                                                     : 1;
 }
 
 void check_result(const TimeStep& result) {
@@ -106,15 +114,12 @@ void PoolEngine::start_threads(const PoolOptions& options) {
     workers_[t]->first = static_cast<std::size_t>(range.first - home_.begin());
     workers_[t]->last = static_cast<std::size_t>(range.second - home_.begin());
   }
-  const bool one_each =
-      threads + (caller_plays_ ? 0 : 1) <= std::max<std::size_t>(1, allowed_cpus().size());
+  const bool one_each = threads + (caller_plays_ ? 0 : 1) <= allowed_cpus();
   spins_ = one_each ? kSpins : 0; // otherwise a spinning thread would occupy a working thread's CPU
   for (std::size_t t = caller_plays_ ? 1 : 0; t < threads; ++t) {
     threads_.emplace_back([this, t](const std::stop_token& stop) { run(t, stop); });
     pthread_setname_np(threads_.back().native_handle(),
                        ("pool " + std::to_string(t)).substr(0, 15).c_str());
-    if (!options.cpus.empty())
-      pin_thread(threads_.back(), options.cpus[threads_.size() - 1]);
   }
 }
 

@@ -4,7 +4,6 @@
 #include <mutex>
 #include <set>
 
-#include "env/pool/cpu_list.hpp"
 #include "env/random.hpp"
 #include "tests/env/pool/counting_environment.hpp"
 
@@ -192,35 +191,6 @@ TEST_CASE("A step that misses its deadline is finished later") {
   REQUIRE(pool.finish(patience()));
   CHECK(numbers(rows, 1) == std::vector<double>{1000, 1, 0});
   CHECK(pool.in_flight() == 0);
-}
-
-TEST_CASE("Started threads stay on their processors, and invalid lists of processors are refused") {
-  const std::vector<int> allowed = allowed_cpus();
-  REQUIRE(!allowed.empty());
-  std::mutex mutex;
-  std::set<std::vector<int>> seen;
-  CountingEnvironment::Hooks hooks;
-  hooks.reset = [&](std::uint64_t) {
-    const std::scoped_lock lock(mutex);
-    seen.insert(allowed_cpus());
-  };
-  PoolOptions options{.environments = 2, .threads = 1, .caller_plays = false};
-  options.cpus = {allowed.back()};
-  EnvironmentPool pool = counting_pool(options, 5, hooks);
-  PoolRows rows(pool.spec(), 2);
-  REQUIRE(pool.reset(all_of(pool), rows.batch(), patience()));
-  CHECK(seen == std::set<std::vector<int>>{{allowed.back()}});
-
-  options.cpus = {allowed.back(), allowed.back()};
-  CHECK_THROWS_WITH_AS(counting_pool(options, 5),
-                       doctest::Contains("one processor for each of the 1 threads"),
-                       std::invalid_argument);
-  options.threads = 2;
-  CHECK_THROWS_WITH_AS(counting_pool(options, 5), doctest::Contains("each processor once"),
-                       std::invalid_argument);
-  options.cpus = {allowed.back(), 9999};
-  CHECK_THROWS_WITH_AS(counting_pool(options, 5), doctest::Contains("this process may use"),
-                       std::invalid_argument);
 }
 
 TEST_CASE("Invalid options and sizes of a pool are refused, and the error names them") {
