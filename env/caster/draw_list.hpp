@@ -26,7 +26,6 @@ public:
   /// Lists what to draw for a state. Allocates only if the state or the option shows more than any
   /// earlier one (slack tendons, frames).
   const mjvScene& update(const mjModel& model, const mjData& data);
-  const mjvScene& scene() const { return scene_; }
 
 private:
   void list(const mjModel& model, const mjData& data);

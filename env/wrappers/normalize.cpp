@@ -37,7 +37,6 @@ Normalize::Normalize(std::unique_ptr<Environment> wrapped, NormalizeOptions opti
     : Wrapper(std::move(wrapped)),
       clip_(options.clip),
       update_(options.update),
-      lasts_(options.update),
       statistics_(empty_statistics(spec_)) {
   spec_.goal = {};
   if (!(clip_ > 0))
@@ -134,13 +133,13 @@ std::span<const std::byte> Normalize::load_state(std::span<const std::byte> in) 
 }
 
 void Normalize::save_lasting_state(std::vector<std::byte>& out) const {
-  if (lasts_)
+  if (update_)
     save_statistics(out);
   Wrapper::save_lasting_state(out);
 }
 
 std::span<const std::byte> Normalize::load_lasting_state(std::span<const std::byte> in) {
-  ObservationStatistics read = lasts_ ? read_saved_statistics(in) : statistics_;
+  ObservationStatistics read = update_ ? read_saved_statistics(in) : statistics_;
   in = Wrapper::load_lasting_state(in);
   statistics_ = std::move(read);
   return in;

@@ -17,9 +17,9 @@ struct NormalizeOptions {
 /// arrays are unchanged. While the statistics are updated they belong to the environment, not to
 /// the episode: an observation then depends on earlier ones, and two environments differ. For
 /// training, use frozen statistics from a file (write_statistics()). The statistics are part of the
-/// saved state, and of the lasting state unless they were frozen from the beginning. step() does
-/// not allocate. Throws std::invalid_argument if there is nothing to
-/// normalise or if the statistics are for other arrays.
+/// saved state, and of the lasting state unless they are frozen. step() does not allocate. Throws
+/// std::invalid_argument if there is nothing to normalise or if the statistics are for other
+/// arrays.
 class Normalize final : public Wrapper {
 public:
   Normalize(std::unique_ptr<Environment> inner, NormalizeOptions options);
@@ -31,7 +31,6 @@ public:
   void save_lasting_state(std::vector<std::byte>& out) const override;
   std::span<const std::byte> load_lasting_state(std::span<const std::byte> in) override;
 
-  void freeze(bool frozen) { update_ = !frozen; }
   const ObservationStatistics& statistics() const { return statistics_; }
 
 private:
@@ -43,7 +42,6 @@ private:
 
   double clip_;
   bool update_;
-  bool lasts_; // the statistics depend on earlier episodes
   ObservationStatistics statistics_;
   std::vector<std::size_t> arrays_; // of the spec, in the order of the statistics
 };
