@@ -1,6 +1,5 @@
 #include "env/wire/shared_mapping.hpp"
 
-#include <cstring>
 #include <fcntl.h>
 #include <utility>
 
@@ -14,22 +13,14 @@ namespace {
 
 /// Whether reading the file can never fail: its size is fixed and its pages are ordinary ones (a
 /// pool of huge pages can run out).
-bool is_sound(const Descriptor& file, std::uint64_t bytes, std::string& why) {
+bool is_sound(const Descriptor& file, std::uint64_t bytes) {
   constexpr int needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   const int seals = ::fcntl(file.number(), F_GET_SEALS);
   struct stat status {};
   struct statfs system {};
-  if (seals < 0 || (seals & needed) != needed)
-    why = "shared memory whose size is not sealed";
-  else if (::fstat(file.number(), &status) != 0 || status.st_size < 0
-           || static_cast<std::uint64_t>(status.st_size) != bytes)
-    why = "shared memory of " + std::to_string(status.st_size) + " bytes where "
-          + std::to_string(bytes) + " were announced";
-  else if (::fstatfs(file.number(), &system) != 0 || system.f_type != TMPFS_MAGIC)
-    why = "shared memory of another kind";
-  else
-    return true;
-  return false;
+  return seals >= 0 && (seals & needed) == needed && ::fstat(file.number(), &status) == 0
+         && status.st_size >= 0 && static_cast<std::uint64_t>(status.st_size) == bytes
+         && ::fstatfs(file.number(), &system) == 0 && system.f_type == TMPFS_MAGIC;
 }
 
 } // namespace
@@ -55,21 +46,15 @@ private:
 
 std::shared_ptr<SharedMapping> SharedMapping::open(const Descriptor& frames,
                                                    const Descriptor& ledger, std::uint64_t bytes,
-                                                   std::size_t max_bytes, std::string& why) {
-  if (bytes == 0 || bytes > max_bytes) {
-    why = "shared memory of " + std::to_string(bytes) + " bytes where 1 to "
-          + std::to_string(max_bytes) + " are allowed";
-    return nullptr;
-  }
-  if (!is_sound(frames, bytes, why) || !is_sound(ledger, sizeof(Ledger), why))
+                                                   std::size_t max_bytes) {
+  if (bytes == 0 || bytes > max_bytes || !is_sound(frames, bytes)
+      || !is_sound(ledger, sizeof(Ledger)))
     return nullptr;
   const auto made = std::shared_ptr<SharedMapping>(new SharedMapping);
   made->frames_ = Mapped(frames.number(), static_cast<std::size_t>(bytes), PROT_READ);
   made->ledger_map_ = Mapped(ledger.number(), sizeof(Ledger), PROT_READ | PROT_WRITE);
-  if (!made->frames_ || !made->ledger_map_) {
-    why = std::string("shared memory that cannot be mapped: ") + std::strerror(errno);
+  if (!made->frames_ || !made->ledger_map_)
     return nullptr;
-  }
   made->ledger_ = reinterpret_cast<Ledger*>(made->ledger_map_.bytes());
   return made;
 }

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "env/wire/control.hpp"
 #include "env/wire/ledger.hpp"
@@ -15,11 +14,10 @@ namespace troupe::env::wire {
 /// in use keep the mapping alive, even after the sender has died.
 class SharedMapping : public std::enable_shared_from_this<SharedMapping> {
 public:
-  /// Returns null, with the reason in `why`, unless both are sealed memory files of the announced
-  /// size, which is at most `max_bytes`. A sealed file cannot shrink under its reader.
+  /// Returns null unless both are sealed memory files of the announced size, which is at most
+  /// `max_bytes`. A sealed file cannot shrink under its reader.
   static std::shared_ptr<SharedMapping> open(const Descriptor& frames, const Descriptor& ledger,
-                                             std::uint64_t bytes, std::size_t max_bytes,
-                                             std::string& why);
+                                             std::uint64_t bytes, std::size_t max_bytes);
 
   /// Returns the frame, which is held until the block is destroyed; null if the reference points
   /// outside the memory. A forked process must not read the frame, and destroying its copy of the

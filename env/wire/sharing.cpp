@@ -174,11 +174,10 @@ void Sharing::on_stranger(int number) {
 /// Maps the peer's memory.
 bool Sharing::join(Link& link, const Packet& packet) {
   const auto said = join_of(packet);
-  std::string why;
   if (!said || said->token != link.token || said->bytes == 0 || link.in)
     return false;
   link.in = SharedMapping::open(packet.descriptors[0], packet.descriptors[1], said->bytes,
-                                options_.max_peer_bytes, why);
+                                options_.max_peer_bytes);
   return link.in != nullptr;
 }
 

@@ -18,9 +18,8 @@ namespace {
 constexpr std::size_t kBytes = std::size_t{1} << 20;
 
 std::shared_ptr<SharedMapping> mapping_of(const SharedHeap& heap) {
-  std::string why;
-  auto mapping = SharedMapping::open(heap.frames(), heap.ledger(), heap.size(), heap.size(), why);
-  REQUIRE_MESSAGE(mapping, why);
+  auto mapping = SharedMapping::open(heap.frames(), heap.ledger(), heap.size(), heap.size());
+  REQUIRE(mapping);
   return mapping;
 }
 
