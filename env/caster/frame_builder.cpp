@@ -5,6 +5,7 @@
 
 #include "env/caster/caster_model.hpp"
 #include "env/caster/float3.hpp"
+#include "env/caster/picture.hpp"
 #include "env/caster/shape_builder.hpp"
 
 namespace troupe::env::caster {
@@ -194,8 +195,6 @@ void build_fog(const mjModel& model, Frame& frame) {
   fog.colour = float3(model.vis.rgba.fog);
 }
 
-} // namespace
-
 void build_shapes(const mjModel& model, const mjvScene& scene, const CasterModel& shared,
                   const MovingParts& parts, Frame& frame) {
   build_camera(scene, frame);
@@ -231,6 +230,26 @@ void build_shapes(const mjModel& model, const mjvScene& scene, const CasterModel
   build_rays(frame);
   build_far_end(model, shared, frame);
   build_fog(model, frame);
+}
+
+} // namespace
+
+FrameBuilder::FrameBuilder(const CasterModel& model, const CastOptions& options)
+    : shared(model), list(model.model(), options.camera), parts(model) {
+  frame.width = options.width;
+  frame.height = options.height;
+  frame.block_columns = (options.width + kBlockSide - 1) / kBlockSide;
+  frame.block_rows = (options.height + kBlockSide - 1) / kBlockSide;
+  frame.effects = options.effects;
+  frame.fog.thick = options.fog;
+}
+
+void FrameBuilder::update(const mjModel& model, const mjData& data) {
+  const mjvScene& scene = list.update(model, data);
+  parts.update(model, data, scene);
+  build_shapes(model, scene, shared, parts, frame);
+  build_spans(frame);
+  build_casters(frame);
 }
 
 } // namespace troupe::env::caster

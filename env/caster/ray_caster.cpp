@@ -5,7 +5,6 @@
 #include <string>
 
 #include "env/caster/caster_model.hpp"
-#include "env/caster/draw_list.hpp"
 #include "env/caster/frame_builder.hpp"
 #include "env/caster/picture.hpp"
 
@@ -32,26 +31,8 @@ void check(const mjModel& model, const CastOptions& options) {
 
 struct RayCaster::Impl {
   Impl(std::shared_ptr<const CasterModel> shared_model, const CastOptions& wanted)
-      : shared(std::move(shared_model)),
-        options(wanted),
-        list(shared->model(), wanted.camera),
-        parts(*shared) {
-    frame.width = options.width;
-    frame.height = options.height;
-    frame.block_columns = (options.width + caster::kBlockSide - 1) / caster::kBlockSide;
-    frame.block_rows = (options.height + caster::kBlockSide - 1) / caster::kBlockSide;
-    frame.effects = options.effects;
-    frame.fog.thick = options.fog;
-    picture.resize(frame.block_columns, frame.block_rows);
-  }
-
-  void prepare(const mjModel& model, const mjData& data) {
-    const mjvScene& scene = list.update(model, data);
-    parts.update(model, data, scene);
-    caster::build_shapes(model, scene, *shared, parts, frame);
-    caster::build_spans(frame);
-    caster::build_casters(frame);
-    updated = true;
+      : shared(std::move(shared_model)), options(wanted), builder(*shared, wanted) {
+    picture.resize(builder.frame.block_columns, builder.frame.block_rows);
   }
 
   template <typename T>
@@ -89,9 +70,7 @@ struct RayCaster::Impl {
 
   std::shared_ptr<const CasterModel> shared;
   CastOptions options;
-  caster::DrawList list;
-  caster::MovingParts parts;
-  caster::Frame frame;
+  caster::FrameBuilder builder;
   caster::Picture picture;
   bool updated = false;
 };
@@ -116,28 +95,29 @@ std::size_t RayCaster::bytes() const {
 }
 
 void RayCaster::look_through(const mjvCamera& camera) {
-  impl_->list.look_through(impl_->shared->model(), camera);
+  impl_->builder.list.look_through(impl_->shared->model(), camera);
 }
 
 void RayCaster::show(const mjvOption& option) {
-  impl_->list.show(option);
+  impl_->builder.list.show(option);
 }
 
 void RayCaster::update(const mjModel& model, const mjData& data) {
-  impl_->prepare(model, data);
+  impl_->builder.update(model, data);
+  impl_->updated = true;
 }
 
 void RayCaster::draw(std::span<std::uint8_t> out) {
   impl_->check_output("a picture", out, bytes());
-  kernels_of(impl_->frame).draw(impl_->frame, impl_->picture);
+  kernels_of(impl_->builder.frame).draw(impl_->builder.frame, impl_->picture);
   impl_->write(out.data());
 }
 
 void RayCaster::draw_depth(std::span<float> out) {
   impl_->check_output("a depth picture", out, impl_->pixels());
   // MuJoCo draws transparent objects without writing their depths.
-  kernels_of(impl_->frame)
-      .look(impl_->frame, impl_->picture, impl_->frame.opaque, out.data(), nullptr);
+  kernels_of(impl_->builder.frame)
+      .look(impl_->builder.frame, impl_->picture, impl_->builder.frame.opaque, out.data(), nullptr);
 }
 
 void RayCaster::draw_segmentation(std::span<std::int32_t> out, std::span<float> distances) {
@@ -145,15 +125,16 @@ void RayCaster::draw_segmentation(std::span<std::int32_t> out, std::span<float> 
   impl_->check_output("a segmentation", out, 2 * pixels);
   if (!distances.empty())
     impl_->check_output("a picture of distances", distances, pixels);
-  kernels_of(impl_->frame)
-      .look(impl_->frame, impl_->picture, static_cast<int>(impl_->frame.shapes.size()),
+  kernels_of(impl_->builder.frame)
+      .look(impl_->builder.frame, impl_->picture,
+            static_cast<int>(impl_->builder.frame.shapes.size()),
             distances.empty() ? nullptr : distances.data(), out.data());
   for (std::size_t pixel = pixels; pixel-- > 0;) { // expand [pixels] to [pixels, 2]
     const std::int32_t number = out[pixel];
     const bool seen = number >= 0;
     const auto i = static_cast<std::size_t>(number);
-    out[2 * pixel] = seen ? impl_->frame.shapes[i].object_id : -1;
-    out[2 * pixel + 1] = seen ? impl_->frame.shapes[i].object_type : -1;
+    out[2 * pixel] = seen ? impl_->builder.frame.shapes[i].object_id : -1;
+    out[2 * pixel + 1] = seen ? impl_->builder.frame.shapes[i].object_type : -1;
   }
 }
 

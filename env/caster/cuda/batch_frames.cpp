@@ -8,7 +8,6 @@
 #include <string>
 
 #include "env/caster/cuda/arena.hpp"
-#include "env/caster/draw_list.hpp"
 #include "env/caster/frame_builder.hpp"
 #include "env/caster/picture.hpp"
 
@@ -134,22 +133,6 @@ std::size_t set_words(const SpanSet& set) {
 
 } // namespace
 
-struct BatchFrames::Environment {
-  Environment(const CasterModel& shared, const CastOptions& options)
-      : list(shared.model(), options.camera), parts(shared) {
-    frame.width = options.width;
-    frame.height = options.height;
-    frame.block_columns = (options.width + kBlockSide - 1) / kBlockSide;
-    frame.block_rows = (options.height + kBlockSide - 1) / kBlockSide;
-    frame.effects = options.effects;
-    frame.fog.thick = options.fog;
-  }
-
-  DrawList list;
-  MovingParts parts;
-  Frame frame;
-};
-
 BatchFrames::BatchFrames(std::shared_ptr<const CasterModel> model, int environments,
                          const CastOptions& options, SceneMemory& memory)
     : model_(std::move(model)) {
@@ -164,7 +147,7 @@ BatchFrames::BatchFrames(std::shared_ptr<const CasterModel> model, int environme
   kept_ = std::make_unique<KeptScene>(*model_, memory);
   bytes_.resize(static_cast<std::size_t>(environments));
   for (int i = 0; i < environments; ++i)
-    environments_.push_back(std::make_unique<Environment>(*model_, options));
+    environments_.push_back(std::make_unique<FrameBuilder>(*model_, options));
 }
 
 BatchFrames::~BatchFrames() = default;
@@ -181,12 +164,8 @@ void BatchFrames::check(std::span<const mjModel* const> models,
 }
 
 void BatchFrames::build(std::size_t number, const mjModel& model, const mjData& data) {
-  Environment& environment = *environments_[number];
-  const mjvScene& scene = environment.list.update(model, data);
-  environment.parts.update(model, data, scene);
-  build_shapes(model, scene, *model_, environment.parts, environment.frame);
-  build_spans(environment.frame);
-  build_casters(environment.frame);
+  FrameBuilder& environment = *environments_[number];
+  environment.update(model, data);
   kernels_of(environment.frame).tables(environment.frame);
   Arena counting(nullptr, nullptr);
   put_frame(counting, nullptr, environment.frame);
@@ -203,7 +182,7 @@ bool BatchFrames::orthographic(std::size_t environment) const {
 }
 
 FrameView BatchFrames::pack(std::size_t number, std::byte* block, const std::byte* seen) {
-  const Environment& environment = *environments_[number];
+  const FrameBuilder& environment = *environments_[number];
   Arena arena(block, seen);
   {
     const std::shared_lock lock(mutex_);

@@ -12,6 +12,8 @@
 
 namespace troupe::env::caster {
 
+struct FrameBuilder;
+
 /// The frames of N environments of one model. Each is packed as one block of bytes with pointers
 /// that are valid at the reader's address. Several threads may call it at once, for different
 /// environments. Allocates only if a state shows more than any earlier one.
@@ -42,13 +44,11 @@ public:
   FrameView pack(std::size_t environment, std::byte* block, const std::byte* seen);
 
 private:
-  struct Environment;
-
   std::shared_ptr<const CasterModel> model_;
   PictureFormat format_;
   std::shared_mutex mutex_; // guards kept_; exclusive when something new is kept
   std::unique_ptr<KeptScene> kept_;
-  std::vector<std::unique_ptr<Environment>> environments_;
+  std::vector<std::unique_ptr<FrameBuilder>> environments_;
   std::vector<std::size_t> bytes_;
 };
 
