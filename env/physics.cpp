@@ -16,7 +16,6 @@ namespace troupe::env {
 namespace {
 
 constexpr int kSavedState = mjSTATE_INTEGRATION;
-constexpr std::size_t kLongestField = 64; // characters of a model array's name
 
 /// The pointer member of `m` called `field` if its elements are of type T; sets `count` to their
 /// number.
@@ -263,15 +262,7 @@ std::span<const std::byte> Physics::load_own(std::span<const std::byte> in) {
   std::uint64_t arrays = 0;
   load_value(in, arrays, "model arrays");
   for (std::uint64_t i = 0; i < arrays; ++i) {
-    char text[kLongestField];
-    std::uint64_t length = 0;
-    load_value(in, length, "model array's name");
-    if (length > sizeof text || length > in.size())
-      throw std::invalid_argument("saved environment state lacks the name of a model array: it was "
-                                  "saved with another configuration");
-    std::memcpy(text, in.data(), length);
-    in = in.subspan(length);
-    const std::string_view field(text, length);
+    const std::string field = load_text(in, "model array's name");
     std::size_t count = 0;
     if (find_array<float>(&model_, field, count) != nullptr)
       load_array<float>(in, own_float_array(field), "a model array");

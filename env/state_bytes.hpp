@@ -29,16 +29,36 @@ void save_array(std::vector<std::byte>& out, std::span<const T> values) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-/// Reads a value written by save_value() and moves `in` past it. Throws std::invalid_argument if
-/// the state ends too early.
+/// Moves `in` past its first `size` bytes and returns them. Throws std::invalid_argument if the
+/// state ends too early.
+inline std::span<const std::byte> take_bytes(std::span<const std::byte>& in, std::uint64_t size,
+                                             const char* what) {
+  if (in.size() < size)
+    throw std::invalid_argument(std::string("saved environment state ends before its ") + what
+                                + ": it is truncated, or was saved with another configuration");
+  const auto taken = in.first(static_cast<std::size_t>(size));
+  in = in.subspan(taken.size());
+  return taken;
+}
+
+/// Reads a value written by save_value() and moves `in` past it. Throws as take_bytes() does.
 template <typename T>
 void load_value(std::span<const std::byte>& in, T& value, const char* what) {
   static_assert(std::is_trivially_copyable_v<T>);
-  if (in.size() < sizeof(T))
-    throw std::invalid_argument(std::string("saved environment state ends before its ") + what
-                                + ": it is truncated, or was saved with another configuration");
-  std::memcpy(&value, in.data(), sizeof(T));
-  in = in.subspan(sizeof(T));
+  std::memcpy(&value, take_bytes(in, sizeof(T), what).data(), sizeof(T));
+}
+
+/// Returns the bytes that save_array() wrote and moves `in` past them. Throws as take_bytes() does.
+inline std::span<const std::byte> load_bytes(std::span<const std::byte>& in, const char* what) {
+  std::uint64_t size = 0;
+  load_value(in, size, what);
+  return take_bytes(in, size, what);
+}
+
+/// The same, for the text that save_array<char>() wrote.
+inline std::string load_text(std::span<const std::byte>& in, const char* what) {
+  const auto bytes = load_bytes(in, what);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 /// Reads an array that must have exactly `values.size()` elements.

@@ -11,22 +11,6 @@ namespace {
 
 constexpr std::uint64_t kMostOptions = 1000;
 
-void save_text(std::vector<std::byte>& out, const std::string& text) {
-  save_array(out, std::span<const char>(text));
-}
-
-std::string load_text(std::span<const std::byte>& in) {
-  std::uint64_t size = 0;
-  auto ahead = in;
-  load_value(ahead, size, "options");
-  if (size > ahead.size())
-    throw std::invalid_argument("saved environment state ends before its options: it is truncated, "
-                                "or was saved with another configuration");
-  std::string text(size, '\0');
-  load_array(in, std::span<char>(text), "options");
-  return text;
-}
-
 } // namespace
 
 ChangingEnvironment::ChangingEnvironment(EnvironmentConfig config,
@@ -68,7 +52,7 @@ TimeStep ChangingEnvironment::step(std::span<const double> action,
 void ChangingEnvironment::save_state(std::vector<std::byte>& out) const {
   save_value(out, static_cast<std::uint64_t>(config_.options.size()));
   for (const std::string& option : config_.options)
-    save_text(out, option);
+    save_array<char>(out, option);
   inner_->save_state(out);
 }
 
@@ -80,7 +64,7 @@ std::span<const std::byte> ChangingEnvironment::load_state(std::span<const std::
                                 + " options: it was saved with another configuration");
   TaskOptions::List options;
   for (std::uint64_t i = 0; i < count; ++i)
-    options.push_back(load_text(in));
+    options.push_back(load_text(in, "options"));
   make_with(options);
   return inner_->load_state(in);
 }

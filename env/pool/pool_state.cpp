@@ -1,6 +1,5 @@
 // Saved states of a pool. Between two episodes only the lasting state of an environment is saved,
 // because the rest of the next episode depends only on its seed.
-#include <cstring>
 #include <stdexcept>
 
 #include "env/pool/environment_pool.hpp"
@@ -26,23 +25,12 @@ void save_slot(std::vector<std::byte>& out, const PoolSlot& slot, const PoolEngi
   save_array<char>(out, slot.error);
   if (phase != PoolPhase::playing && !engine.has_lasting_state())
     return;
-  const std::size_t place = out.size();
-  save_value(out, std::uint64_t{0});
+  std::vector<std::byte> state;
   if (phase == PoolPhase::playing)
-    slot.environment->save_state(out);
+    slot.environment->save_state(state);
   else
-    slot.environment->save_lasting_state(out);
-  const std::uint64_t bytes = out.size() - place - sizeof bytes;
-  std::memcpy(out.data() + place, &bytes, sizeof bytes);
-}
-
-std::uint64_t load_size(std::span<const std::byte>& in, const char* what) {
-  std::uint64_t size = 0;
-  load_value(in, size, what);
-  if (size > in.size())
-    throw std::invalid_argument(std::string("saved state of a pool ends before its ") + what
-                                + ": it is truncated");
-  return size;
+    slot.environment->save_lasting_state(state);
+  save_array<std::byte>(out, state);
 }
 
 void load_slot(std::span<const std::byte>& in, PoolSlot& slot, bool has_lasting_state) {
@@ -63,18 +51,14 @@ void load_slot(std::span<const std::byte>& in, PoolSlot& slot, bool has_lasting_
     throw std::invalid_argument("saved state of a pool has phase "
                                 + std::to_string(static_cast<int>(phase))
                                 + ", which does not exist: it is damaged");
-  const std::uint64_t letters = load_size(in, "error text");
-  slot.error.assign(reinterpret_cast<const char*>(in.data()), letters);
-  in = in.subspan(letters);
+  slot.error = load_text(in, "error text");
   if (phase == PoolPhase::playing || has_lasting_state) {
-    const std::uint64_t bytes = load_size(in, "environment");
-    const auto state = in.first(bytes);
+    const auto state = load_bytes(in, "environment");
     const auto rest = phase == PoolPhase::playing ? slot.environment->load_state(state)
                                                   : slot.environment->load_lasting_state(state);
     if (!rest.empty())
       throw std::invalid_argument("saved state of a pool has more bytes for an environment than it "
                                   "needs: it was saved with another configuration");
-    in = in.subspan(bytes);
   }
   slot.status = phase == PoolPhase::out_of_service ? RowStatus::out_of_service : RowStatus::ok;
   slot.result = phase == PoolPhase::out_of_service ? TimeStep{StepType::last, 0, 1} : TimeStep{};

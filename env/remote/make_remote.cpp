@@ -33,13 +33,8 @@ public:
   }
 
   std::span<const std::byte> load_state(std::span<const std::byte> in) override {
-    std::uint64_t count = 0;
-    load_value(in, count, "remote state");
-    if (count > in.size())
-      throw std::invalid_argument("saved environment state ends within its remote state of "
-                                  + std::to_string(count) + " bytes: it is truncated");
-    remote_->load(0, in.first(static_cast<std::size_t>(count)));
-    return in.subspan(static_cast<std::size_t>(count));
+    remote_->load(0, load_bytes(in, "remote state"));
+    return in;
   }
 
 private:

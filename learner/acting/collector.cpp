@@ -44,15 +44,6 @@ T take_value(std::span<const std::byte>& in) {
   return value;
 }
 
-std::span<const std::byte> take_block(std::span<const std::byte>& in) {
-  const auto size = take_value<std::uint64_t>(in);
-  if (size > in.size())
-    throw std::invalid_argument("the state of an environment actor is truncated");
-  const auto block = in.first(size);
-  in = in.subspan(size);
-  return block;
-}
-
 } // namespace
 
 struct Collector::EnvironmentSlot {
@@ -381,18 +372,15 @@ std::span<const std::byte> Collector::load_state(std::span<const std::byte> in) 
   environment_steps_ = take_value<std::int64_t>(in);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     EnvironmentSlot& slot = slots_[i];
-    const auto random = take_block(in);
-    std::istringstream text(
-        std::string(reinterpret_cast<const char*>(random.data()), random.size()));
-    text >> slot.random.generator;
+    std::istringstream(env::load_text(in, "random numbers")) >> slot.random.generator;
     slot.running = take_value<std::uint8_t>(in) != 0;
-    slot.writer.load_state(take_block(in));
+    slot.writer.load_state(env::load_bytes(in, "writer"));
     places_[i] = next_place(i);
   }
   for (float& number : states_)
     number = take_value<float>(in);
   in = policy_->load_exploration(in);
-  pool_->load_state(take_block(in));
+  pool_->load_state(env::load_bytes(in, "pool"));
   return in;
 }
 
