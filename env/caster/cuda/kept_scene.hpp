@@ -20,13 +20,6 @@ public:
   virtual void replace(const std::byte* kept, std::span<const std::byte> bytes) = 0;
 };
 
-/// For readers on the host: nothing is copied.
-class InPlace : public SceneMemory {
-public:
-  const std::byte* keep(std::span<const std::byte> bytes) override { return bytes.data(); }
-  void replace(const std::byte*, std::span<const std::byte>) override {}
-};
-
 /// Data that stays in the reader's memory from picture to picture: textures (from the start),
 /// meshes and the triangles of skins (when first shown), and height fields (updated when they
 /// change). One thread at a time may call it. For a frame for which has() returns true, any number
