@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "env/mujoco_errors.hpp"
-
 namespace troupe::env {
 
 namespace {
@@ -33,17 +31,14 @@ CastOptions CastRenderer::cast_options() const {
 }
 
 void CastRenderer::draw_colour(std::uint8_t* out) {
-  const MujocoScope scope(physics_.name());
   caster_.draw(physics_.model(), physics_.data(), {out, bytes()});
 }
 
 void CastRenderer::draw_metres(float* out) {
-  const MujocoScope scope(physics_.name());
   caster_.draw_depth(physics_.model(), physics_.data(), {out, pixels()});
 }
 
 void CastRenderer::draw_objects(std::int32_t* out) {
-  const MujocoScope scope(physics_.name());
   caster_.draw_segmentation(physics_.model(), physics_.data(), {out, 2 * pixels()});
 }
 

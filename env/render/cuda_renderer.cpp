@@ -4,8 +4,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "env/mujoco_errors.hpp"
-
 namespace troupe::env {
 
 CudaRenderer::CudaRenderer(Physics& physics, const PixelOptions& options, PixelLayout layout)
@@ -19,7 +17,6 @@ std::string CudaRenderer::cuda_description() {
 }
 
 void CudaRenderer::draw_colour(std::uint8_t* out) {
-  const MujocoScope scope(physics_.name());
   const std::array models{&std::as_const(physics_).model()};
   const std::array states{&std::as_const(physics_).data()};
   batch_.draw(models, states, {out, bytes()});

@@ -182,7 +182,6 @@ std::string OpenglRenderer::description() const {
 
 void OpenglRenderer::draw_colour(std::uint8_t* out) {
   Impl& impl = *impl_;
-  const MujocoScope scope(physics_.name());
   const mjrContext& context = impl.render(physics_);
   mjr_readPixels(impl.rgb.data(), nullptr, impl.view, &context);
 
@@ -209,7 +208,6 @@ void OpenglRenderer::draw_colour(std::uint8_t* out) {
 
 void OpenglRenderer::draw_metres(float* out) {
   Impl& impl = *impl_;
-  const MujocoScope scope(physics_.name());
   impl.depth.resize(pixels());
   const mjrContext& context = impl.render(physics_);
   mjr_readPixels(nullptr, impl.depth.data(), impl.view, &context);
@@ -229,7 +227,6 @@ void OpenglRenderer::draw_metres(float* out) {
 
 void OpenglRenderer::draw_objects(std::int32_t* out) {
   Impl& impl = *impl_;
-  const MujocoScope scope(physics_.name());
   impl.scene.flags[mjRND_SEGMENT] = 1;
   impl.scene.flags[mjRND_IDCOLOR] = 1;
   const mjrContext& context = impl.render(physics_);

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include "env/mujoco_errors.hpp"
 #include "env/render/cast_renderer.hpp"
 #include "env/render/cuda_renderer.hpp"
 #include "env/render/gl_context.hpp"
@@ -32,16 +33,19 @@ std::size_t Renderer::pixels() const {
 
 void Renderer::draw(std::span<std::uint8_t> out) {
   check_buffer("a picture (bytes)", bytes(), out.size());
+  const MujocoScope scope(physics_.name());
   draw_colour(out.data());
 }
 
 void Renderer::draw_depth(std::span<float> metres) {
   check_buffer("a picture of depths (height x width floats)", pixels(), metres.size());
+  const MujocoScope scope(physics_.name());
   draw_metres(metres.data());
 }
 
 void Renderer::draw_segmentation(std::span<std::int32_t> out) {
   check_buffer("a segmentation (height x width x 2 numbers)", 2 * pixels(), out.size());
+  const MujocoScope scope(physics_.name());
   draw_objects(out.data());
 }
 
