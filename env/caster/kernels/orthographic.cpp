@@ -7,30 +7,6 @@
 #define HWY_TARGET_INCLUDE "env/caster/kernels/orthographic.cpp"
 #include <hwy/foreach_target.h>
 // Must come after foreach_target.h; compiled once per instruction set.
+#define TROUPE_PROJECTION_KERNELS orthographic_kernels
+#define TROUPE_ORTHOGRAPHIC true
 #include "env/caster/kernels/projection-inl.hpp"
-
-HWY_BEFORE_NAMESPACE();
-namespace troupe::env::caster {
-namespace HWY_NAMESPACE {
-namespace {
-
-const ProjectionKernels* orthographic_of_target() {
-  return projection_kernels<true>();
-}
-
-} // namespace
-} // namespace HWY_NAMESPACE
-} // namespace troupe::env::caster
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-namespace troupe::env::caster {
-
-HWY_EXPORT(orthographic_of_target);
-
-const ProjectionKernels& orthographic_kernels() {
-  return *HWY_DYNAMIC_DISPATCH(orthographic_of_target)();
-}
-
-} // namespace troupe::env::caster
-#endif

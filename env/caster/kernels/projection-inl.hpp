@@ -1,4 +1,5 @@
-// The kernels of one projection.
+// The kernels of one projection: defines the function TROUPE_PROJECTION_KERNELS(), which returns
+// those with TROUPE_ORTHOGRAPHIC for the best instruction set of this processor.
 #if defined(TROUPE_ENV_CASTER_PROJECTION_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_PROJECTION_INL_HPP_
 #undef TROUPE_ENV_CASTER_PROJECTION_INL_HPP_
@@ -54,15 +55,30 @@ void look(const Frame& frame, Picture& picture, int count, float* distances, std
   }
 }
 
-template <bool kOrthographic>
-const ProjectionKernels* projection_kernels() {
-  static constexpr ProjectionKernels kKernels{&draw_picture<kOrthographic>,
-                                              &make_tables<kOrthographic>, &look<kOrthographic>};
+namespace {
+
+const ProjectionKernels* kernels_of_target() {
+  static constexpr ProjectionKernels kKernels{&draw_picture<TROUPE_ORTHOGRAPHIC>,
+                                              &make_tables<TROUPE_ORTHOGRAPHIC>,
+                                              &look<TROUPE_ORTHOGRAPHIC>};
   return &kKernels;
 }
 
+} // namespace
 } // namespace HWY_NAMESPACE
 } // namespace troupe::env::caster
 HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace troupe::env::caster {
+
+HWY_EXPORT(kernels_of_target);
+
+const ProjectionKernels& TROUPE_PROJECTION_KERNELS() {
+  return *HWY_DYNAMIC_DISPATCH(kernels_of_target)();
+}
+
+} // namespace troupe::env::caster
+#endif
 
 #endif // TROUPE_ENV_CASTER_PROJECTION_INL_HPP_
