@@ -75,8 +75,7 @@ HWY_INLINE R not_zero(R a) {
 // the point of closest approach, because cameras may be far away.
 
 template <class R>
-HWY_INLINE R enter_ball(const Ray<R>& ray, R squared, R inverse_squared, R radius) {
-  (void)squared;
+HWY_INLINE R enter_ball(const Ray<R>& ray, R inverse_squared, R radius) {
   const R middle = -dot(ray.o, ray.d) * inverse_squared;
   const Vec3<R> nearest = point_at(ray, middle);
   const R h = radius * radius - dot(nearest, nearest);
@@ -101,7 +100,7 @@ HWY_INLINE R enter_capsule(const Ray<R>& ray, R inverse_squared, R radius, R hal
   R t = select(near & on_side, side, R(kNowhere));
   if (any(andnot(near, on_side))) {
     const Ray<R> moved{{ray.o.x, ray.o.y, ray.o.z - copysign(half, z)}, ray.d};
-    t = select(near & !on_side, enter_ball(moved, R(1.0F), inverse_squared, radius), t);
+    t = select(near & !on_side, enter_ball(moved, inverse_squared, radius), t);
   }
   return t;
 }
@@ -184,12 +183,12 @@ HWY_INLINE R enter(const Shape& shape, const RayFrame& frame, const Packet<R>& p
   case ShapeKind::plane:
     return enter_plane(ray, shape);
   case ShapeKind::sphere:
-    return enter_ball(ray, packet.squared, packet.inverse_squared, R(shape.size[0]));
+    return enter_ball(ray, packet.inverse_squared, R(shape.size[0]));
   case ShapeKind::capsule:
     return enter_capsule(ray, packet.inverse_squared, R(shape.size[0]), R(shape.size[2]));
   case ShapeKind::ellipsoid: {
     const R squared = max(dot(ray.d, ray.d), R(kTiny));
-    return enter_ball(ray, squared, R(1.0F) / squared, R(1.0F));
+    return enter_ball(ray, R(1.0F) / squared, R(1.0F));
   }
   case ShapeKind::cylinder: {
     const Interval<R> in = cylinder_interval(ray, R(shape.size[0]), R(shape.size[2]));
