@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <type_traits>
 
@@ -285,6 +286,18 @@ std::span<const std::byte> Physics::load_state(std::span<const std::byte> in) {
   std::copy(sensors.begin(), sensors.end(), data_->sensordata);
   check(scope.last_warning());
   return in;
+}
+
+ActionSpec control_bounds(const Physics& physics) {
+  const mjModel& model = physics.model();
+  ActionSpec bounds;
+  for (int i = 0; i < static_cast<int>(model.nu); ++i) {
+    const bool limited = model.actuator_ctrllimited[i];
+    const double most = std::numeric_limits<double>::infinity();
+    bounds.minimum.push_back(limited ? model.actuator_ctrlrange[2 * i] : -most);
+    bounds.maximum.push_back(limited ? model.actuator_ctrlrange[2 * i + 1] : most);
+  }
+  return bounds;
 }
 
 } // namespace troupe::env

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "env/compiled_model.hpp"
+#include "env/spec.hpp"
 
 namespace troupe::env {
 
@@ -106,5 +107,8 @@ inline std::span<double> velocities(Physics& physics) {
 inline std::span<const double> controls(const Physics& physics) {
   return {physics.data().ctrl, static_cast<std::size_t>(physics.model().nu)};
 }
+
+/// The range of each control; infinite if the model does not limit it.
+ActionSpec control_bounds(const Physics& physics);
 
 } // namespace troupe::env

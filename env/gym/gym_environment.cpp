@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <limits>
 #include <stdexcept>
 
 #include "env/checks.hpp"
@@ -37,20 +36,14 @@ load_gym_model(const std::string& task, const std::string& xml_file, const std::
 
 EnvironmentSpec make_spec(const GymTaskInfo& info, const GymOptionValues& options,
                           const Physics& physics, const GymTask& task) {
-  const mjModel& model = physics.model();
   EnvironmentSpec spec;
   spec.name = info.name;
   spec.observations = task.observations(physics);
   std::erase_if(spec.observations, [](const ArraySpec& array) { return array.elements() == 0; });
-  spec.control_timestep_seconds = model.opt.timestep * options.count("frame_skip");
+  spec.control_timestep_seconds = physics.model().opt.timestep * options.count("frame_skip");
   spec.episode_steps =
       std::max<std::int64_t>(0, static_cast<std::int64_t>(options.number("max_episode_steps")));
-  for (int i = 0; i < static_cast<int>(model.nu); ++i) {
-    const bool limited = model.actuator_ctrllimited[i];
-    const double most = std::numeric_limits<double>::infinity();
-    spec.action.minimum.push_back(limited ? model.actuator_ctrlrange[2 * i] : -most);
-    spec.action.maximum.push_back(limited ? model.actuator_ctrlrange[2 * i + 1] : most);
-  }
+  spec.action = control_bounds(physics);
   return spec;
 }
 
@@ -66,10 +59,7 @@ GymEnvironment::GymEnvironment(const GymTaskInfo& info, const GymOptions& option
       kept_(static_cast<std::size_t>(mj_stateSize(&physics_.model(), kKeptState))) {
   for (const char* name : task_->reward_parts())
     parts_.push_back({name, 0});
-  std::size_t numbers = 0;
-  for (const ArraySpec& array : spec_.observations)
-    numbers += array.elements();
-  values_.resize(numbers);
+  values_.resize(spec_.observation_bytes() / sizeof(double));
   action_.resize(spec_.action.size());
   clear();
   keep_state();

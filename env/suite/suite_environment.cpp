@@ -25,20 +25,14 @@ int steps_per_control(const TaskInfo& info, double timestep) {
 
 EnvironmentSpec make_spec(const TaskInfo& info, const Physics& physics, const Task& task,
                           int physics_steps) {
-  const mjModel& model = physics.model();
   EnvironmentSpec spec;
   spec.name = info.name;
   spec.observations = task.observations(physics);
-  spec.control_timestep_seconds = model.opt.timestep * physics_steps;
+  spec.control_timestep_seconds = physics.model().opt.timestep * physics_steps;
   if (info.time_limit_seconds != kNoTimeLimit)
     spec.episode_steps = static_cast<std::int64_t>(
         std::ceil(info.time_limit_seconds / spec.control_timestep_seconds));
-  for (int i = 0; i < static_cast<int>(model.nu); ++i) {
-    const bool limited = model.actuator_ctrllimited[i];
-    const double most = std::numeric_limits<double>::infinity();
-    spec.action.minimum.push_back(limited ? model.actuator_ctrlrange[2 * i] : -most);
-    spec.action.maximum.push_back(limited ? model.actuator_ctrlrange[2 * i + 1] : most);
-  }
+  spec.action = control_bounds(physics);
   return spec;
 }
 
@@ -49,10 +43,7 @@ SuiteEnvironment::SuiteEnvironment(const TaskInfo& info, const std::string& mode
       task_(info.make(physics_)),
       physics_steps_(steps_per_control(info, physics_.model().opt.timestep)) {
   spec_ = make_spec(info, physics_, *task_, physics_steps_);
-  std::size_t numbers = 0;
-  for (const ArraySpec& array : spec_.observations)
-    numbers += array.elements();
-  values_.resize(numbers);
+  values_.resize(spec_.observation_bytes() / sizeof(double));
   action_.resize(spec_.action.size());
 }
 
