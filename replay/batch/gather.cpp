@@ -18,7 +18,7 @@ void need(const char* name, std::size_t have, std::size_t wanted) {
 }
 
 template <typename Value>
-void put(std::span<Value> column, std::size_t row, Value value) {
+void set_value(std::span<Value> column, std::size_t row, Value value) {
   if (!column.empty())
     column[row] = value;
 }
@@ -123,10 +123,10 @@ bool is_transition(const TransitionSpec& spec, const Item& item) {
 }
 
 void put_choice(const BatchView& batch, std::size_t row, const Item& item) {
-  put(batch.priority, row, item.priority);
-  put(batch.probability, row, item.probability);
-  put(batch.times_sampled, row, item.times_sampled);
-  put(batch.table_items, row, item.table_items);
+  set_value(batch.priority, row, item.priority);
+  set_value(batch.probability, row, item.probability);
+  set_value(batch.times_sampled, row, item.times_sampled);
+  set_value(batch.table_items, row, item.table_items);
 }
 
 void gather(const TransitionSpec& spec, std::span<const Item> items, const BatchView& batch,

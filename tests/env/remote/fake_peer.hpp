@@ -7,6 +7,7 @@
 
 #include "env/remote/heartbeat.hpp"
 #include "env/remote/protocol.hpp"
+#include "env/sockets/bell.hpp"
 
 namespace troupe::tests {
 
@@ -27,7 +28,7 @@ public:
 
   ~FakePeer() {
     thread_.request_stop();
-    wake_.ring();
+    bell_.ring();
   }
 
   const std::string& endpoint() const { return endpoint_; }
@@ -76,7 +77,7 @@ private:
     env::wire::Message message;
     while (!stop.stop_requested()) {
       if (socket_.try_receive(message) != env::wire::Socket::Received::message) {
-        socket_.wait(env::remote::Clock::now() + std::chrono::seconds(1), wake_.descriptor());
+        socket_.wait(env::remote::Clock::now() + std::chrono::seconds(1), bell_.descriptor());
         continue;
       }
       env::remote::message::Envelope question;
@@ -91,7 +92,7 @@ private:
   Script script_;
   env::wire::Socket socket_;
   std::string endpoint_;
-  env::remote::Wake wake_;
+  env::wire::Bell bell_;
   std::jthread thread_;
 };
 
