@@ -72,6 +72,10 @@ void MetricsSum::add(const wire::LearnerReport& report) {
 }
 
 void MetricsSum::add(const wire::ParameterServerReport& report) {
+  if (report.optimizers_size() > kMostOptimizers)
+    throw std::invalid_argument("optimizers: " + std::to_string(report.optimizers_size())
+                                + " are reported; at most " + std::to_string(kMostOptimizers)
+                                + " are kept");
   for (const auto& one : report.optimizers()) {
     check_counter("applied", one.applied());
     check_counter("dropped", one.dropped());
@@ -198,17 +202,17 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
       now.seconds[stage] += seconds;
   }
   double version = 0;
-  int stepping = 0; // actors that have stepped, so that they have parameters
+  int informed = 0; // actors that step with parameters of the learner
   for (const auto& key : newest) {
     const wire::EnvironmentReport& report = environments_[key];
     now.insertions_in_flight += report.insertions();
-    if (report.agent_steps() > 0) {
+    if (report.parameter_version() > 0 || (report.agent_steps() > 0 && before_.updates() == 0)) {
       version += static_cast<double>(report.parameter_version());
-      ++stepping;
+      ++informed;
     }
   }
-  if (stepping > 0) {
-    version /= stepping;
+  if (informed > 0) {
+    version /= informed;
     now.parameter_lag = std::max(0.0, static_cast<double>(now.updates) - version);
   }
   now.parameter_version = static_cast<std::int64_t>(version);

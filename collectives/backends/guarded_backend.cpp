@@ -126,7 +126,8 @@ ReduceOp GuardedBackend::operation(const c10d::ReduceOp& op, const at::Tensor& t
                        + " is not defined; convert it to a floating-point type");
     return known;
   }
-  refuse(kind, "the reduction must be sum, mean, min, max or product");
+  refuse(kind,
+         "reduction " + std::to_string(op.op_) + " is not one of sum, mean, min, max and product");
 }
 
 at::Tensor& GuardedBackend::only(std::vector<at::Tensor>& tensors, Kind kind) {

@@ -1,6 +1,9 @@
 #include "env/wire/deployment_keys.hpp"
 
 #include <algorithm>
+#include <string_view>
+
+#include <arpa/inet.h>
 
 namespace troupe::env::wire {
 
@@ -36,12 +39,20 @@ ClientKeys client_keys(const DeploymentKeys& keys, const std::string& server_key
 }
 
 bool is_loopback(const std::string& endpoint) {
-  for (const char* prefix : {"tcp://localhost:", "tcp://[::1]:", "inproc://", "ipc://"})
-    if (endpoint.starts_with(prefix))
-      return true;
-  // Digits and dots only, because a host name may look like 127.example.org.
-  const auto end = endpoint.find_first_not_of("0123456789.", 10);
-  return endpoint.starts_with("tcp://127.") && end != std::string::npos && endpoint[end] == ':';
+  if (endpoint.starts_with("inproc://") || endpoint.starts_with("ipc://"))
+    return true;
+  constexpr std::string_view kPrefix = "tcp://";
+  const std::string address = split_endpoint(endpoint).address;
+  const auto colon = address.rfind(':');
+  if (!address.starts_with(kPrefix) || colon < kPrefix.size())
+    return false;
+  const std::string host = address.substr(kPrefix.size(), colon - kPrefix.size());
+  const std::string port = address.substr(colon + 1);
+  if (port != "*" && (port.empty() || port.find_first_not_of("0123456789") != std::string::npos))
+    return false;
+  in_addr number{}; // a host name may look like 127.example.org
+  return host == "localhost" || host == "[::1]"
+         || (host.starts_with("127.") && ::inet_pton(AF_INET, host.c_str(), &number) == 1);
 }
 
 } // namespace troupe::env::wire

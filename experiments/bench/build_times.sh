@@ -53,7 +53,7 @@ if [ "$what" = everything ]; then
 fi
 cmake --preset release -DBUILD_TESTING=ON -DTROUPE_CUDA=OFF >build/configure.log
 ninja -C build/release learner_replicas_test >build/build.log
-for file in learner/replicas/*.hpp learner/replicas/replicator.cpp learner/replicas/strategy.cpp; do
+for file in learner/replicas/*.hpp learner/replicas/replicator.cpp; do
   began=$EPOCHREALTIME
   touch "$file"
   ninja -C build/release learner_replicas_test >build/build.log

@@ -266,10 +266,16 @@ std::vector<std::string> list_parts(std::string text) {
     quoted = quoted != (c == '"');
     if (c == ',' && !quoted)
       out.emplace_back();
-    else if (!brackets || quoted || c != ' ')
+    else
       out.back() += c;
   }
-  if (brackets && out == std::vector<std::string>{""})
+  if (!brackets)
+    return out;
+  for (std::string& part : out) {
+    part.erase(0, part.find_first_not_of(" \t\n"));
+    part.erase(part.find_last_not_of(" \t\n") + 1);
+  }
+  if (out == std::vector<std::string>{""})
     out.clear();
   return out;
 }

@@ -62,7 +62,7 @@ public:
 
   /// Returns the child's end and forgets the child; nothing if it is still running at the deadline.
   std::optional<End> wait(Id child, Clock::time_point deadline);
-  /// The same, but kills the child's group first and waits until it has ended.
+  /// Kills the group of a child that is not forgotten yet, and waits until the child has ended.
   End kill_and_wait(Id child);
 
 private:

@@ -241,7 +241,7 @@ inline void check_mismatches(Means means) {
                 [](Communicator& communicator) {
                   communicator.reduce_scatter(torch::ones({2}), ReduceOp::first);
                 },
-                {"rank 1 called reduce_scatter wrongly: the reduction must be sum, mean,"});
+                {"rank 1 called reduce_scatter wrongly: reduction "});
   }
   SUBCASE("a reduction of LibTorch that no backend supports") {
     check_named(means, 2, reduce(at::kFloat, {2}, ReduceOp::sum),
@@ -251,7 +251,7 @@ inline void check_mismatches(Means means) {
                   options.reduceOp = c10d::ReduceOp::BAND;
                   communicator.process_group()->allreduce(tensors, options)->wait();
                 },
-                {"rank 1 called all_reduce wrongly: the reduction must be sum, mean,"});
+                {"rank 1 called all_reduce wrongly: reduction "});
   }
   SUBCASE("a call that is wrong on its own") {
     check_named(means, 2, reduce(at::kLong, {3}, ReduceOp::sum),

@@ -64,7 +64,8 @@ def reading(run, roles):
     before = run.last()
     while (row := run.last()) == before:
         if run.process.poll() is not None:
-            sys.exit("the run ended by itself")
+            run.output.seek(0)
+            sys.exit("the run ended by itself:\n" + run.output.read())
         time.sleep(0.05)
     used = dict.fromkeys(ROLES, 0.0)
     for process, role in roles.items():

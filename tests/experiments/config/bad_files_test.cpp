@@ -164,6 +164,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kBadSets = {
     {"replay.shards=0", {"--set replay.shards=0: replay.shards is 0", "from 1 to 64"}},
     {"d4pg.policy_layers=256,x", {"d4pg.policy_layers is x", "a whole number"}},
     {"d4pg.policy_layers=256,,256", {"d4pg.policy_layers is nothing"}},
+    {"d4pg.policy_layers=[256 256]", {"d4pg.policy_layers is 256 256", "a whole number"}},
     {"environment.options=length=2",
      {"--set environment.options=length=2: environment.options are refused: 'length' is given to "
       "cartpole_balance"}},

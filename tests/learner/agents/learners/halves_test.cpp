@@ -99,4 +99,12 @@ TEST_CASE("bfloat16 copies follow each step and each target average") {
   CHECK_FALSE(follows());
   group.refresh_halves();
   CHECK(follows());
+
+  ParameterGroup exact;
+  ParameterLayout same;
+  same.add("weight", {50});
+  exact.declare(std::move(same));
+  exact.build(context, at::linspace(-1, 1, 50), {.learning_rate = 0.1});
+  CHECK_FALSE(exact.half().defined());
+  CHECK_FALSE(exact.target_half().defined());
 }
