@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 #include "actors/protocol/counters.hpp"
@@ -13,6 +14,7 @@ namespace troupe::actors {
 namespace {
 constexpr double kRateSeconds = 10;
 constexpr std::size_t kMostTimed = 64; // actors of a role in Progress::ActorTimes
+constexpr int kMostOptimizers = 64;    // of a parameter server
 
 /// Adds an actor unless there are enough of its role, of which `before` are in the list already.
 void add_time(Progress::ActorTimes& times, std::size_t before, Role role, int index,

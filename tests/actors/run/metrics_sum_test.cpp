@@ -273,6 +273,10 @@ TEST_CASE("Staleness and rates are averaged over the latest gradients, and dropp
           "summed") {
   MetricsSum sum({});
   CHECK_FALSE(sum.progress(1.0, true).learner.contains("staleness_mean")); // there are no servers
+  auto many = server(0, 0, 10, 20, 10);
+  while (many.optimizers_size() < 65)
+    many.add_optimizers();
+  CHECK_THROWS_WITH_AS(sum.add(many), doctest::Contains("65 are reported"), std::invalid_argument);
   sum.add(server(0, 0, 10, 5, 10));
   sum.add(server(1, 0, 10, 15, 10));
   Progress now = sum.progress(1.0, true);
