@@ -17,6 +17,7 @@ namespace troupe::env {
 namespace {
 
 constexpr int kSavedState = mjSTATE_INTEGRATION;
+constexpr std::size_t kMostName = 64; // bytes of a model array's name
 
 /// The pointer member of `m` called `field` if its elements are of type T; sets `count` to their
 /// number.
@@ -264,6 +265,9 @@ std::span<const std::byte> Physics::load_own(std::span<const std::byte> in) {
   load_value(in, arrays, "model arrays");
   for (std::uint64_t i = 0; i < arrays; ++i) {
     const std::string field = load_text(in, "model array's name");
+    if (field.size() > kMostName)
+      throw std::invalid_argument("a model array's name in a saved environment state has "
+                                  + std::to_string(field.size()) + " bytes: the state is damaged");
     std::size_t count = 0;
     if (find_array<float>(&model_, field, count) != nullptr)
       load_array<float>(in, own_float_array(field), "a model array");

@@ -52,7 +52,7 @@ public:
   }
 
   TimeStep step(std::span<const double> action, std::span<std::byte> observation) override {
-    check_step(spec_, running_, action, observation, action_);
+    protect("step()", [&] { check_step(spec_, running_, action, observation, action_); });
     running_ = false; // until this step has succeeded
     const TimeStep result = protect("step()", [&] { return inner().step(action_, observation); });
     if (result.step_type != StepType::mid && result.step_type != StepType::last)
@@ -141,10 +141,13 @@ std::string spec_problem(const EnvironmentSpec& spec) {
   if (spec.action_repeat < 1 || spec.frame_stack < 1)
     return "its action_repeat is " + std::to_string(spec.action_repeat) + " and its frame_stack "
            + std::to_string(spec.frame_stack) + "; both must be at least 1";
-  for (const ArraySpec& array : spec.observations)
-    if (spec.frame_stack > 1 && (array.shape.empty() || array.shape[0] % spec.frame_stack != 0))
+  for (std::size_t i = 0; i < spec.observations.size(); ++i) {
+    const ArraySpec& array = spec.observations[i];
+    if (spec.frame_stack > 1 && spec.stacks(i)
+        && (array.shape.empty() || array.shape[0] % spec.frame_stack != 0))
       return "observation '" + array.name + "' does not divide into frame_stack "
              + std::to_string(spec.frame_stack) + " frames along its first axis";
+  }
   if (!(spec.control_timestep_seconds >= 0
         && spec.control_timestep_seconds < std::numeric_limits<double>::infinity()))
     return "its control_timestep_seconds is " + std::to_string(spec.control_timestep_seconds)

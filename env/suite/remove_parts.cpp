@@ -8,15 +8,16 @@ namespace troupe::env {
 
 namespace {
 
-void remove_element(mjSpec& spec, mjsElement* part, const std::string& file) {
+void remove_element(mjSpec& spec, mjsElement* part, const std::string& name,
+                    const std::string& file) {
   if (mjs_delete(&spec, part) != 0)
-    throw std::runtime_error(file + ": MuJoCo cannot remove a part: " + mjs_getError(&spec));
+    throw std::runtime_error(file + ": MuJoCo cannot remove " + name + ": " + mjs_getError(&spec));
 }
 
 } // namespace
 
 void remove_part(mjSpec& spec, mjtObj type, const std::string& name, const std::string& file) {
-  remove_element(spec, required_element(spec, type, name, file), file);
+  remove_element(spec, required_element(spec, type, name, file), name, file);
 }
 
 void remove_sensors(mjSpec& spec, mjtSensor type, const std::string& file) {
@@ -26,7 +27,7 @@ void remove_sensors(mjSpec& spec, mjtSensor type, const std::string& file) {
     if (mjs_asSensor(part)->type == type)
       unwanted.push_back(part);
   for (mjsElement* part : unwanted)
-    remove_element(spec, part, file);
+    remove_element(spec, part, "a sensor", file);
 }
 
 } // namespace troupe::env

@@ -176,4 +176,12 @@ TEST_CASE("A spec that breaks a rule is reported in one line that names what is 
   EnvironmentSpec choosing = spec;
   choosing.action.choices = {0, 2}; // its bounds are 0 and 1
   CHECK(spec_problem(choosing).empty());
+  EnvironmentSpec both = spec; // only the picture is stacked
+  both.observations = {{"pixels", ElementType::uint8, {6, 8, 8}},
+                       {"state", ElementType::float32, {5}},
+                       {"height", ElementType::float32, {}}};
+  both.frame_stack = 3;
+  CHECK(spec_problem(both).empty());
+  both.observations[0].shape[0] = 4;
+  CHECK(spec_problem(both).starts_with("observation 'pixels' does not divide"));
 }
