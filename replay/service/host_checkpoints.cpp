@@ -76,9 +76,12 @@ std::vector<std::uint64_t> checkpoints_in(const fs::path& folder) {
   std::vector<std::uint64_t> numbers;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error))
-    if (const auto number = env::number_in<std::uint64_t>(entry->path().filename().string()))
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const auto number = env::number_in<std::uint64_t>(name);
+    if (number && std::to_string(*number) == name) // 007 is not ours
       numbers.push_back(*number);
+  }
   if (error)
     throw StorageError::of_system(error.value(), "cannot list the folder " + folder.string());
   std::sort(numbers.begin(), numbers.end(), std::greater<>());

@@ -62,6 +62,17 @@ wire::SavedTable load_head(BlockReader& file) {
   return head;
 }
 
+/// False if the chunk has room for many more rows than the checkpoint contains. That is valid,
+/// since its writer may have chosen large chunks and just begun one. It then stays encoded, so that
+/// a damaged capacity allocates nothing.
+bool is_well_filled(const wire::SavedChunk& chunk, std::size_t row_bytes) {
+  // Writers give a chunk this many bytes by default, or this many rows if they are larger.
+  constexpr std::uint64_t kRoomBytes = std::uint64_t{1} << 20;
+  constexpr std::uint64_t kRoomRows = 16;
+  const std::uint64_t rows = chunk.high() - chunk.low();
+  return chunk.capacity() * row_bytes <= std::max(kRoomBytes, kRoomRows * rows * row_bytes);
+}
+
 /// Throws if the signature differs, if the configuration differs (unless that is accepted), or if
 /// the table needs more memory than the configuration allows. Returns how the configurations
 /// differ.
@@ -77,6 +88,7 @@ std::string compare(const BlockReader& file, const wire::SavedTable& head, const
     throw std::runtime_error(file.source() + " was saved with another configuration: " + changed
                              + "; resume with the previous values, or accept the change");
   std::uint64_t bytes = 0;
+  std::uint64_t filled = 0; // of chunks that are not kept encoded
   std::uint64_t largest = 0;
   for (const wire::SavedChunk& chunk : head.chunks()) {
     const std::uint64_t size = chunk.capacity() * layout.row_bytes;
@@ -85,13 +97,14 @@ std::string compare(const BlockReader& file, const wire::SavedTable& head, const
         || chunk.next() > static_cast<std::uint64_t>(head.chunks_size()))
       file.fail("is damaged: a chunk makes no sense");
     bytes += size;
+    filled += is_well_filled(chunk, layout.row_bytes) ? size : 0;
     largest = std::max(largest, size);
   }
   // The newest item stays whatever its size. Other removers do not bound the bytes this way.
   const bool ring = config.remover.kind == SelectorKind::fifo && config.max_times_sampled == 0;
   const auto room = static_cast<std::uint64_t>(std::max<std::int64_t>(0, config.max_bytes));
   const bool too_much = ring && head.items() > 1 && config.compression == Compression::none
-                        && bytes > 2 * largest + room;
+                        && filled > 2 * largest + room;
   const auto most = static_cast<std::uint64_t>(std::max<std::int64_t>(0, config.max_items));
   if ((head.items() > most && !is_queue(config.limiter.kind)) || (too_much && !head.on_disk()))
     file.fail("is damaged: it holds more than its limits");
@@ -200,17 +213,6 @@ SavedItems load_items(BlockReader& file, const wire::SavedTable& head,
     items.remover = load_order(file, count);
   file.end();
   return items;
-}
-
-/// False if the chunk has room for many more rows than the checkpoint contains. That is valid,
-/// since its writer may have chosen large chunks and just begun one. It then stays encoded, so that
-/// a damaged capacity allocates nothing.
-bool is_well_filled(const wire::SavedChunk& chunk, std::size_t row_bytes) {
-  // Writers give a chunk this many bytes by default, or this many rows if they are larger.
-  constexpr std::uint64_t kRoomBytes = std::uint64_t{1} << 20;
-  constexpr std::uint64_t kRoomRows = 16;
-  const std::uint64_t rows = chunk.high() - chunk.low();
-  return chunk.capacity() * row_bytes <= std::max(kRoomBytes, kRoomRows * rows * row_bytes);
 }
 
 ChunkPtr read_chunk(const CheckpointReader& from, const CheckpointBlob& blob,

@@ -76,12 +76,12 @@ std::vector<ColumnShape> shapes() {
           {.element_bytes = 1, .row_bytes = 3 * 84 * 84, .line_bytes = 84, .plane_bytes = 84 * 84}};
 }
 
-/// Checks decode() of a window: it gives the rows and leaves the gaps between them unchanged.
 EncodedColumn encoded(const ColumnShape& shape, const ColumnRows& rows, Compression wanted,
                       CodecScratch& scratch) {
   return EncodedColumn::encode(shape, rows, plan_column(shape, rows, wanted, scratch), scratch);
 }
 
+/// Checks decode() of a window: it gives the rows and leaves the gaps between them unchanged.
 void check_window(const EncodedColumn& column, const Rows& rows, std::size_t first,
                   std::size_t count, CodecScratch& scratch) {
   const std::size_t stride = rows.shape.row_bytes + 3;

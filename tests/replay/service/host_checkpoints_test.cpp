@@ -307,5 +307,12 @@ TEST_CASE("A host logs a full disk with the number of failed spills and the reas
   CHECK(log().find("max_disk_bytes") != std::string::npos);
 }
 
+TEST_CASE("Only folders whose name is a number as we write it are checkpoints") {
+  const TemporaryFolder folder;
+  for (const char* name : {"7", "10", "007", "8.partial", "notes"})
+    fs::create_directory(folder / name);
+  CHECK(checkpoints_in(folder.path()) == std::vector<std::uint64_t>{10, 7});
+}
+
 } // namespace
 } // namespace troupe::replay
