@@ -320,16 +320,23 @@ TEST_CASE("A chunk that claims room for more rows than a checkpoint has allocate
   CHECK_LT(restored.stats().bytes, 1 << 16);
   CHECK(next_sample(restored, from.spec, 64) == next_sample(from.table, from.spec, 64));
 
-  Filled several(pixel_spec(2, 2), {.max_items = 60, .max_bytes = 1 << 20}, 20);
-  save(several.table, folder / "several");
+  Table several({.max_bytes = 1 << 20}, from.spec, 99);
+  for (const int id : {1, 2, 3, 4}) {
+    Writer writer = transition_writer(from.spec, static_cast<std::uint64_t>(id), 12);
+    Player player(from.spec, static_cast<std::uint64_t>(id));
+    while (writer.pending_items() < 3)
+      player.step(writer);
+    several.insert(*writer.take());
+  }
+  save(several, folder / "several");
   write_changed(folder / "several", folder / "several_roomy", [](wire::SavedTable& head, auto&) {
-    REQUIRE_GT(head.chunks_size(), 3); // together they have more room than max_bytes
+    REQUIRE_EQ(head.chunks_size(), 4); // together they have more room than max_bytes
     for (wire::SavedChunk& chunk : *head.mutable_chunks())
       chunk.set_capacity(1 << 20);
   });
-  Table again(several.config, several.spec, 1);
+  Table again({.max_bytes = 1 << 20}, from.spec, 1);
   again.load(folder / "several_roomy");
-  CHECK(next_sample(again, several.spec, 64) == next_sample(several.table, several.spec, 64));
+  CHECK(next_sample(again, from.spec, 64) == next_sample(several, from.spec, 64));
 }
 
 TEST_CASE("A block that claims more bytes than zstd can unpack it to is refused") {
