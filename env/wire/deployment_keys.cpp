@@ -42,14 +42,11 @@ bool is_loopback(const std::string& endpoint) {
   if (endpoint.starts_with("inproc://") || endpoint.starts_with("ipc://"))
     return true;
   constexpr std::string_view kPrefix = "tcp://";
-  const std::string address = split_endpoint(endpoint).address;
+  const std::string address = endpoint.substr(0, endpoint.find('#'));
   const auto colon = address.rfind(':');
   if (!address.starts_with(kPrefix) || colon < kPrefix.size())
     return false;
   const std::string host = address.substr(kPrefix.size(), colon - kPrefix.size());
-  const std::string port = address.substr(colon + 1);
-  if (port != "*" && (port.empty() || port.find_first_not_of("0123456789") != std::string::npos))
-    return false;
   in_addr number{}; // a host name may look like 127.example.org
   return host == "localhost" || host == "[::1]"
          || (host.starts_with("127.") && ::inet_pton(AF_INET, host.c_str(), &number) == 1);
