@@ -46,9 +46,8 @@ struct SourcePlace {
 
   std::string block() const {
     std::string out;
-    for (const std::string& name : blocks) {
+    for (const std::string& name : blocks)
       out += (out.empty() ? "" : ".") + name;
-    }
     return out;
   }
   std::string dotted() const { return blocks.empty() ? key : block() + "." + key; }
@@ -66,17 +65,15 @@ SourcePlace find_place(const std::string& text, const Position& until) {
     const auto& token = tokens.current();
     const Position at{token.line, token.column};
     const bool takes_value = expect == Expect::value || expect == Expect::list;
-    if (place.value != "-" && (at > until || (at == until && !takes_value))) {
+    if (place.value != "-" && (at > until || (at == until && !takes_value)))
       break;
-    }
     const std::string& word = token.text;
     if ((word == "{" || word == "<") && expect != Expect::key) {
       place.blocks.push_back(place.key);
       expect = Expect::key;
     } else if (word == "}" || word == ">") {
-      if (!place.blocks.empty()) {
+      if (!place.blocks.empty())
         place.blocks.pop_back();
-      }
       expect = Expect::key;
     } else if (expect == Expect::key && token.type == io::Tokenizer::TYPE_IDENTIFIER) {
       place.key = word;
@@ -106,9 +103,8 @@ std::string at_text(const std::string& source, const Position& at) {
 
 std::string quoted_part(const std::string& message, const std::string& before) {
   const std::size_t begin = message.find(before + "\"");
-  if (begin == std::string::npos) {
+  if (begin == std::string::npos)
     return "";
-  }
   const std::size_t first = begin + before.size() + 1;
   const std::size_t last = message.find('"', first);
   return last == std::string::npos ? "" : message.substr(first, last - first);
@@ -119,9 +115,8 @@ std::string bad_value_text(const FieldDescriptor& field, const std::string& valu
       "is " + (value.empty() ? "nothing" : value) + "; it must be " + rule_text(field);
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
     std::vector<std::string> names;
-    for (int i = 0; i < field.enum_type()->value_count(); ++i) {
+    for (int i = 0; i < field.enum_type()->value_count(); ++i)
       names.push_back(field.enum_type()->value(i)->name());
-    }
     std::string upper = value;
     std::transform(upper.begin(), upper.end(), upper.begin(),
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -145,16 +140,14 @@ std::string complaint(const std::string& text, const std::string& source, const 
                             + ": is a } missing before it?"
                       : did_you_mean(place.block(), unknown, schema) + where_keys_are(schema));
   }
-  if (error.message.find("specified multiple times") != std::string::npos) {
+  if (error.message.find("specified multiple times") != std::string::npos)
     return at_text(source, place.key_at) + ": " + place.dotted() + " is given twice; give it once";
-  }
   if (!place.blocks.empty() && error.message.ends_with("got: ")) {
     return at_text(source, error.position) + ": the text ends inside the block " + place.block()
            + "; a } is missing";
   }
-  if (place.blocks.empty() && error.message.ends_with("got: }")) {
+  if (place.blocks.empty() && error.message.ends_with("got: }"))
     return at_text(source, error.position) + ": this } closes no block; remove it, or add the {";
-  }
   const FieldDescriptor* field = place.key.empty() ? nullptr : find_key(place.dotted(), schema);
   const bool syntax = error.message.starts_with("Expected identifier")
                       || error.message.starts_with("Expected \"")
@@ -187,9 +180,8 @@ void note_origins(const Message& message, const TextFormat::ParseInfoTree& tree,
     const bool many = field->is_repeated();
     if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
       const auto at = tree.GetLocation(field, many ? 0 : -1);
-      if (at.line >= 0) {
+      if (at.line >= 0)
         origins[prefix + field->name()] = at_text(source, {at.line, at.column});
-      }
       const int size = many ? message.GetReflection()->FieldSize(message, field) : 0;
       if (size > 0 && tree.GetLocation(field, size - 1).line >= 0) { // false for [a, b]
         for (int i = 0; i < size; ++i) {
@@ -215,12 +207,10 @@ void note_origins(const Message& message, const TextFormat::ParseInfoTree& tree,
 std::string several_times(const Schema& schema, const std::string& key) {
   for (std::size_t dot = key.find('.');; dot = key.find('.', dot + 1)) {
     const FieldDescriptor* field = find_key(key.substr(0, dot), schema);
-    if (field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+    if (field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE)
       return key.substr(0, dot);
-    }
-    if (dot == std::string::npos) {
+    if (dot == std::string::npos)
       return "";
-    }
   }
 }
 
@@ -293,9 +283,8 @@ std::string parse_text(const std::string& text, const std::string& source, Messa
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
   parser.WriteLocationsTo(&tree);
-  if (!parser.ParseFromString(text, &message) || !error.message.empty()) {
+  if (!parser.ParseFromString(text, &message) || !error.message.empty())
     return complaint(text, source, error, *message.GetDescriptor());
-  }
   note_origins(message, tree, "", source, origins);
   return "";
 }
@@ -304,9 +293,8 @@ std::string apply_override(const std::string& assignment, Message& root, Origins
   const Schema& schema = *root.GetDescriptor();
   const std::string origin = "--set " + assignment;
   const std::size_t equals = assignment.find('=');
-  if (equals == std::string::npos || equals == 0) {
+  if (equals == std::string::npos || equals == 0)
     return origin + ": has no `=`; write --set key=value";
-  }
   const std::string key = assignment.substr(0, equals);
   const std::string value = assignment.substr(equals + 1);
   const FieldDescriptor* field = find_key(key, schema);
@@ -319,23 +307,20 @@ std::string apply_override(const std::string& assignment, Message& root, Origins
            + did_you_mean(known ? block : "", known ? key.substr(dot + 1) : key, schema)
            + where_keys_are(schema);
   }
-  if (const std::string block = several_times(schema, key); !block.empty()) {
+  if (const std::string block = several_times(schema, key); !block.empty())
     return origin + ": " + block + " may be given several times; write it in a file";
-  }
   Message* message = holder_of(root, key);
   message->GetReflection()->ClearField(message, field);
   std::erase_if(origins, [&](const auto& entry) {
     return entry.first.starts_with(key + ".") || entry.first.starts_with(key + "[");
   });
   origins[key] = origin;
-  if (value.empty()) {
+  if (value.empty())
     return "";
-  }
   for (const std::string& part :
        field->is_repeated() ? list_parts(value) : std::vector<std::string>{value}) {
-    if (!set_value(part, *field, *message)) {
+    if (!set_value(part, *field, *message))
       return origin + ": " + key + " " + bad_value_text(*field, part);
-    }
   }
   return "";
 }
@@ -343,9 +328,8 @@ std::string apply_override(const std::string& assignment, Message& root, Origins
 std::string origin_of(const Origins& origins, const std::string& key, const std::string& source) {
   for (std::string name = key; !name.empty();) {
     const auto found = origins.find(name);
-    if (found != origins.end()) {
+    if (found != origins.end())
       return found->second + ": ";
-    }
     const std::size_t end = name.find_last_of(".[");
     name.resize(end == std::string::npos ? 0 : end);
   }
@@ -358,20 +342,17 @@ void fill_defaults(Message& message) {
   for (int i = 0; i < type->field_count(); ++i) {
     const FieldDescriptor* field = type->field(i);
     if (field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      for (int k = 0; k < view.FieldSize(message, field); ++k) {
+      for (int k = 0; k < view.FieldSize(message, field); ++k)
         fill_defaults(*view.MutableRepeatedMessage(&message, field, k));
-      }
     } else if (field->is_repeated()) {
       if (view.FieldSize(message, field) == 0) {
         std::stringstream values(default_text(*field));
-        for (std::string value; std::getline(values, value, ',');) {
+        for (std::string value; std::getline(values, value, ',');)
           google::protobuf::TextFormat::ParseFieldValueFromString(value, field, &message);
-        }
       }
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      if (view.HasField(message, field) || !rule_of(*field).optional_block()) {
+      if (view.HasField(message, field) || !rule_of(*field).optional_block())
         fill_defaults(*view.MutableMessage(&message, field));
-      }
     } else if (!view.HasField(message, field)) {
       std::string text = default_text(*field);
       if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
