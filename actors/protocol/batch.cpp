@@ -45,6 +45,8 @@ BatchBuffer::BatchBuffer(const replay::TransitionSpec& spec, std::int64_t rows, 
   view.action = whole<float>(add("action", joined(steps, {spec.action_size}), at::kFloat));
   view.reward = whole<float>(add("reward", steps, at::kFloat));
   view.discount = whole<float>(add("discount", steps, at::kFloat));
+  if (spec.running_return)
+    view.running_return = whole<float>(add("running_return", steps, at::kFloat));
   view.key = keys_;
   if (spec.is_sequence())
     view.first = whole<std::uint8_t>(add("first", seen, at::kByte));

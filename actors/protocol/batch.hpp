@@ -25,8 +25,9 @@ struct BatchBuffer {
   std::int64_t number = 0; // the update that uses this batch, from 0
   replay::BatchView view;
   /// "observation", "next_observation", "action", "reward" and "discount". Sequences have "first"
-  /// and the extras by name, and no "next_observation". Vectors of an observation have the name
-  /// replay::vector_name(). Shapes are as in BatchView.
+  /// and the extras by name, and no "next_observation". Transitions that have it also have
+  /// "running_return". Vectors of an observation have the name replay::vector_name(). Shapes are as
+  /// in BatchView.
   learner::TensorMap tensors;
   std::vector<BatchPart> parts;
   std::vector<double> priorities; // [rows], set by the learner; empty: none

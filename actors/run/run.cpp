@@ -157,6 +157,11 @@ void check_hindsight(const RunConfig& config, const learner::Storage& storage) {
     throw std::invalid_argument(is
                                 + "the agent learns from sequences; choose one that learns from "
                                   "transitions, or leave the block out");
+  if (storage.running_return)
+    throw std::invalid_argument(is
+                                + "the agent scales rewards by the returns of episodes, and "
+                                  "relabelled transitions have none; choose another agent, or "
+                                  "leave the block out");
   if (config.replay.n_step != 1)
     throw std::invalid_argument(is + "replay.n_step is " + std::to_string(config.replay.n_step)
                                 + "; it must be 1 with hindsight");

@@ -48,6 +48,11 @@ replay::TransitionSpec stored_by(const Agent& agent, replay::TransitionSpec tran
     throw std::invalid_argument(
         "the agent's Storage::whole_episodes is true; it needs sequence_steps above 0, the longest "
         "episode, and newest_policy false, because episodes do not end together");
+  if (storage.running_return && storage.sequence_steps > 0)
+    throw std::invalid_argument(
+        "the agent's Storage::running_return is true; it needs sequence_steps 0, because only "
+        "transitions have it");
+  transitions.running_return = storage.running_return;
   if (storage.sequence_steps == 0)
     return transitions;
   transitions.sequence_steps = storage.sequence_steps;

@@ -31,6 +31,7 @@ struct Storage {
   /// Items are whole episodes, filled up to sequence_steps; longer ones are cut into several items.
   bool whole_episodes = false;
   std::vector<env::ArraySpec> extras = {}; // columns that the policy adds to each step
+  bool running_return = false;             // transitions only, see TransitionSpec
   /// Items are used in insertion order, and environments wait while there are enough items for an
   /// update: the rate limiter is a queue.
   bool on_policy = false;

@@ -38,7 +38,7 @@ struct PluginAgent {
 };
 
 /// Increased with every change of the interface for plug-ins.
-inline constexpr std::uint32_t kAgentPluginVersion = 8;
+inline constexpr std::uint32_t kAgentPluginVersion = 9;
 inline constexpr std::uint64_t kAgentPluginMagic = 0x74656761'78727472ULL;
 
 /// The result of the entry point. It begins with the fields of every plug-in's table

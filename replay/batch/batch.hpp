@@ -25,6 +25,7 @@ struct BatchView {
   // For each vector of the spec: [batch, its shape]; for sequences [batch, steps + 1, its shape]
   std::vector<std::span<std::byte>> vectors = {};
   std::vector<std::span<std::byte>> next_vectors = {}; // transitions only
+  std::span<float> running_return = {}; // [batch] of the first step, if the spec has it
   // [batch], or empty if not wanted:
   std::span<double> priority = {};
   std::span<double> probability = {};          // of choosing the item within its shard

@@ -41,6 +41,7 @@ void check(const TransitionSpec& spec, const BatchView& batch, std::int64_t firs
   need("action", batch.action.size(), steps * static_cast<std::size_t>(spec.action_size));
   need("reward", batch.reward.size(), steps);
   need("discount", batch.discount.size(), steps);
+  need("running_return", batch.running_return.size(), spec.running_return ? rows : 0);
   need("key", batch.key.size(), rows);
   if (sequences)
     need("first", batch.first.size(), steps + rows);
@@ -66,12 +67,17 @@ void check(const TransitionSpec& spec, const BatchView& batch, std::int64_t firs
   if_given("table_items", batch.table_items.size());
 }
 
-ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint32_t stack,
-                           std::size_t vectors) {
-  const Slice after{history + 1, steps};
+ItemShape transition_shape(const TransitionSpec& spec, std::uint32_t history, std::uint32_t steps) {
+  const auto stack = static_cast<std::uint32_t>(spec.stack);
+  const Slice first{history + 1, 1};
+  const Slice all{history + 1, steps};
   ItemShape shape{{{{0, history + 1}, {history + 1 + steps - stack, stack}}}};
-  shape.columns.insert(shape.columns.end(), vectors, {{history, 1}, {history + steps, 1}});
-  shape.columns.insert(shape.columns.end(), {{{history + 1, 1}}, {after}, {after}});
+  shape.columns.insert(shape.columns.end(), spec.vectors.size(),
+                       {{history, 1}, {history + steps, 1}});
+  for (const Slice& slice : {first, all, all}) // action, reward, discount
+    shape.columns.push_back({slice});
+  if (spec.running_return)
+    shape.columns.push_back({first});
   return shape;
 }
 
@@ -117,9 +123,8 @@ bool is_transition(const TransitionSpec& spec, const Item& item) {
     return false;
   if (item.shape == nullptr || spec.has_hindsight())
     return true;
-  const auto stack = static_cast<std::uint32_t>(spec.stack);
-  return item.steps() > stack
-         && *item.shape == transition_shape(item.history, item.steps(), stack, spec.vectors.size());
+  return item.steps() > static_cast<std::uint32_t>(spec.stack)
+         && *item.shape == transition_shape(spec, item.history, item.steps());
 }
 
 void put_choice(const BatchView& batch, std::size_t row, const Item& item) {

@@ -19,11 +19,10 @@ namespace troupe::replay {
 void check(const TransitionSpec& spec, const BatchView& batch, std::int64_t first_row,
            std::int64_t count);
 
-/// Returns the shape of a transition with more steps than `stack`. It shows the frames of both
-/// observations, one action, the rewards and discounts of all steps, and, for the `vectors` vector
-/// columns, the newest row of each observation.
-ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint32_t stack,
-                           std::size_t vectors);
+/// Returns the shape of a transition with more steps than the stack. It shows the frames of both
+/// observations, one action, the rewards and discounts of all steps, for vectors the newest row of
+/// each observation, and one running return.
+ItemShape transition_shape(const TransitionSpec& spec, std::uint32_t history, std::uint32_t steps);
 
 /// Returns the lane of a relabelled transition, -1 for an original one; empty if the shape belongs
 /// to neither.
@@ -117,6 +116,9 @@ void put_transition(const TransitionSpec& spec, const RowLayout& layout, std::ui
   }
   batch.reward[row] = static_cast<float>(reward);
   batch.discount[row] = static_cast<float>(discount);
+  if (spec.running_return)
+    std::memcpy(&batch.running_return[row], at(history + 1, kRunningReturn + vectors),
+                sizeof(float));
   if (!spec.has_hindsight())
     return;
   const std::byte* goal = at(rows - 1, own.goal); // replaces the desired one in both observations

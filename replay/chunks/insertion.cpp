@@ -72,6 +72,8 @@ void check(const TransitionSpec& spec) {
     refuse("whole_episodes", "true", "false without sequence_steps");
   if (!spec.is_sequence() && !spec.extras.empty())
     refuse("extras", std::to_string(spec.extras.size()) + " columns", "empty of transitions");
+  if (spec.running_return && (spec.is_sequence() || spec.has_hindsight()))
+    refuse("running_return", "true", "false of sequences and with hindsight");
   check_hindsight(spec);
   check(Signature(spec));
   for (const env::ArraySpec& vector : spec.vectors)

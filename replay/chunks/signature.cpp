@@ -78,6 +78,8 @@ TransitionSpec::operator Signature() const {
     made.columns.push_back({"first", env::ElementType::uint8, {}});
     made.columns.insert(made.columns.end(), extras.begin(), extras.end());
   }
+  if (running_return)
+    made.columns.push_back({"running_return", env::ElementType::float32, {}});
   if (has_hindsight())
     made.columns.push_back({"goal", env::ElementType::float32, {hindsight.size}});
   for (int lane = 0; lane < hindsight.goals; ++lane) {

@@ -28,6 +28,8 @@ enum TransitionColumn : std::size_t { kFrame, kAction, kReward, kDiscount, kFirs
 constexpr std::size_t kVectors = 1;
 /// The goal of transitions with hindsight; they have no kFirst.
 inline constexpr std::size_t kGoal = kFirst;
+/// The running return of transitions that have it; they have no kFirst either.
+inline constexpr TransitionColumn kRunningReturn = kFirst;
 
 /// The columns of a transition's goal, reward and discount. Lane -1 is for original transitions,
 /// any other for transitions relabelled in that lane.

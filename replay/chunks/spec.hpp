@@ -63,6 +63,9 @@ struct TransitionSpec {
   /// Sequences only: arrays that the policy adds to each step. A row contains the extras of the
   /// step that led to it, or zeros if it is the first of an episode.
   std::vector<env::ArraySpec> extras = {};
+  /// Transitions without hindsight only: each row also has the running return of its episode, g =
+  /// discount * g + r (0 in the first row). A transition has the one after its first step.
+  bool running_return = false;
 
   Hindsight hindsight = {}; // transitions only
 
@@ -80,8 +83,9 @@ struct TransitionSpec {
   /// Returns the signature of the time steps. A row consists of the frame, the vectors, and the
   /// action, reward and discount of the step that led to it (0, 0, 1 in the first row of an
   /// episode). Sequences also have the extras and a column that marks the first row of an episode.
-  /// With hindsight, which excludes vectors, there are also the goal and the columns of relabelled
-  /// transitions (hindsight_columns). See TransitionColumn.
+  /// Transitions may also have the running return. With hindsight, which excludes vectors, there
+  /// are also the goal and the columns of relabelled transitions (hindsight_columns). See
+  /// TransitionColumn.
   operator Signature() const;
   bool operator==(const TransitionSpec&) const = default;
 };

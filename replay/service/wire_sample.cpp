@@ -47,13 +47,15 @@ void put_received(const TransitionSpec& spec, const RowLayout& layout, const Ite
     });
   } else { // as transition_shape()
     const std::uint32_t hidden = item.steps() - static_cast<std::uint32_t>(spec.stack); // frames
-    const std::size_t action = kAction + spec.vectors.size();
+    const std::size_t action = layout.place(kAction);
+    const std::size_t running_return = layout.place(kRunningReturn);
     put_as(-1, [&](std::uint32_t k, std::size_t column) {
       if (column == kFrame)
         return shown(k <= history ? k : k - hidden, column);
       if (column < action)
         return shown(k <= history ? 0U : 1U, column);
-      return shown(column == action ? 0U : k - history - 1, column);
+      const bool one = column == action || column == running_return;
+      return shown(one ? 0U : k - history - 1, column);
     });
   }
 }

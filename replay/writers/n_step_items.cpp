@@ -21,22 +21,43 @@ void write_first(Writer& writer, bool first) {
     writer.next(place)[0] = std::byte{first};
 }
 
+void write_number(Writer& writer, TransitionColumn column, float value) {
+  std::memcpy(writer.next(writer.layout().place(column)).data(), &value, sizeof value);
+}
+
 class NStepItems final : public ItemPolicy {
 public:
-  explicit NStepItems(const TransitionSpec& spec)
-      : stack_(spec.stack), n_step_(spec.n_step), vectors_(spec.vectors.size()) {}
+  explicit NStepItems(const TransitionSpec& spec) : spec_(spec) {}
+
+  void before_row(Writer& writer, std::int64_t row) override {
+    if (!spec_.running_return)
+      return;
+    const std::size_t place = writer.layout().place(kRunningReturn);
+    double now = 0;
+    if (row > 0)
+      now = spec_.discount * number(writer.at(writer.rows() - 1, place))
+            + number(writer.next(writer.layout().place(kReward)));
+    write_number(writer, kRunningReturn, static_cast<float>(now));
+  }
 
   void after_row(Writer& writer, std::int64_t rows, bool last) override {
     const std::int64_t step = rows - 1; // steps of the episode so far
-    if (step >= n_step_)
-      add_item(writer, rows, step - n_step_, n_step_);
-    for (auto start = std::max<std::int64_t>(0, step - n_step_ + 1); last && start < step; ++start)
+    const std::int64_t n_step = spec_.n_step;
+    if (step >= n_step)
+      add_item(writer, rows, step - n_step, n_step);
+    for (auto start = std::max<std::int64_t>(0, step - n_step + 1); last && start < step; ++start)
       add_item(writer, rows, start, step - start);
   }
 
 private:
+  static double number(std::span<const std::byte> from) {
+    float value = 0;
+    std::memcpy(&value, from.data(), sizeof value);
+    return static_cast<double>(value);
+  }
+
   void add_item(Writer& writer, std::int64_t rows, std::int64_t start, std::int64_t steps) {
-    const std::int64_t first = std::max<std::int64_t>(0, start - (stack_ - 1));
+    const std::int64_t first = std::max<std::int64_t>(0, start - (spec_.stack - 1));
     const auto history = static_cast<std::uint32_t>(start - first);
     writer.add_item({writer.rows() - rows + first, history + steps + 1, history},
                     shape(history, static_cast<std::uint32_t>(steps)));
@@ -45,18 +66,15 @@ private:
   /// In a transition with more steps than the stack, neither observation shows the frames in
   /// between.
   ShapePtr shape(std::uint32_t history, std::uint32_t steps) {
-    const auto stack = static_cast<std::uint32_t>(stack_);
-    if (steps <= stack)
+    if (steps <= static_cast<std::uint32_t>(spec_.stack))
       return nullptr;
     ShapePtr& made = shapes_[{history, steps}];
     if (!made)
-      made = std::make_shared<const ItemShape>(transition_shape(history, steps, stack, vectors_));
+      made = std::make_shared<const ItemShape>(transition_shape(spec_, history, steps));
     return made;
   }
 
-  std::int64_t stack_;
-  std::int64_t n_step_;
-  std::size_t vectors_;
+  TransitionSpec spec_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, ShapePtr> shapes_; // by history and steps
 };
 
@@ -131,10 +149,6 @@ private:
   std::int64_t steps_;
   std::int64_t history_;
 };
-
-void write_number(Writer& writer, TransitionColumn column, float value) {
-  std::memcpy(writer.next(writer.layout().place(column)).data(), &value, sizeof value);
-}
 
 } // namespace
 

@@ -23,6 +23,7 @@ namespace {
 /// `log_probability` each row has that extra.
 replay::TransitionSpec row_by_row(replay::TransitionSpec transitions, bool log_probability) {
   transitions.n_step = 1;
+  transitions.running_return = false;
   if (log_probability) {
     if (!transitions.is_sequence())
       transitions.extras = {{learner::kVersionColumn, env::ElementType::int64, {}}};

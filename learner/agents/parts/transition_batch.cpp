@@ -55,6 +55,8 @@ TensorMap checked_transitions(const TensorMap& batch, const replay::TransitionSp
   use("action", {transitions.action_size}, at::kFloat);
   use("reward", {}, at::kFloat);
   use("discount", {}, at::kFloat);
+  if (transitions.running_return)
+    use("running_return", {}, at::kFloat);
   if (batch.contains("weight"))
     use("weight", {}, at::kFloat);
   return used;

@@ -9,9 +9,10 @@ namespace troupe::learner {
 
 /// Checks a batch of transitions and returns the tensors that are used: "observation" and
 /// "next_observation" [batch] + the observation's shape, its vectors by replay::vector_name(),
-/// "action" [batch, action size] float32, "reward" and "discount" [batch] float32, and optionally
-/// "weight" [batch] float32. Throws std::invalid_argument naming a tensor of the wrong shape or
-/// type, and std::runtime_error naming one that is not finite and `update`.
+/// "action" [batch, action size] float32, "reward", "discount" and, if the transitions have it,
+/// "running_return" [batch] float32, and optionally "weight" [batch] float32. Throws
+/// std::invalid_argument naming a tensor of the wrong shape or type, and std::runtime_error naming
+/// one that is not finite and `update`.
 TensorMap checked_transitions(const TensorMap& batch, const replay::TransitionSpec& transitions,
                               std::int64_t update);
 

@@ -1,4 +1,4 @@
-// Observations with vectors in addition to the frames.
+// Observations with vectors in addition to the frames, and transitions with running returns.
 #include <doctest/doctest.h>
 
 #include "replay/recordings/recording.hpp"
@@ -19,13 +19,15 @@ TransitionSpec both_spec(int stack, int n_step) {
   return spec;
 }
 
-TEST_CASE("Vectors are gathered unchanged beside the newest frame of each observation") {
+TEST_CASE(
+    "Vectors are gathered with the newest frame of each observation, and running returns too") {
   for (const int stack : {1, 3})
     for (const int n_step : {1, 2, 5}) // with more steps than frames, not every row is shown
       for (const Compression compression : {Compression::none, Compression::zstd}) {
         CAPTURE(stack);
         CAPTURE(n_step);
-        const TransitionSpec spec = both_spec(stack, n_step);
+        TransitionSpec spec = both_spec(stack, n_step);
+        spec.running_return = true;
         Table table({.sampler = {.kind = SelectorKind::fifo}, .compression = compression}, spec, 4);
         Source source(spec);
         table.insert(*source.next(300));
@@ -38,10 +40,57 @@ TEST_CASE("Vectors are gathered unchanged beside the newest frame of each observ
       }
 }
 
-TEST_CASE("A client receives the vectors that a table gathers") {
+TEST_CASE("A running return is discounted, and each episode begins with 0") {
+  TransitionSpec spec = state_spec(1, 1);
+  spec.discount = 0.5;
+  spec.running_return = true;
+  const std::vector<float> action(static_cast<std::size_t>(spec.action_size));
+  const auto begin = [](Writer& writer) {
+    std::ranges::fill(writer.next(kFrame), std::byte{0});
+    begin_episode(writer);
+  };
+  const auto step = [&](Writer& writer, float reward, bool last) {
+    std::ranges::fill(writer.next(kFrame), std::byte{0});
+    append_step(writer, action, reward, 1, last);
+  };
+  Writer writer = transition_writer(spec, 1, 16);
+  begin(writer);
+  step(writer, 1, false);
+  step(writer, 2, true);
+  begin(writer); // this episode's environment fails
+  step(writer, 4, false);
+  begin(writer);
+  step(writer, -8, false);
+  std::vector<std::byte> state;
+  writer.save_state(state);
+  Writer loaded = transition_writer(spec, 1, 16);
+  loaded.load_state(state);
+  step(loaded, 16, true);
+  const InsertionPtr made = loaded.take();
+  Batch batch(spec, 5);
+  REQUIRE(made->items.size() == 5);
+  gather(spec, made->items, batch.view(), 0);
+  CHECK(batch.running_return == std::vector<float>{1, 2.5F, 4, -8, 12});
+}
+
+TEST_CASE("Running returns are of transitions without hindsight") {
+  TransitionSpec spec = state_spec(1, 1);
+  spec.running_return = true;
+  check(spec);
+  Batch without(state_spec(1, 1), 3);
+  CHECK_THROWS_WITH_AS(check(spec, without.view(), 0, 3), doctest::Contains("batch.running_return"),
+                       std::invalid_argument);
+  CHECK(difference(spec, state_spec(1, 1)) != "");
+  spec.sequence_steps = 3;
+  CHECK_THROWS_WITH_AS(check(spec), doctest::Contains("running_return is true"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("A client receives the vectors and running returns that a table gathers") {
   for (const int n_step : {1, 5}) {
     CAPTURE(n_step);
-    const TransitionSpec spec = both_spec(2, n_step);
+    TransitionSpec spec = both_spec(2, n_step);
+    spec.running_return = true;
     env::wire::Context context;
     ShardHost served(context, kFree, spec, 4);
     ShardClient client(context, served.endpoint(), spec);

@@ -24,6 +24,7 @@ struct Batch {
         action(rows * static_cast<std::size_t>(spec.action_size)),
         reward(rows),
         discount(rows),
+        running_return(spec.running_return ? rows : 0),
         key(rows) {
     for (const env::ArraySpec& vector : spec.vectors) {
       vectors.emplace_back(rows * vector.elements());
@@ -36,13 +37,14 @@ struct Batch {
       made.vectors.push_back(std::as_writable_bytes(std::span(vectors[i])));
       made.next_vectors.push_back(std::as_writable_bytes(std::span(next_vectors[i])));
     }
+    made.running_return = running_return;
     return made;
   }
   bool operator==(const Batch&) const = default;
 
   std::size_t rows;
   std::vector<std::byte> observation, next_observation;
-  std::vector<float> action, reward, discount;
+  std::vector<float> action, reward, discount, running_return;
   std::vector<std::uint64_t> key;
   std::vector<std::vector<float>> vectors, next_vectors;
 };
@@ -130,6 +132,12 @@ public:
     }
     CHECK_EQ(batch.reward[row], doctest::Approx(reward).epsilon(1e-6));
     CHECK_EQ(batch.discount[row], doctest::Approx(product).epsilon(1e-6));
+    if (spec_.running_return) {
+      double running = 0;
+      for (std::size_t k = 1; k <= start + 1; ++k)
+        running = spec_.discount * running + static_cast<double>(episode[k].reward);
+      CHECK_EQ(batch.running_return[row], doctest::Approx(running).epsilon(1e-5));
+    }
     CHECK(std::equal(episode[start + 1].action.begin(), episode[start + 1].action.end(),
                      batch.action.begin()
                          + static_cast<std::ptrdiff_t>(row * episode[start + 1].action.size())));
