@@ -126,6 +126,7 @@ std::vector<Problem> problems(const std::string& precision) {
       .critic_layers = {512},
       .blocks = {.policy_blocks = 1, .critic_blocks = 2, .normalise_observations = true},
       .spherical = true}));
+  spherical.spec = learner::stored_by(*spherical.other, spherical.spec);
   spherical.agent = "SimbaV2";
   return {peer, cheetah, deep, pixels, drq,       drqv2,     small,
           mrq,  narrow,  td3,  sac,    small_td3, small_sac, spherical};
@@ -177,12 +178,15 @@ std::vector<TensorMap> batches(const Problem& problem) {
     return pixels ? (at::rand(shape) * 255).to(at::kByte) : at::randn(shape);
   };
   std::vector<TensorMap> made(pixels ? 4 : 16);
-  for (TensorMap& batch : made)
+  for (TensorMap& batch : made) {
     batch = {{"observation", observation()},
              {"next_observation", observation()},
              {"action", at::rand({problem.batch, problem.spec.action_size}) * 2 - 1},
              {"reward", at::rand({problem.batch})},
              {"discount", at::full({problem.batch}, 0.95)}};
+    if (problem.spec.running_return)
+      batch["running_return"] = at::rand({problem.batch}) * 20;
+  }
   return made;
 }
 

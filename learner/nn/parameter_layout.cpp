@@ -85,7 +85,7 @@ void check_by_name(const std::string& what, const TensorMap& source, const Tenso
     throw std::runtime_error(
         what + " do not fit this network: " + told
         + (problems > kNamed ? "; and " + std::to_string(problems - kNamed) + " more" : "")
-        + ": load them with the experiment they were saved by");
+        + ": load them with the experiment and the build they were saved by");
 }
 
 void copy_by_name(const TensorMap& source, const TensorMap& target) {

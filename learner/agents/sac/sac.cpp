@@ -173,6 +173,10 @@ std::vector<OptionProblem> problems(const SacConfig& config, const AgentSetting&
 
 } // namespace
 
+Storage storage_of(const SacConfig& config) {
+  return {.running_return = config.spherical};
+}
+
 AgentPtr make_sac_agent(const SacConfig& config) {
   if (config.spherical)
     return make_spherical_sac_agent(config);

@@ -31,6 +31,9 @@ struct SacConfig {
   std::int64_t atoms = 101; // spherical: atoms of the critics
 };
 
+/// What the agent stores: with `spherical` also running returns.
+Storage storage_of(const SacConfig& config);
+
 /// Makes the agent, which learns from replay batches (learner/agents/parts/transition_batch.hpp).
 /// Metrics: "critic_loss", "policy_loss", "q_mean", "entropy" (the negative mean log-probability),
 /// "temperature", "gradient_norm". Throws std::runtime_error naming the tensor and its origin on

@@ -41,6 +41,9 @@ public:
         scale_(kValueLimit),
         temperature_(config.temperature, config.temperature_learning_rate,
                      config.target_entropy * transitions.action_size) {
+    if (!transitions.running_return)
+      throw std::invalid_argument(
+          "sac: the transitions have no running return; make them with stored_by()");
     if (config.blocks.normalise_observations)
       normalise_states(state_size(transitions, "sac"));
     ParameterLayout layout;
@@ -55,7 +58,7 @@ public:
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
   TensorMap parameters() override {
     TensorMap out = SavedReplica::parameters();
-    out["return_scale"] = scale_.tensor();
+    scale_.show(out);
     return out;
   }
   at::Tensor policy_parameters() override { return published(policy_.flat()); }
@@ -166,7 +169,7 @@ void SphericalSac::learn(ReplicaContext& context, const TensorMap& batch) {
 Metrics SphericalSac::step_fn(ReplicaContext& context, const TensorMap& batch) {
   const WithoutAutograd without;
   const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
-  scale_.observe(context, used.at("reward"), used.at("discount"));
+  scale_.observe(context, used.at("running_return"));
   Metrics metrics =
       make_update(used, 0, [&](const TensorMap& on_device) { learn(context, on_device); });
   critic_.group().average_target(config_.target_update, finish_update(critic_.group(), metrics));

@@ -131,6 +131,17 @@ TEST_CASE("A resumed deterministic run of any agent equals an uninterrupted one"
   }
 }
 
+TEST_CASE("A resumed deterministic run with running returns equals an uninterrupted one") {
+  const learner::AgentKind& kind = *learner::find_agent("sac");
+  const auto spherical = [&](std::int64_t steps) {
+    RunConfig config = small_with(kind, steps);
+    config.agent = learner::small_agent(kind, "spherical: true policy_blocks: 1 critic_blocks: 1 "
+                                              "policy_layers: 16 critic_layers: 16");
+    return config;
+  };
+  check_resumption(spherical, 2400, 1600);
+}
+
 TEST_CASE("A critic is compared with evaluation returns without changing any parameter") {
   for (const bool in_rounds : {true, false}) {
     CAPTURE(in_rounds);
@@ -239,6 +250,11 @@ TEST_CASE("Options that hindsight does not support are refused, and the error na
         config.replay.n_step = RunConfig().replay.n_step;
       },
       "sequences");
+  refused(
+      [](RunConfig& config) {
+        config.agent = learner::small_agent(*learner::find_agent("sac"), "spherical: true");
+      },
+      "returns of episodes");
 }
 
 TEST_CASE("The newest policy plays every sample of an agent that requires it") {

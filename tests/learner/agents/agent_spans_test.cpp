@@ -20,10 +20,10 @@ TEST_CASE("A timeline shows the parts of every agent's update and records nothin
   at::set_num_threads(1); // tests run in parallel
   for (const auto& [kind, more] : agents) {
     CAPTURE(kind->name);
-    const replay::TransitionSpec spec = small_transitions(*kind);
+    const replay::TransitionSpec spec = small_transitions(*kind, more);
     Timeline timeline(0);
     ReplicaContext context(ReplicaAssignment{.timeline = &timeline}, 1);
-    const auto replica = small_agent(*kind, more)->make_replica(small_transitions(*kind));
+    const auto replica = small_agent(*kind, more)->make_replica(spec);
     replica->build(context);
     timeline.clear();
     const auto begin = Timeline::Clock::now();

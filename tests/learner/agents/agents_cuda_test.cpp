@@ -28,7 +28,7 @@ TEST_CASE("Every agent's updates on a GPU give the parameters that the CPU gives
                                       .critic_layers = {24, 24},
                                       .precision = "float32",
                                       .spherical = true}),
-                      small_transitions(*find_agent("sac"))});
+                      small_transitions(*find_agent("sac"), "spherical: true")});
   for (const auto& [name, agent, spec] : settings) {
     CAPTURE(name);
     ReplicaContext cpu(nullptr, 3), gpu(nullptr, 3, at::Device(at::kCUDA, 0));

@@ -38,8 +38,9 @@ inline AgentPtr small_agent(const AgentKind& kind, const std::string& more = "")
 }
 
 /// Transitions for the agent: states of 5 numbers or, if it takes none, pictures of 17 x 17 pixels;
-/// and two continuous numbers or one choice of 4.
-inline replay::TransitionSpec small_transitions(const AgentKind& kind) {
+/// and two continuous numbers or one choice of 4. `more` is as in small_agent().
+inline replay::TransitionSpec small_transitions(const AgentKind& kind,
+                                                const std::string& more = "") {
   replay::TransitionSpec transitions{.frame = {"state", env::ElementType::float32, {5}},
                                      .action_size = 2};
   if (!kind.states)
@@ -48,7 +49,7 @@ inline replay::TransitionSpec small_transitions(const AgentKind& kind) {
     transitions.action_size = 1;
     transitions.action_choices = {4};
   }
-  return stored_by(*small_agent(kind), transitions);
+  return stored_by(*small_agent(kind, more), transitions);
 }
 
 } // namespace troupe::learner

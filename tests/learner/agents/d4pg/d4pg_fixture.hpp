@@ -94,6 +94,8 @@ inline learner::TensorMap random_batch(const replay::TransitionSpec& spec, std::
     }
   out["reward"] = uniform({batch}, seed + 2, 0, 2);
   out["discount"] = uniform({batch}, seed + 3, 0, 1);
+  if (spec.running_return)
+    out["running_return"] = uniform({batch}, seed + 4, 0, 20);
   return out;
 }
 

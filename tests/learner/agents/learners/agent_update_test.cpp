@@ -69,7 +69,7 @@ std::vector<Setting> settings() {
                                   .critic_layers = {24, 24},
                                   .precision = "float64",
                                   .spherical = true}),
-                  small_transitions(*find_agent("sac"))});
+                  small_transitions(*find_agent("sac"), "spherical: true")});
   return made;
 }
 

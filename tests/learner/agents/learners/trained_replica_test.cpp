@@ -321,18 +321,19 @@ TEST_CASE("Action values: they are in the units of returns") {
   const auto learnt = [](const char* name, const std::string& more) {
     const AgentKind& kind = *find_agent(name);
     const AgentPtr agent = small_agent(kind, more);
-    const auto replica = agent->make_replica(small_transitions(kind));
+    const replay::TransitionSpec transitions = small_transitions(kind, more);
+    const auto replica = agent->make_replica(transitions);
     ReplicaContext context(nullptr, 3);
     replica->build(context);
     for (std::uint64_t i = 0; i < 1500; ++i) {
-      TensorMap batch = random_batch({small_transitions(kind)}, kBatch, i % 20);
+      TensorMap batch = random_batch(transitions, kBatch, i % 20);
       batch["reward"].fill_(3);
       batch["discount"].zero_(); // so that each return is 3
       replica->step_fn(context, batch);
     }
-    replay::TransitionSpec spec = small_transitions(kind);
+    replay::TransitionSpec spec = transitions;
     spec.sequence_steps = 0;
-    return replica->action_values(random_batch({spec}, kBatch, 0)).mean().item<double>();
+    return replica->action_values(random_batch(spec, kBatch, 0)).mean().item<double>();
   };
   const std::string fast = "critic_learning_rate: 0.003 ";
   CHECK(learnt("td3", fast) == doctest::Approx(3).epsilon(0.1));

@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <vector>
 
 #include <google/protobuf/dynamic_message.h>
 #include <google/protobuf/text_format.h>
 
 #include "learner/agents/agent_kinds.hpp"
 #include "learner/agents/sac/sac.hpp"
+#include "learner/agents/spherical/return_scale.hpp"
 #include "learner/nn/kernels/rounded_product.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 #include "tests/learner/agents/fed_replica.hpp"
@@ -18,7 +21,8 @@ using namespace troupe::tests;
 
 namespace {
 
-const replay::TransitionSpec kSpherical = state_spec(5, 2);
+const replay::TransitionSpec kSpherical =
+    stored_by(*make_sac_agent({.spherical = true}), state_spec(5, 2));
 
 SacConfig spherical(int critics = 2) {
   return {.policy_layers = {6},
@@ -116,6 +120,23 @@ TEST_CASE("Spherical SAC: scales start at the published values, those of a head 
   }
 }
 
+TEST_CASE("Spherical SAC: the initial weights of different outputs are orthonormal") {
+  ReplicaContext context(nullptr, 4);
+  const auto replica = built_spherical(*make_sac_agent(spherical()), context);
+  int compared = 0;
+  for (const auto& [name, weight] : replica->parameters()) {
+    if (!name.ends_with(".weight") || name.starts_with("target."))
+      continue;
+    const std::int64_t outputs = weight.size(0);
+    if (outputs > weight.size(1))
+      continue;
+    CAPTURE(name);
+    CHECK((weight.mm(weight.t()) - at::eye(outputs)).abs().max().item<double>() < 1e-5);
+    ++compared;
+  }
+  CHECK(compared == 14);
+}
+
 TEST_CASE("Spherical SAC: weights have length 1 after each update") {
   SacConfig config = spherical();
   config.critic_learning_rate = config.policy_learning_rate = 0.05;
@@ -158,33 +179,53 @@ TEST_CASE("Spherical SAC: a restarted learner continues bit for bit, with its sc
   CHECK(equal(whole, learn(7)));
 }
 
-TEST_CASE("Spherical SAC: the return scale grows until returns lie within the atoms") {
+TEST_CASE(
+    "Return scale: it is the deviation of returns, or a fifth of the largest if that is more") {
   ReplicaContext context(nullptr, 4);
-  const auto replica = built_spherical(*make_sac_agent(spherical()), context);
-  const auto scale_after = [&](double reward, double discount) {
-    TensorMap batch = random_batch(kSpherical, 16, 3);
-    batch["reward"].fill_(reward);
-    batch["discount"].fill_(discount);
-    replica->step_fn(context, batch);
-    return replica->parameters().at("return_scale").item<double>();
+  const auto scale_of = [&](std::initializer_list<std::vector<double>> batches) {
+    ReturnScale scale(5);
+    scale.build();
+    for (const std::vector<double>& returns : batches)
+      scale.observe(context, at::tensor(returns));
+    return scale.value();
   };
-  CHECK(scale_after(0, 0.9) == doctest::Approx(1e-3)); // no reward yet
-  CHECK(scale_after(-0.5, 0.9) == doctest::Approx(1)); // -0.5 forever gives -5
-  CHECK(scale_after(0.1, 0.9) == doctest::Approx(1));  // the scale does not shrink
-  CHECK(scale_after(2, 0) == doctest::Approx(1));
-  CHECK(scale_after(1, 1) == doctest::Approx(200)); // as if the discount were 0.999
+  CHECK(scale_of({}) == doctest::Approx(1e-4));
+  CHECK(scale_of({{0, 0}}) == doctest::Approx(1e-4)); // no reward yet
+  // Rewards of 1 and 2 and, in the next episode, 4, at a discount of 0.5.
+  CHECK(scale_of({{1, 2.5, 4}}) == doctest::Approx(std::sqrt(1.5)));
+  CHECK(scale_of({{-10, -10, -9}}) == doctest::Approx(2));
+  CHECK(scale_of({{0}, {-10}}) == doctest::Approx(5).epsilon(1e-3)); // both count
 }
 
-TEST_CASE("Spherical SAC: a reward at the end of an episode counts once in the return scale") {
+TEST_CASE("Return scale: old batches lose their part of the deviation, the largest return stays") {
   ReplicaContext context(nullptr, 4);
-  const auto replica = built_spherical(*make_sac_agent(spherical()), context);
-  TensorMap batch = random_batch(kSpherical, 16, 3);
-  batch["reward"].fill_(-0.5);
-  batch["discount"].fill_(0.9);
-  batch["reward"][0].fill_(100);
-  batch["discount"][0].fill_(0);
-  replica->step_fn(context, batch);
-  CHECK(replica->parameters().at("return_scale").item<double>() == doctest::Approx(20));
+  ReturnScale scale(5);
+  scale.build();
+  scale.observe(context, at::tensor(std::vector<double>{0, 10}));
+  CHECK(scale.value() == doctest::Approx(5));
+  const at::Tensor small = at::tensor(std::vector<double>{-1, 1});
+  for (int i = 0; i < 5000; ++i)
+    scale.observe(context, small);
+  CHECK(scale.value() == doctest::Approx(2));
+}
+
+TEST_CASE("Spherical SAC: learning does not depend on the unit of rewards") {
+  const auto metrics_of = [](double unit) {
+    ReplicaContext context(nullptr, 4);
+    const auto replica = built_spherical(*make_sac_agent(spherical()), context);
+    Metrics metrics;
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      TensorMap batch = random_batch(kSpherical, 16, i);
+      batch["reward"].mul_(unit);
+      batch["running_return"].mul_(unit);
+      metrics = replica->step_fn(context, batch);
+    }
+    return metrics;
+  };
+  const Metrics usual = metrics_of(1), other = metrics_of(1024);
+  CHECK(other.at("critic_loss") == doctest::Approx(usual.at("critic_loss")).epsilon(1e-3));
+  CHECK(other.at("policy_loss") == doctest::Approx(usual.at("policy_loss")).epsilon(1e-3));
+  CHECK(other.at("q_mean") == doctest::Approx(1024 * usual.at("q_mean")).epsilon(1e-3));
 }
 
 TEST_CASE("Spherical SAC: replicas on shares of the batch stay equal") {
@@ -215,6 +256,7 @@ TEST_CASE("Spherical SAC: the best action of a bandit is learned") {
     TensorMap batch = random_batch(kSpherical, config.batch_size, 1000 + 10 * i);
     batch["discount"].zero_();
     batch["reward"] = -(batch["action"] - 0.3).square().sum(1);
+    batch["running_return"] = batch["reward"];
     metrics = replica->step_fn(context, batch);
   }
   const auto policy = agent->make_policy(kSpherical);
