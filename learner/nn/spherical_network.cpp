@@ -141,17 +141,17 @@ void SphericalNetwork::initialise(const ParameterLayout& layout, const at::Tenso
                                   at::Generator& generator) const {
   const Tensors made = bind(layout, flat);
   const auto width = static_cast<double>(width_);
-  at::Tensor(made.embed.whole).normal_(0, 1, generator);
+  orthogonal(made.embed.whole, 1, generator);
   at::Tensor(made.embed_scale).fill_(std::sqrt(2 / width));
   for (const Block& block : made.blocks) {
-    at::Tensor(block.expand.whole).normal_(0, 1, generator);
-    at::Tensor(block.contract.whole).normal_(0, 1, generator);
+    orthogonal(block.expand.whole, 1, generator);
+    orthogonal(block.contract.whole, 1, generator);
     at::Tensor(block.scale).fill_(std::sqrt(2 / (kWider * width)));
     at::Tensor(block.mix).fill_(1 / std::sqrt(width));
   }
   for (const Head& head : made.heads) {
-    at::Tensor(head.weight.whole).normal_(0, 1, generator);
-    at::Tensor(head.output.whole).normal_(0, 1, generator);
+    orthogonal(head.weight.whole, 1, generator);
+    orthogonal(head.output.whole, 1, generator);
     at::Tensor(head.scale).fill_(1); // outputs are not normalised, so it is their size
     at::Tensor(head.bias).zero_();
   }

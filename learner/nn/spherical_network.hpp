@@ -67,6 +67,7 @@ public:
   /// `halves`, of `flat`, are used for products with AMX.
   Tensors bind(const ParameterLayout& layout, const at::Tensor& flat,
                const Halves& halves = {}) const;
+  /// Sets orthogonal weights, each output's scaled to length 1.
   void initialise(const ParameterLayout& layout, const at::Tensor& flat,
                   at::Generator& generator) const;
   /// Divides the weights of each output by their length over all inputs. Call it after each step.
