@@ -61,6 +61,15 @@ TEST_CASE("A plan contains the values of its experiment") {
   CHECK_FALSE(plan.checkpoint.replay);
 }
 
+TEST_CASE("The recipe of MR.Q has the published pictures, and publishes each update") {
+  const auto plan =
+      plan_run(load_experiment(kConfigs / "recipes" / "mrq_walker_walk_pixels.textproto"));
+  REQUIRE(plan.environment.pixels.has_value());
+  CHECK(plan.environment.pixels->effects);
+  CHECK(plan.environment.pixels->camera == "0");
+  CHECK(plan.learner.publish_period == 1);
+}
+
 TEST_CASE("An experiment and a plan have the same defaults") {
   const auto plan = plan_run(parse_experiment("environment { task: \"cartpole_balance\" }", "x"));
   const troupe::actors::RunConfig defaults;
