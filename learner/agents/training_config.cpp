@@ -23,8 +23,9 @@ void TrainingConfig::add_members(Members& members) {
 }
 
 std::vector<std::string> TrainingConfig::diagnoses() {
-  return {"dormant_critic",       "dormant_policy",       "dormant_encoder",      "feature_rank",
-          "gradient_norm_critic", "gradient_norm_policy", "gradient_norm_encoder"};
+  return {"dormant_critic",       "dormant_policy",       "dormant_encoder",
+          "feature_rank",         "action_saturation",    "gradient_norm_critic",
+          "gradient_norm_policy", "gradient_norm_encoder"};
 }
 
 std::vector<OptionProblem> TrainingConfig::problems() const {

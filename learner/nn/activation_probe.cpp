@@ -9,6 +9,7 @@ namespace {
 
 constexpr double kDormant = 0.025; // as a fraction of the mean over a layer's units
 constexpr double kRankShare = 0.99;
+constexpr double kNearBound = 0.99; // of the range of tanh
 
 thread_local ActivationProbe* active_probe = nullptr;
 
@@ -37,8 +38,12 @@ void ActivationProbe::see_units(const at::Tensor& weight, const at::Tensor& unit
   layer.dormant = sizes.le(sizes.mean() * kDormant).sum().item<std::int64_t>();
 }
 
-void ActivationProbe::see_features(const at::Tensor& weight, const at::Tensor& features) {
-  layers_[weight.const_data_ptr()].features = features.detach().clone();
+void ActivationProbe::see_features(const at::Tensor& weight, const at::Tensor& features,
+                                   const at::Tensor& outputs) {
+  Layer& layer = layers_[weight.const_data_ptr()];
+  layer.features = features.detach().clone();
+  if (outputs.defined())
+    layer.outputs = outputs.detach().clone();
 }
 
 const ActivationProbe::Layer* ActivationProbe::layer(const at::Tensor& weight) const {
@@ -53,6 +58,11 @@ std::int64_t effective_rank(const at::Tensor& features) {
   if (sum == 0)
     return 0;
   return values.cumsum(0).lt(kRankShare * sum).sum().item<std::int64_t>() + 1;
+}
+
+double tanh_saturation(const at::Tensor& numbers) {
+  const at::NoGradGuard no_gradient;
+  return numbers.tanh().abs().gt(kNearBound).to(at::kDouble).mean().item<double>();
 }
 
 } // namespace troupe::learner

@@ -272,7 +272,7 @@ void Mlp::pass_forward(const std::vector<LayerTensors>& parameters, const at::Te
     if (layers_[i].residual)
       layer.output.add_(tape.layers[i - 2].output);
     if (probe != nullptr && i + 1 == layers_.size())
-      probe->see_features(p.weight, layer.input);
+      probe->see_features(p.weight, layer.input, layer.output);
     else if (probe != nullptr && layers_[i].activation != Activation::none)
       probe->see_units(p.weight, layer.output);
   }

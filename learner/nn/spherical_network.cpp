@@ -202,9 +202,9 @@ at::Tensor SphericalNetwork::forward(const Tensors& parameters, const at::Tensor
     Trace::Part& part = trace.heads[i];
     part.product = without_bias(features, head.weight, workspace);
     part.scaled = part.product * head.scale;
-    if (probe != nullptr)
-      probe->see_features(head.output.whole, part.scaled);
     outputs.push_back(product(part.scaled, head.output, head.bias, workspace));
+    if (probe != nullptr)
+      probe->see_features(head.output.whole, part.scaled, outputs.back());
   }
   return outputs.size() == 1 ? outputs.front() : at::cat(outputs, 1);
 }

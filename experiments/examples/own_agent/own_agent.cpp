@@ -67,7 +67,7 @@ public:
     network_.declare(layout, "policy");
     policy_.declare(std::move(layout));
     save_group("critic_", critic_.group(), true); // saved in checkpoints
-    save_group("policy_", policy_, true);
+    save_group("policy_", policy_, true, transitions.action_size);
   }
 
   void build(ReplicaContext& context) override {

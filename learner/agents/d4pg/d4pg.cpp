@@ -99,7 +99,7 @@ public:
     critic_.declare(networks_.critic_layout);
     policy_.declare(networks_.policy_layout);
     save_group("critic_", critic_, true);
-    save_group("policy_", policy_, true);
+    save_group("policy_", policy_, true, transitions.action_size);
     if (!config.blocks.normalise_observations)
       return;
     if (networks_.pixels)

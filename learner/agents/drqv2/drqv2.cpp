@@ -62,7 +62,7 @@ public:
                 networks_.front) {
     policy_.declare(networks_.policy_layout);
     save_group("critic_", critic_.group(), true);
-    save_group("policy_", policy_, false);
+    save_group("policy_", policy_, false, transitions.action_size);
   }
 
   void build(ReplicaContext& context) override;

@@ -163,6 +163,9 @@ Metrics SavedReplica::diagnosis(const ActivationProbe& probe) {
       kind.dormant += layer->dormant;
       if (layer->features.defined() && in_last_layer(name) && kind_of(name) == "critic")
         out.try_emplace("feature_rank", static_cast<double>(effective_rank(layer->features)));
+      if (layer->outputs.defined() && in_last_layer(name) && one.tanh_actions > 0)
+        out.try_emplace("action_saturation",
+                        tanh_saturation(layer->outputs.narrow(1, 0, one.tanh_actions)));
     }
   }
   for (const auto& [name, kind] : kinds) {

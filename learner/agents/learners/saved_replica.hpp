@@ -48,8 +48,9 @@ public:
   /// Metrics of the last update, for which `probe` recorded the activations: "dormant_<kind>", the
   /// fraction of hidden units that are dormant; "gradient_norm_<kind>", the norm of the gradients
   /// that the optimizers used; "feature_rank", the effective rank of the inputs of the critic's
-  /// last layer. The kinds are critic, policy and encoder, which is everything else. Units of pixel
-  /// encoders (nn/encoder.hpp) are not counted.
+  /// last layer; "action_saturation", the fraction of the components of the policy's mean actions
+  /// beyond ±0.99, if they are the tanh of its outputs. The kinds are critic, policy and encoder,
+  /// which is everything else. Units of pixel encoders (nn/encoder.hpp) are not counted.
   Metrics diagnosis(const ActivationProbe& probe);
 
 protected:
@@ -59,9 +60,12 @@ protected:
 
   /// Registers a group for checkpoints. `name`: prefix of the optimizer's step counter, e.g.
   /// "critic_"; for a group that is only an encoder it must be "encoder_". `target`: checkpoints
-  /// also contain the target network.
-  void save_group(std::string name, ParameterGroup& group, bool target) {
-    groups_.push_back({std::move(name), &group, target});
+  /// also contain the target network. `tanh_actions`: if the group is a policy whose mean action is
+  /// the tanh of the first outputs of an Mlp or SphericalNetwork, their number, for diagnosis();
+  /// it must not be larger than the number of outputs.
+  void save_group(std::string name, ParameterGroup& group, bool target,
+                  std::int64_t tanh_actions = 0) {
+    groups_.push_back({std::move(name), &group, target, tanh_actions});
   }
   void save_counter(std::string name, std::int64_t& value) {
     counters_.emplace_back(std::move(name), &value);
@@ -104,6 +108,7 @@ private:
     std::string name;
     ParameterGroup* group = nullptr;
     bool target = false;
+    std::int64_t tanh_actions = 0;
   };
   collectives::Timeline* timeline_ = nullptr; // the replica's; null: nothing is recorded
   std::vector<Group> groups_;

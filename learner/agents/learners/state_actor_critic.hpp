@@ -45,7 +45,7 @@ protected:
     network_.declare(layout, "policy");
     policy_.declare(std::move(layout));
     save_group("critic_", critic_.group(), true);
-    save_group("policy_", policy_, policy_target);
+    save_group("policy_", policy_, policy_target, transitions.action_size);
   }
 
   void build_networks(ReplicaContext& context) {

@@ -52,7 +52,7 @@ public:
     policy_.declare(std::move(of_policy));
     save_group("encoder_", encoder_.group(), true);
     save_group("critic_", critic_, true);
-    save_group("policy_", policy_, true);
+    save_group("policy_", policy_, true, transitions.action_size);
     save_counter("steps", steps_);
   }
 

@@ -50,7 +50,7 @@ public:
     network_.declare(layout, "policy");
     policy_.declare(std::move(layout));
     save_group("critic_", critic_.group(), true);
-    save_group("policy_", policy_, false);
+    save_group("policy_", policy_, false, transitions.action_size);
     save_group("temperature_", temperature_.group(), false);
   }
 

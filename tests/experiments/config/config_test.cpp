@@ -228,7 +228,7 @@ TEST_CASE("The metrics columns include diagnostics where they are enabled") {
   for (const std::string& name : troupe::learner::TrainingConfig::diagnoses())
     CHECK(diagnosed.contains(name));
   CHECK(diagnosed.contains("evaluation_q_bias"));
-  CHECK(diagnosed.size() == usual.size() + 7 + 3);
+  CHECK(diagnosed.size() == usual.size() + 8 + 3);
 }
 
 TEST_CASE("The resolved text parses back to the same experiment") {

@@ -14,6 +14,13 @@ TEST_CASE("The effective rank counts the singular values that make up 99 percent
   CHECK(effective_rank(at::diag(at::tensor({50.0, 48.0, 1.5, 0.5}))) == 3);
 }
 
+TEST_CASE("Actions are saturated if they are within a hundredth of a bound of tanh") {
+  // The tanh of 2.6 is 0.9890, that of 2.7 is 0.9910.
+  CHECK(tanh_saturation(at::full({3, 2}, 5.0)) == 1);
+  CHECK(tanh_saturation(at::full({3, 2}, 0.1)) == 0);
+  CHECK(tanh_saturation(at::tensor({-2.7, -2.6, 2.6, 2.7, 0.0, 0.99, -1.0, 9.0})) == 3.0 / 8);
+}
+
 TEST_CASE("Units are dormant if their output is at most a fortieth of their layer's mean") {
   CHECK(ActivationProbe::active() == nullptr);
   {
@@ -36,6 +43,11 @@ TEST_CASE("Units are dormant if their output is at most a fortieth of their laye
     CHECK(probe.layer(kernel)->units == 3);
     CHECK(probe.layer(kernel)->dormant == 2);
     CHECK_FALSE(probe.layer(kernel)->features.defined());
+    probe.see_features(weight, at::ones({3, 2}));
+    CHECK(probe.layer(weight)->features.defined());
+    CHECK_FALSE(probe.layer(weight)->outputs.defined());
+    probe.see_features(weight, at::ones({3, 2}), at::full({3, 4}, 7.0));
+    CHECK(at::equal(probe.layer(weight)->outputs, at::full({3, 4}, 7.0)));
   }
   CHECK(ActivationProbe::active() == nullptr);
 }

@@ -7,6 +7,9 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "learner/acting/collector.hpp"
 #include "learner/agents/learners/saved_replica.hpp"
@@ -22,23 +25,28 @@ using namespace troupe::tests;
 namespace {
 
 constexpr std::uint64_t kSeed = 12;
+constexpr const char* kSphericalKeys = "spherical: true policy_blocks: 1 critic_blocks: 1 "
+                                       "normalise_observations: true atoms: 21 policy_layers: 16 "
+                                       "critic_layers: 16 ";
 
 std::unique_ptr<Replica> resetting(const AgentKind& kind, const TrainingConfig::Resets& resets,
-                                   std::int64_t diagnostics_period = 0) {
+                                   std::int64_t diagnostics_period = 0,
+                                   const std::string& keys = "") {
   at::set_num_threads(1);
   TrainingConfig config;
   config.resets = resets;
   config.diagnostics_period = diagnostics_period;
   return trained_replica(config, kSeed,
-                         [agent = small_agent(kind), spec = small_transitions(kind)] {
+                         [agent = small_agent(kind, keys), spec = small_transitions(kind, keys)] {
                            return agent->make_replica(spec);
                          });
 }
 
-void learn(const AgentKind& kind, Replica& replica, ReplicaContext& context, int from, int to) {
+void learn(const AgentKind& kind, Replica& replica, ReplicaContext& context, int from, int to,
+           const std::string& keys = "") {
   for (int i = from; i < to; ++i)
-    replica.step_fn(context,
-                    random_batch({small_transitions(kind)}, kBatch, static_cast<std::uint64_t>(i)));
+    replica.step_fn(context, random_batch({small_transitions(kind, keys)}, kBatch,
+                                          static_cast<std::uint64_t>(i)));
 }
 
 /// The parameters of a replica whose networks begin as those of reset `number`.
@@ -213,6 +221,7 @@ TEST_CASE("Resets: contradictory keys are named") {
 
 TEST_CASE("Diagnostics: every agent reports them, and its parameters do not depend on them") {
   const auto names = TrainingConfig::diagnoses();
+  const std::set<std::string> with_tanh = {"d4pg", "drqv2", "mrq", "sac", "td3"};
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     const auto watched = resetting(kind, {}, 3);
@@ -239,16 +248,41 @@ TEST_CASE("Diagnostics: every agent reports them, and its parameters do not depe
       CAPTURE(name);
       CHECK(std::find(names.begin(), names.end(), name) != names.end());
       CHECK(std::isfinite(value));
-      if (name.starts_with("dormant"))
+      if (name.starts_with("dormant") || name == "action_saturation")
         CHECK((value >= 0 && value <= 1));
       else
         CHECK(value > 0);
     }
     CHECK(diagnosis.contains("feature_rank") == (kind.name != "bc"));
     CHECK(diagnosis.size() >= (kind.name == "bc" ? 3 : 4));
+    CHECK(diagnosis.contains("action_saturation") == with_tanh.contains(kind.name));
     const bool hidden = kind.options->FindFieldByName("policy_layers") != nullptr;
     CHECK(diagnosis.contains("dormant_policy") == hidden);
   }
+}
+
+TEST_CASE("Diagnostics: the share of actions at the bounds is measured for every tanh policy") {
+  const std::vector<std::pair<const char*, std::string>> agents = {
+      {"d4pg", ""}, {"drqv2", ""}, {"mrq", ""}, {"sac", ""}, {"sac", kSphericalKeys}, {"td3", ""}};
+  for (const auto& [name, keys] : agents)
+    for (const double share : {0.0, 0.5, 1.0}) {
+      CAPTURE(name);
+      CAPTURE(keys);
+      const AgentKind& kind = *find_agent(name);
+      const auto replica = resetting(kind, {}, 1, keys);
+      ReplicaContext context(nullptr, 3);
+      replica->build(context);
+      TensorMap parameters = copied(replica->parameters());
+      const std::string last = keys.empty() ? "policy.output." : "policy.head0.output.";
+      parameters.at(last + "weight").zero_(); // so that the biases are the outputs
+      parameters.at(last + "bias").select(0, 0).fill_(share > 0 ? -8 : -0.1);
+      parameters.at(last + "bias").select(0, 1).fill_(share > 0.5 ? 8 : 0.1);
+      replica->load(parameters, replica->optimizer_state());
+      learn(kind, *replica, context, 0, 1, keys); // td3's policy learns in every second update
+      const Metrics metrics =
+          replica->step_fn(context, random_batch({small_transitions(kind, keys)}, kBatch, 1));
+      CHECK(metrics.at("action_saturation") == share);
+    }
 }
 
 TEST_CASE("Diagnostics: a critic's gradient norm and dormant units are measured") {
@@ -343,9 +377,5 @@ TEST_CASE("Action values: they are in the units of returns") {
   CHECK(learnt("mrq", fast) == doctest::Approx(3).epsilon(0.1));
   CHECK(learnt("dqn", "learning_rate: 0.003 ") == doctest::Approx(3).epsilon(0.1));
   CHECK(learnt("drqv2", fast) == doctest::Approx(3).epsilon(0.1));
-  CHECK(learnt("sac", fast
-                          + "spherical: true policy_blocks: 1 critic_blocks: 1 "
-                            "normalise_observations: true atoms: 21 policy_layers: 16 "
-                            "critic_layers: 16 ")
-        == doctest::Approx(3).epsilon(0.1));
+  CHECK(learnt("sac", fast + kSphericalKeys) == doctest::Approx(3).epsilon(0.1));
 }
