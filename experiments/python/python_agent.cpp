@@ -115,8 +115,8 @@ public:
       py::object replicas = py::none();
       if (context.num_replicas() > 1)
         replicas = py::make_tuple(
-            reduction([&context](at::Tensor& tensor) { context.all_reduce_(tensor); }),
-            reduction([&context](at::Tensor& tensor) { context.broadcast_(tensor); }));
+            reduction(context, [&context](at::Tensor& tensor) { context.all_reduce_(tensor); }),
+            reduction(context, [&context](at::Tensor& tensor) { context.broadcast_(tensor); }));
       py::dict environment;
       environment["observation_size"] = acting_.inputs;
       environment["observation_shape"] = transitions_.observation().shape;
@@ -199,12 +199,14 @@ public:
 private:
   /// A function for Python that reduces a float32 array in place.
   template <typename Reduce>
-  static py::cpp_function reduction(const Reduce& reduce) {
-    return {[reduce](py::array_t<float, py::array::c_style> array) {
+  static py::cpp_function reduction(const ReplicaContext& context, const Reduce& reduce) {
+    return {[&context, reduce](py::array_t<float, py::array::c_style> array) {
       at::Tensor tensor = at::from_blob(array.mutable_data(), {array.size()});
       const py::gil_scoped_release released; // the other replicas need the lock
       const at::NoGradGuard no_gradient;
-      reduce(tensor);
+      at::Tensor on_device = tensor.to(context.device());
+      reduce(on_device);
+      tensor.copy_(on_device);
     }};
   }
 
