@@ -168,8 +168,7 @@ PushAnswer ParameterServer::push(const Push& push, Time now) {
     return *before;
   }
   worker.presence = Worker::Presence::here;
-  worker.last_step = push.step;
-  worker.clock = std::max(worker.clock + 1, push.step); // a restarted server may have missed steps
+  worker.advance(push.step); // by several if a restarted server has missed some
   worker.last_answer = decide(worker, push);
   return worker.last_answer;
 }
@@ -222,7 +221,12 @@ PushAnswer ParameterServer::decide_asynchronous(const Push& push) {
 
 PushAnswer ParameterServer::count(Worker& worker, const Push& push) {
   const std::int64_t staleness = version_ - push.version;
-  if (staleness > 0 || cannot_count(worker)) {
+  // If no worker rests, the others will push again, and this gradient may count then.
+  const bool others_rest = options_.backup_workers > 0
+                           && std::any_of(workers_.begin(), workers_.end(), [](const auto& other) {
+                                return other->presence == Worker::Presence::resting;
+                              });
+  if (staleness > 0 || cannot_count(worker, others_rest)) {
     ++counters_.dropped;
     return {.outcome = Outcome::dropped,
             .staleness = staleness,
@@ -264,16 +268,10 @@ int ParameterServer::required() const {
   return std::max(1, std::min(options_.workers - options_.backup_workers, static_cast<int>(here)));
 }
 
-/// Returns whether this worker's gradient can no longer be part of a version. That is so if too
-/// many other workers have already made the step and are suspended, or may be waiting for this
-/// worker at another optimizer. The latter happens only with backup workers, because only then are
-/// gradients left out. The workers furthest behind never wait in that case, so workers never wait
-/// for each other in a cycle.
-bool ParameterServer::cannot_count(const Worker& worker) const {
-  const bool by_steps = options_.backup_workers > 0
-                        && std::any_of(workers_.begin(), workers_.end(), [](const auto& other) {
-                             return other->presence == Worker::Presence::resting;
-                           });
+/// Returns whether too few other workers may still complete a version with this worker's gradient.
+/// Suspended workers that have made the step do not. With `by_steps`, no worker that has made it
+/// does: with backup workers, it may be waiting for this one at another server.
+bool ParameterServer::cannot_count(const Worker& worker, bool by_steps) const {
   const auto possible = std::count_if(workers_.begin(), workers_.end(), [&](const auto& other) {
     if (other->counted || other.get() == &worker)
       return true;
@@ -353,7 +351,7 @@ PullAnswer ParameterServer::pull(int worker, std::int64_t step) const {
   const Worker& state = worker_of(worker);
   const auto answer = step > 0 ? answer_to(worker, step) : std::nullopt;
   const bool waits = answer && answer->outcome == Outcome::counted && state.counted;
-  if (waits && !cannot_count(state))
+  if (waits && !cannot_count(state, options_.backup_workers > 0))
     return {.why = "worker " + std::to_string(worker) + " waits for version "
                    + std::to_string(version_ + 1) + ": " + std::to_string(counted()) + " of "
                    + std::to_string(required()) + " gradients are here; those of workers "

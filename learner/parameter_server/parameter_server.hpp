@@ -114,6 +114,13 @@ struct ParameterServerCounters {
 ///
 /// A synchronous version's gradients are summed in the order of the workers, so the same gradients
 /// give the same bits. Each step of a worker counts once, however often it is sent.
+///
+/// Workers never wait for each other in a cycle, not even at the servers of several optimizers.
+/// Without backup workers, all make their steps together. With backup workers, a worker waits only
+/// for workers that have yet to make its step at this server, so the one that is furthest behind
+/// proceeds; its gradient stays, and counts if the version is made before its next step. This
+/// requires that all workers use the optimizers in the same order, and that their clients report
+/// their steps to restarted servers (set_worker_version).
 class ParameterServer {
 public:
   using Time = std::chrono::steady_clock::time_point;
@@ -141,13 +148,13 @@ public:
   void leave(int worker, std::uint64_t session);
   /// Reports that the worker has made its steps up to `step` and may push more later. A synchronous
   /// version still needs as many gradients. No worker waits for a suspended worker that has already
-  /// made the step in question. With backup workers, no worker waits for any other worker that has
-  /// made it: the one furthest behind proceeds.
+  /// made the step in question.
   void suspend_participation(int worker, std::uint64_t session, std::int64_t step, Time now);
   /// Records that the worker is alive. Returns false if this session has not joined.
   bool heartbeat(int worker, std::uint64_t session, Time now);
-  /// Records that the worker received this version after its step `step`. If it already has the
-  /// next synchronous version from an earlier server, that version does not need its gradient.
+  /// Records that the worker has made its steps at this server up to `step`, and received this
+  /// version after the last one. If it already has the next synchronous version from an earlier
+  /// server, that version does not need its gradient.
   void set_worker_version(int worker, std::uint64_t session, std::int64_t step,
                           std::int64_t version);
   /// Records that the current parameters were sent to the worker.
@@ -196,7 +203,7 @@ private:
   PushAnswer count(Worker& worker, const Push& push);
   int required() const;
   int counted() const;
-  bool cannot_count(const Worker& worker) const;
+  bool cannot_count(const Worker& worker, bool by_steps) const;
   bool may_proceed(const Worker& worker) const;
   void make_version_if_complete();
   void apply(const at::Tensor& gradient, const std::vector<bool>& present,

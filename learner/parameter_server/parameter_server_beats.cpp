@@ -23,10 +23,9 @@ bool ParameterServerBeats::set(bool beating) {
   return std::exchange(beating_, beating);
 }
 
-void ParameterServerBeats::set_step(std::int64_t step, std::vector<std::int64_t> versions) {
+void ParameterServerBeats::set_progress(std::vector<Progress> progress) {
   const std::scoped_lock lock(mutex_);
-  step_ = step;
-  versions_ = std::move(versions);
+  progress_ = std::move(progress);
 }
 
 void ParameterServerBeats::set_resting(bool resting) {
@@ -37,8 +36,7 @@ void ParameterServerBeats::set_resting(bool resting) {
 void ParameterServerBeats::run(const std::stop_token& stop, std::vector<env::wire::Socket>& sockets,
                                std::chrono::milliseconds interval, const Header& header) {
   bool resting = false;
-  std::int64_t step = 0;
-  std::vector<std::int64_t> versions(sockets.size());
+  std::vector<Progress> progress;
   while (!stop.stop_requested()) {
     {
       std::unique_lock lock(mutex_);
@@ -46,13 +44,12 @@ void ParameterServerBeats::run(const std::stop_token& stop, std::vector<env::wir
       if (!beating_)
         continue;
       resting = resting_;
-      step = step_;
-      versions = versions_;
+      progress = progress_;
     }
-    versions.resize(sockets.size());
+    progress.resize(sockets.size());
     for (std::size_t i = 0; i < sockets.size(); ++i) {
       env::wire::Message message;
-      message.header = header(step, versions[i], resting);
+      message.header = header(progress[i].step, progress[i].version, resting);
       // If the queue is full, this beat is lost; a later one gets through.
       sockets[i].send(std::move(message), std::chrono::steady_clock::now());
     }

@@ -16,8 +16,8 @@ namespace troupe::learner {
 /// Sends a worker's heartbeat to the servers every `interval` while enabled, on a separate thread.
 class ParameterServerBeats {
 public:
-  /// Makes the header of a heartbeat message, which contains the worker's step, the version of the
-  /// parameters that it has from the server, and whether it is suspended.
+  /// Makes the header of a heartbeat message, which contains the last step that the server has
+  /// answered, the version of those parameters, and whether the worker is suspended.
   using Header = std::function<std::string(std::int64_t step, std::int64_t version, bool resting)>;
 
   ParameterServerBeats(env::wire::Context& context, const std::vector<std::string>& endpoints,
@@ -27,19 +27,21 @@ public:
   /// Enables or disables the heartbeat and returns whether it was enabled. Any thread may call it.
   bool set(bool beating);
   void set_resting(bool resting); // any thread
-  /// Reports that the worker has made this step and has parameters of these versions, [server]. Any
-  /// thread may call it.
-  void set_step(std::int64_t step, std::vector<std::int64_t> versions);
+  /// The last step that a server has answered, and the version of the parameters in that answer.
+  struct Progress {
+    std::int64_t step = 0;
+    std::int64_t version = 0;
+  };
+  void set_progress(std::vector<Progress> progress); // [server]; any thread
 
 private:
   void run(const std::stop_token& stop, std::vector<env::wire::Socket>& sockets,
            std::chrono::milliseconds interval, const Header& header);
 
-  std::mutex mutex_; // guards the next four members
+  std::mutex mutex_; // guards the next three members
   bool beating_ = false;
   bool resting_ = false;
-  std::int64_t step_ = 0;
-  std::vector<std::int64_t> versions_; // [server]
+  std::vector<Progress> progress_; // [server]
   std::condition_variable_any changed_;
   std::jthread thread_; // last, because it uses the members above
 };

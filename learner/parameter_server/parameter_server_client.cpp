@@ -216,11 +216,12 @@ void ParameterServerClient::Impl::take(Server& server, const wire::Envelope& ans
   server.staleness = body.staleness();
   server.rate_scale = body.rate_scale();
   server.done = true;
-  // Also while other servers are awaited: one that restarted must know which versions arrived here.
-  std::vector<std::int64_t> versions;
+  // Also while other servers are awaited: one that restarted must know what arrived here.
+  std::vector<ParameterServerBeats::Progress> progress;
   for (const auto& one : servers)
-    versions.push_back(one->version);
-  beats.set_step(step, std::move(versions));
+    progress.push_back(
+        {.step = one->done ? step : std::max<std::int64_t>(0, step - 1), .version = one->version});
+  beats.set_progress(std::move(progress));
 }
 
 void ParameterServerClient::Impl::drain(Server& server) {

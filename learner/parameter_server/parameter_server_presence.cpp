@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include <torch/optim/optimizer.h>
 
@@ -25,13 +26,16 @@ std::string ParameterServer::join(int worker, std::uint64_t session, Time now, s
       state.past_sessions.push_back(state.session);
     if (state.past_sessions.size() > kPastSessions)
       state.past_sessions.pop_front();
-    if (state.has_session != session)
+    if (state.has_session != session) { // else it has reported its step before
       state.has_version = 0;
+      state.last_step = 0;
+    }
     state.session = session;
-    state.last_step = 0;
     state.counted = false;
-    if (step > 0)
+    if (step > 0) {
       state.clock = std::max(state.clock, step - 1);
+      state.last_step = std::max(state.last_step, step - 1);
+    }
     for (const auto& other : workers_) // so that no worker waits for a new one to catch up
       if (step == 0 && other->presence == Worker::Presence::here)
         state.clock = std::max(state.clock, other->clock);
@@ -54,11 +58,11 @@ void ParameterServer::suspend_participation(int worker, std::uint64_t session, s
   if (worker < 0 || worker >= options_.workers || session == 0)
     return;
   Worker& state = worker_of(worker);
-  if (state.session == 0) // it had joined an earlier server
-    join(worker, session, now, step);
+  if (state.session == 0) // it had joined an earlier server, and its next step is step + 1
+    join(worker, session, now, std::min(step, std::numeric_limits<std::int64_t>::max() - 1) + 1);
   if (state.session != session || step < state.last_step)
     return;
-  state.clock = std::max(state.clock, step);
+  state.advance(step);
   state.presence = Worker::Presence::resting;
 }
 
@@ -68,8 +72,9 @@ bool ParameterServer::heartbeat(int worker, std::uint64_t session, Time now) {
     return false;
   Worker& state = worker_of(worker);
   state.heard = now;
-  // A lost worker that is alive after all: no worker waits for it to catch up.
-  if (state.presence == Worker::Presence::gone)
+  // A lost worker that is alive after all: no worker waits for it to catch up. Synchronous servers
+  // keep its steps, which must be the same at all of them.
+  if (state.presence == Worker::Presence::gone && options_.max_lead)
     for (const auto& other : workers_)
       if (other->presence == Worker::Presence::here)
         state.clock = std::max(state.clock, other->clock);
@@ -87,6 +92,7 @@ void ParameterServer::set_worker_version(int worker, std::uint64_t session, std:
     return; // another process, or a message older than the last gradient
   state.has_version = version;
   state.has_session = session;
+  state.advance(step);
   if (has_begun())
     make_version_if_complete();
 }

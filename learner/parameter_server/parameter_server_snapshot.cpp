@@ -106,8 +106,8 @@ void ParameterServer::restore(const TensorMap& snapshot) {
     const auto& mark = header.workers(static_cast<int>(i));
     Worker& worker = *workers_[i];
     worker.session = mark.session();
-    worker.last_step = mark.last_step();
-    worker.clock = mark.clock();
+    worker.last_step = std::max<std::int64_t>(0, mark.last_step());
+    worker.clock = std::max<std::int64_t>(0, mark.clock());
     const bool valid = mark.outcome() >= static_cast<std::uint32_t>(Outcome::applied)
                        && mark.outcome() <= static_cast<std::uint32_t>(Outcome::refused);
     worker.last_answer = {.outcome =

@@ -426,6 +426,36 @@ TEST_CASE("If so many workers rest that all others are needed, none waits for on
   CHECK(f.push(1, 2).outcome == Outcome::applied);
 }
 
+TEST_CASE("A worker that is behind does not wait for those that may wait for it elsewhere") {
+  Fixture f(with_backup_workers(4, 1));
+  for (std::int64_t version = 0; version < 2; ++version)
+    for (const int worker : {0, 1, 2})
+      f.push(worker, version);
+  CHECK(f.push(3, 0).outcome == Outcome::dropped);
+  CHECK(f.push(3, 2).outcome == Outcome::counted); // the others have made this step before
+  CHECK(f.ready(3));
+  CHECK(f.push(0, 2).outcome == Outcome::counted);
+  CHECK_FALSE(f.ready(0));                         // workers 1 and 2 have yet to make the step
+  CHECK(f.push(1, 2).outcome == Outcome::applied); // together with 0 and 3
+  CHECK(f.server.counters().applied == 9);
+}
+
+TEST_CASE("A restarted server learns the steps of workers that are elsewhere") {
+  Fixture f(with_backup_workers(4, 1));
+  ParameterServer restored(with_backup_workers(4, 1), kStart);
+  restored.restore(f.server.snapshot());
+  f.steps = {4, 4, 4, 4};
+  const auto late = f.make(0, 4, torch::ones({2})); // reached the server that was lost
+  const auto push = f.make(3, 5, torch::ones({2}));
+  CHECK(restored.push(push, kStart).outcome == Outcome::counted);
+  restored.set_worker_version(0, Fixture::session(0), 5, 5);
+  CHECK_FALSE(restored.pull(3, push.step).ready);
+  restored.set_worker_version(1, Fixture::session(1), 5, 5);
+  CHECK(restored.pull(3, push.step).ready); // three are needed, and two have made the step
+  CHECK(restored.push(late, kStart).outcome == Outcome::dropped);
+  CHECK(restored.version() == 5);
+}
+
 TEST_CASE("Without backup workers, all wait for a new process, also while another worker rests") {
   Fixture f(central_storage(3));
   for (int worker = 0; worker < 3; ++worker)
