@@ -3,7 +3,7 @@
 
 Usage: newcomer_path.py [--build FOLDER] [--json]
 
-Without --build the repository is cloned into the home folder and built by its own scripts, which takes most of the time. The pages of the dashboard and of a playing policy
+Without --build the repository is cloned into the home folder, and experiments/quickstart.sh builds it and trains, which takes most of the time. The pages of the dashboard and of a playing policy
 are opened by xdg-open of this folder. The two hosts are network namespaces (tests/cluster/hosts.sh), or two nodes of this host where those cannot be made, which is printed. Prints
 the seconds of each step; exit code 1 if one fails."""
 import argparse
@@ -21,13 +21,10 @@ SOURCE = pathlib.Path(__file__).resolve().parents[3]
 GUIDE = SOURCE / "experiments/guide"
 SETUP = """set -eu
 git clone --quiet "$TROUPE_SOURCE" troupe-source
-cd troupe-source
-experiments/packaging/install_dependencies.sh
-cmake --preset release > /dev/null
-ninja -C build/release > /dev/null
+troupe-source/experiments/quickstart.sh
 """
 INSTALL = """set -eu
-for component in libraries program; do cmake --install "$TROUPE_BUILD" --prefix "$TROUPE_PREFIX" --component $component > /dev/null; done
+cmake --install "$TROUPE_BUILD" --prefix "$TROUPE_PREFIX" > /dev/null
 """
 STEPS = [  # what a newcomer does, and the page
     ("train, watch, change the task, compare settings", "first_hour"),
@@ -56,7 +53,7 @@ def main():
         prefix = home / "troupe"
         environment = {**os.environ, "HOME": folder, "TROUPE_SOURCE": str(SOURCE), "TROUPE_BUILD": str(build), "TROUPE_PREFIX": str(prefix),
                        "PATH": f"{HERE}:{prefix}/bin:{build}:{os.environ['PATH']}"}
-        steps = [(what, ["bash", "-c"], script, "") for what, script in ([] if arguments.build else [("clone and build", SETUP)]) + [("install", INSTALL)]]
+        steps = [(what, ["bash", "-c"], script, "") for what, script in ([] if arguments.build else [("clone, build and train from pixels", SETUP)]) + [("install", INSTALL)]]
         for what, page in STEPS:
             text = (GUIDE / f"{page}.md").read_text()
             shell, hosts = shell_of(text)
