@@ -115,15 +115,17 @@ struct ParameterServerCounters {
 /// A synchronous version's gradients are summed in the order of the workers, so the same gradients
 /// give the same bits. Each step of a worker counts once, however often it is sent.
 ///
-/// Workers never wait for each other in a cycle, not even at the servers of several optimizers.
+/// Workers do not wait for each other in a cycle, not even at the servers of several optimizers.
 /// Without backup workers, all make their steps together. With backup workers, a worker waits only
 /// for workers that have yet to make its step at this server, so the one that is furthest behind
 /// proceeds; its gradient stays, and counts if the version is made before its next step. This
 /// requires that all workers use the optimizers in the same order, and that their clients report
-/// their steps to restarted servers (set_worker_version).
+/// their steps to restarted servers (set_worker_version). It may not hold after a worker was lost
+/// between two servers of a step and comes back or is replaced; waits then end by their deadlines.
 class ParameterServer {
 public:
   using Time = std::chrono::steady_clock::time_point;
+  static constexpr std::int64_t kMostVersion = std::int64_t{1} << 62; // in messages and snapshots
 
   ParameterServer(const ParameterServerOptions& options, Time started,
                   OptimizerMaker maker = make_optimizer);

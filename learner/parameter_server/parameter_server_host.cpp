@@ -134,7 +134,8 @@ void ParameterServerHost::Impl::handle(Message&& message) {
   const std::scoped_lock lock(mutex);
   Served* to = served(head->optimizer());
   if (!to || head->worker() >= static_cast<std::uint32_t>(options.server.workers)
-      || head->step() < 0 || head->version() < 0) {
+      || head->step() < 0 || head->version() < 0
+      || head->version() > ParameterServer::kMostVersion) {
     drop("a message of a worker or an optimizer that this server does not serve");
     refuse(*head, message.peer,
            "worker " + std::to_string(head->worker()) + " with optimizer "

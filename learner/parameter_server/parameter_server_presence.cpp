@@ -29,15 +29,20 @@ std::string ParameterServer::join(int worker, std::uint64_t session, Time now, s
     if (state.has_session != session) { // else it has reported its step before
       state.has_version = 0;
       state.last_step = 0;
+      if (state.session == 0) // another process reported it
+        state.clock = 0;
     }
-    state.session = session;
+    state.session = state.has_session = session;
     state.counted = false;
     if (step > 0) {
       state.clock = std::max(state.clock, step - 1);
       state.last_step = std::max(state.last_step, step - 1);
     }
-    for (const auto& other : workers_) // so that no worker waits for a new one to catch up
-      if (step == 0 && other->presence == Worker::Presence::here)
+    // No worker waits for a replacement process to catch up. The first process of a worker begins
+    // with step 0 at all synchronous servers.
+    const bool first = state.presence == Worker::Presence::expected;
+    for (const auto& other : workers_)
+      if (step == 0 && (options_.max_lead || !first) && other->presence == Worker::Presence::here)
         state.clock = std::max(state.clock, other->clock);
   }
   state.presence = Worker::Presence::here;
@@ -90,6 +95,8 @@ void ParameterServer::set_worker_version(int worker, std::uint64_t session, std:
   Worker& state = worker_of(worker);
   if (state.session != 0 && (state.session != session || step < state.last_step))
     return; // another process, or a message older than the last gradient
+  if (state.session == 0 && state.has_session != session)
+    state.last_step = state.clock = 0; // those of another process
   state.has_version = version;
   state.has_session = session;
   state.advance(step);

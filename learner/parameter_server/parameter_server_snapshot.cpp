@@ -5,6 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/maximum.h>
@@ -40,7 +41,8 @@ wire::SnapshotHeader header_of(const TensorMap& snapshot) {
   if (bytes.scalar_type() != at::kByte || !bytes.is_contiguous()
       || !header.ParseFromArray(bytes.const_data_ptr<std::uint8_t>(),
                                 static_cast<int>(bytes.numel()))
-      || header.format() != kFormat || header.version() < 0)
+      || header.format() != kFormat || header.version() < 0
+      || header.version() > ParameterServer::kMostVersion)
     throw std::invalid_argument("the \"header\" of the snapshot of a parameter server is damaged "
                                 "or has another format");
   return header;
@@ -128,6 +130,9 @@ void ParameterServer::replace(const TensorMap& snapshot, std::int64_t load) {
   pieces_ = std::move(loaded.pieces_);
   optimizer_ = std::move(loaded.optimizer_);
   rates_ = std::move(loaded.rates_);
+  for (const auto& worker : workers_) // gradients on the parameters before
+    if (std::exchange(worker->counted, false) && !worker->present.empty())
+      ++counters_.dropped;
   loads_ = load;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <random>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <torch/optim/sgd.h>
@@ -18,11 +19,11 @@ namespace {
 
 const ParameterServer::Time kNow{};
 
-/// Workers that exchange with the servers of two optimizers in each step, and rest after the steps
-/// they were granted. Messages are delayed at random, but those from one worker to one server keep
-/// their order. A server that restarts continues from a snapshot, or from the parameters of the
-/// first worker that pushes to it. Its answers are lost, and sometimes the messages on their way to
-/// it.
+/// Workers that join one after the other, exchange with the servers of two optimizers in each step,
+/// and rest after the steps they were granted. Messages are delayed at random, but those from one
+/// worker to one server keep their order. A server that restarts continues from a snapshot, or from
+/// the parameters of the first worker that pushes to it. Its answers are lost, and sometimes the
+/// messages on their way to it.
 class Exchanges {
 public:
   Exchanges(int workers, int backup_workers, int hosts, unsigned seed)
@@ -35,8 +36,6 @@ public:
     for (int i = 0; i < kOptimizers * hosts; ++i) {
       auto& made = servers_.emplace_back(std::make_unique<ParameterServer>(options_, kNow));
       made->begin(slice_, torch::zeros({2}));
-      for (int worker = 0; worker < workers; ++worker)
-        REQUIRE(made->join(worker, session(static_cast<std::size_t>(worker)), kNow) == "");
       saved_.push_back(made->snapshot());
     }
     for (Worker& worker : workers_)
@@ -90,6 +89,7 @@ private:
   /// A worker's side of its connection to one server.
   struct Side {
     std::deque<Letter> mail;
+    bool joined = false;
     std::int64_t version = 0; // of the parameters it has from there
     std::int64_t step = 0;    // last step begun there
     bool done = true;         // the server has answered that step
@@ -175,6 +175,8 @@ private:
     auto& mail = workers_[i].at[at].mail;
     const Letter letter = std::move(mail.front());
     mail.pop_front();
+    if (!std::exchange(workers_[i].at[at].joined, true))
+      REQUIRE(servers_[at]->join(static_cast<int>(i), session(i), kNow) == "");
     if (letter.rests) {
       if (letter.push.step > 0)
         servers_[at]->set_worker_version(static_cast<int>(i), session(i), letter.push.step,

@@ -1,4 +1,5 @@
 #include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
 
 #include "tests/doctest_torch.hpp"
 
@@ -224,6 +225,34 @@ TEST_CASE("A server in use loads a snapshot once for all workers, and keeps its 
   CHECK(server.parameters().equal(saved.at("parameters")));
   server.leave(1, 9);
   CHECK_FALSE(server.has_workers(0));
+}
+
+TEST_CASE("A gradient that waits while a snapshot is loaded is not part of the next version") {
+  ParameterServer server({.synchrony = Synchrony::synchronous, .workers = 2}, {});
+  const torch::optim::SGD sgd({torch::zeros({1})}, torch::optim::SGDOptions(1));
+  server.begin({.recipe = describe(sgd), .segments = {{.count = 2}}, .type = at::kFloat},
+               torch::zeros({2}));
+  const TensorMap saved = server.snapshot();
+  const auto push = [&](int worker, std::int64_t step, double value) {
+    return server
+        .push({.worker = worker,
+               .session = static_cast<std::uint64_t>(worker) + 1,
+               .step = step,
+               .gradient = torch::full({2}, value),
+               .present = {true}},
+              {})
+        .outcome;
+  };
+  for (int worker = 0; worker < 2; ++worker)
+    REQUIRE(server.join(worker, static_cast<std::uint64_t>(worker) + 1, {}) == "");
+  CHECK(push(0, 1, 100) == Outcome::counted);
+  server.replace(saved, 1);
+  CHECK(server.counters().dropped == 1);
+  CHECK(push(1, 1, 1) == Outcome::counted);
+  CHECK(server.version() == 0);
+  CHECK(push(0, 2, 3) == Outcome::applied);
+  CHECK(server.version() == 1);
+  CHECK(server.parameters()[0].item<double>() == doctest::Approx(-2));
 }
 
 } // namespace troupe::learner

@@ -522,4 +522,36 @@ TEST_CASE("Contradictory options are refused with an explanation") {
   CHECK_THROWS_WITH(check(mixed), doctest::Contains("need the asynchronous strategy"));
 }
 
+TEST_CASE("Steps that another process reported before a worker joined are not the worker's") {
+  ParameterServer server(with_backup_workers(3, 1), kStart);
+  server.begin(sgd_slice(), torch::zeros({2}));
+  const auto push = [&](int worker, std::int64_t step) {
+    return server
+        .push({.worker = worker,
+               .session = Fixture::session(worker),
+               .step = step,
+               .gradient = torch::ones({2}),
+               .present = {true}},
+              kStart)
+        .outcome;
+  };
+  REQUIRE(server.join(1, Fixture::session(1), kStart) == "");
+  for (const int worker : {0, 2})
+    server.set_worker_version(worker, 7, 100, 0);
+  SUBCASE("its own report is newer") {
+    server.set_worker_version(0, Fixture::session(0), 5, 0);
+    REQUIRE(server.join(0, Fixture::session(0), kStart, 6) == "");
+    CHECK(push(0, 6) == Outcome::counted);
+  }
+  SUBCASE("it reports nothing") {
+    for (const int worker : {0, 2})
+      REQUIRE(server.join(worker, Fixture::session(worker), kStart) == "");
+    CHECK(push(1, 1) == Outcome::counted);
+    CHECK_FALSE(server.pull(1, 1).ready); // waits for another worker's first step
+    CHECK(push(0, 1) == Outcome::applied);
+    CHECK(server.pull(1, 1).ready);
+    CHECK(server.version() == 1);
+  }
+}
+
 } // namespace troupe::learner
