@@ -299,7 +299,10 @@ void Head::finish_copies() {
 
 /// Waits for new counters. on_update() is called before the answer arrives.
 void Head::refresh() {
-  actors_.ask<UpdatePtr>(actors_.metrics(), kRequestDeadline, "asking for counters", report_atom_v);
+  // Patient, because the actor itself waits as long for one that is short of the processor.
+  actors_.ask_all<UpdatePtr>({caf::actor_cast<caf::actor>(actors_.metrics())},
+                             RunActors::Wait::patient, kRequestDeadline, "asking for counters",
+                             report_atom_v);
 }
 
 void Head::on_update(const UpdatePtr& update, std::int64_t refused) {
