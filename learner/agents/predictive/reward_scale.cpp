@@ -21,10 +21,11 @@ void RewardScale::see(ReplicaContext& context, const TensorMap& batch, std::int6
   if (!measured_)
     return;
   const at::Tensor within = steps_within(batch, steps, at::kDouble);
-  at::Tensor sums =
-      at::stack({(batch.at("reward").abs() * within).sum(), within.sum()}).to(context.device());
-  if (context.communicator() != nullptr && context.has_collectives())
+  at::Tensor sums = at::stack({(batch.at("reward").abs() * within).sum(), within.sum()});
+  if (context.communicator() != nullptr && context.has_collectives()) {
+    sums = sums.to(context.device());
     context.all_reduce_(sums, ReduceOp::sum);
+  }
   numbers_.narrow(0, 2, 2).add_(sums.cpu());
   if (current() == 0) { // first batch
     refresh();
