@@ -16,5 +16,5 @@ for run in "$@"; do
     { printf "%s", run }
     n { printf "%d,%.1f", $at["updates"], $at["training_seconds"]; for (i = 1; i <= n; ++i) printf ",%.6g", $measured[i]; print ""; next }
     { printf "%d,%d,%.1f,%.1f,%.1f,%.1f,%d\n", $at["environment_steps"], $at["updates"], $at["training_seconds"],
-      $at["evaluation_return"], $at["evaluation_return_min"], $at["evaluation_return_max"], $at["evaluation_episodes"] }' "$run/metrics.csv"
+      $at["evaluation_return"], $at["evaluation_return_min"], $at["evaluation_return_max"], $at["evaluation_episodes"] }' <"$run/metrics.csv" # awk would take a path with = for an assignment
 done
